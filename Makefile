@@ -1,0 +1,43 @@
+# Two commands matter: `make run` starts a node, `make test` checks everything. Both set up their own .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup
+
+.PHONY: run test setup lint types contract suite bench clean
+
+run: setup
+	@exec $(BIN)/ottla start
+
+test: setup lint types contract suite
+
+setup: $(STAMP)
+
+# Quick when nothing changed: the stamp is newer than every file that decides what is installed.
+$(STAMP): requirements/runtime.txt requirements/dev.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "make setup: $(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv"; exit 1; }
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make setup: ottla needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $(STAMP)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+contract: setup
+	$(BIN)/lint-imports
+
+suite: setup
+	$(BIN)/pytest
+
+bench: setup
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,71 @@
+"""What a workload gets: the two servers, how long to measure, and fresh topics. Owns the lifetime of every server."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from bench.servers import ApacheKafka, Ottla, Server, settle
+
+ADMIN_PATIENCE_SECONDS = 60.0
+DELETE_PATIENCE_SECONDS = 15.0
+Factory = Callable[[Path], Server]
+
+
+@dataclass(slots=True)
+class Context:
+    """`kafka` and `ottla` make servers; the pair is started at the first workload that needs it and stays up."""
+
+    directory: Path
+    rounds: int
+    quick: bool
+    partitions: int = 10_000
+    factories: tuple[Factory, Factory] = (ApacheKafka, Ottla)
+    running: list[Server] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def amount(self, full: int, quick: int) -> int:
+        return quick if self.quick else full
+
+    def pair(self) -> list[Server]:
+        """Apache Kafka, then ottla, both up and shared by all workloads that measure warm servers."""
+        for factory in self.factories[len(self.running) :]:
+            server = self.new_server(factory)
+            server.start()
+            self.running.append(server)
+        return self.running
+
+    def new_server(self, factory: Factory) -> Server:
+        return factory(self.directory / f"server-{next(self._numbers)}")
+
+    def discard(self, server: Server) -> None:
+        server.stop()
+        shutil.rmtree(server.directory)
+
+    @contextmanager
+    def topic(self, server: Server, partitions: int = 6) -> Iterator[str]:
+        """A topic of its own for one trial; what earlier trials wrote is on disk and gone before it begins."""
+        name = f"bench-{next(self._numbers)}"
+        admin = AdminClient({"bootstrap.servers": server.bootstrap})
+        for done in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            done.result(ADMIN_PATIENCE_SECONDS)
+        settle()
+        yield name
+        for done in admin.delete_topics([name]).values():
+            done.result(ADMIN_PATIENCE_SECONDS)
+        self._wait_deleted(server, name)
+
+    def _wait_deleted(self, server: Server, topic: str) -> None:
+        deadline = time.monotonic() + DELETE_PATIENCE_SECONDS
+        while any((server.directory / "data").glob(f"{topic}*")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        while self.running:
+            self.discard(self.running.pop())

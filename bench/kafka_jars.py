@@ -1,0 +1,49 @@
+"""Where Apache Kafka's jars are. Owns the download: Maven copies what pom.xml names into a cache, once."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+KAFKA_VERSION = "4.3.1"
+HERE = Path(__file__).parent
+LOG4J = HERE / "log4j2.xml"
+JAVA_SOURCES = HERE / "java"
+
+
+class JarsMissing(RuntimeError):
+    """Apache Kafka cannot be had here."""
+
+
+def jar_directory() -> Path:
+    """The cache; OTTLA_KAFKA_JARS points to another one."""
+    chosen = os.environ.get("OTTLA_KAFKA_JARS")
+    return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "ottla" / f"kafka-{KAFKA_VERSION}"
+
+
+def fetch_jars() -> Path:
+    """Returns the directory of the jars, filling it through Maven if it is empty."""
+    directory = jar_directory()
+    if _complete(directory):
+        return directory
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JarsMissing(
+            f"Apache Kafka's jars are not in {directory} and mvn is not there to fetch them; install Maven"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    command = [maven, "-B", "-q", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+    done = subprocess.run([*command, f"-DoutputDirectory={directory}"], capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not _complete(directory):
+        raise JarsMissing(f"mvn could not fetch Apache Kafka's jars:\n{done.stdout}{done.stderr}")
+    return directory
+
+
+def java_command(*arguments: str, heap: str = "-Xmx512m", options: tuple[str, ...] = ()) -> list[str]:
+    """A `java` call with Kafka's class path; `arguments` begin with a class name or a .java file."""
+    logging = f"-Dlog4j2.configurationFile={LOG4J}"
+    return ["java", *heap.split(), *options, logging, "-cp", f"{jar_directory()}/*", *arguments]
+
+
+def _complete(directory: Path) -> bool:
+    return all((directory / f"{name}-{KAFKA_VERSION}.jar").exists() for name in ("kafka_2.13", "kafka-tools"))

@@ -1,0 +1,66 @@
+"""What a process costs: CPU and memory of it and its children, as the kernel counts them in /proc."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+TICK_SECONDS = 1.0 / os.sysconf("SC_CLK_TCK")
+PROC = Path("/proc")
+
+
+class Cpu(NamedTuple):
+    """CPU seconds, all threads together."""
+
+    user: float
+    system: float
+
+    @property
+    def total(self) -> float:
+        return self.user + self.system
+
+    def since(self, earlier: "Cpu") -> "Cpu":
+        return Cpu(self.user - earlier.user, self.system - earlier.system)
+
+
+class Memory(NamedTuple):
+    """Bytes. `resident` counts shared pages in full, `proportional` by share; `peak` is the highest resident so far."""
+
+    resident: int
+    peak: int
+    proportional: int
+
+
+def cpu_of(pid: int) -> Cpu:
+    """CPU of the process, its living children, and the children it has waited for."""
+    user = system = 0
+    for member in process_tree(pid):
+        # The command name is in parentheses and may hold spaces: fields are counted from the last one.
+        fields = (PROC / str(member) / "stat").read_text().rpartition(")")[2].split()
+        utime, stime, waited_utime, waited_stime = (int(ticks) for ticks in fields[11:15])
+        user += utime + waited_utime
+        system += stime + waited_stime
+    return Cpu(user * TICK_SECONDS, system * TICK_SECONDS)
+
+
+def memory_of(pid: int) -> Memory:
+    resident = peak = proportional = 0
+    for member in process_tree(pid):
+        status = _kilobytes(PROC / str(member) / "status")
+        resident += status["VmRSS"]
+        peak += status["VmHWM"]
+        proportional += _kilobytes(PROC / str(member) / "smaps_rollup")["Pss"]
+    return Memory(resident * 1024, peak * 1024, proportional * 1024)
+
+
+def process_tree(pid: int) -> list[int]:
+    """The process and everything below it."""
+    members = [pid]
+    for member in members:
+        for task in (PROC / str(member) / "task").iterdir():
+            members += [int(child) for child in (task / "children").read_text().split()]
+    return members
+
+
+def _kilobytes(path: Path) -> dict[str, int]:
+    pairs = (line.split() for line in path.read_text().splitlines())
+    return {pair[0].rstrip(":"): int(pair[1]) for pair in pairs if len(pair) == 3 and pair[2] == "kB"}

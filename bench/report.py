@@ -1,0 +1,86 @@
+"""The table of a run as Markdown, with a verdict per target."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from bench.measures import Failure, Measure
+
+VERDICTS = {True: "reached", False: "**missed**", None: ""}
+INTRODUCTION = """\
+# Benchmarks
+
+Written by `make bench`; not edited by hand. Both servers run on one machine, from the same `server.properties`, and
+take turns at the same work (A B A B …) after a warm-up. Each cell is the median of {rounds} rounds, with the lowest and the
+highest in brackets. The ratio is ottla's median over Apache Kafka's. Server CPU is what the kernel billed to the
+server's process, all threads together. 1 GB is 10⁹ bytes of record values, 1 MB is 10⁶ bytes.
+"""
+
+
+def document(
+    measures: Sequence[Measure],
+    failures: Sequence[Failure],
+    *,
+    rounds: int,
+    facts: Sequence[str],
+    methods: Sequence[tuple[str, str]],
+    remark: str = "",
+) -> str:
+    parts = [INTRODUCTION.format(rounds=rounds)]
+    if remark:
+        parts.append(remark)
+    parts.append("".join(f"- {fact}\n" for fact in facts))
+    parts.append(summary(measures, failures))
+    parts.append(table(measures))
+    parts += [
+        f"`{failure.workload}` did not finish, its targets are missed: {failure.reason}\n" for failure in failures
+    ]
+    parts.append("## How each is measured\n")
+    parts += [f"**{name}.** {text.strip()}\n" for name, text in methods]
+    return "\n".join(parts)
+
+
+def summary(measures: Sequence[Measure], failures: Sequence[Failure]) -> str:
+    judged = [measure for measure in measures if measure.reached is not None]
+    missed = [measure for measure in judged if not measure.reached]
+    line = f"{len(judged) - len(missed)} of {len(judged)} targets reached"
+    if missed:
+        line += "; missed: " + ", ".join(f"{measure.workload} ({measure.metric.title})" for measure in missed)
+    if failures:
+        line += "; not finished: " + ", ".join(failure.workload for failure in failures)
+    return line + ".\n"
+
+
+def table(measures: Sequence[Measure]) -> str:
+    rows = ["| Workload | Measure | Apache Kafka | ottla | Ratio | Target | Verdict |", "|---|---|---|---|---|---|---|"]
+    rows += [_row(measure) for measure in measures]
+    return "\n".join(rows) + "\n"
+
+
+def _row(measure: Measure) -> str:
+    target = measure.metric.target
+    unit = "" if target is None or target.of_ratio else f" {measure.metric.unit}"
+    cells = [
+        measure.workload,
+        f"{measure.metric.title}, {measure.metric.unit}",
+        samples(measure.kafka),
+        samples(measure.ottla),
+        "" if measure.ratio is None else f"{measure.ratio:.2f}",
+        "" if target is None else f"{target}{unit}",
+        VERDICTS[measure.reached],
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def samples(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    if len(values) == 1:
+        return number(values[0])
+    return f"{number(median(values))} ({number(min(values))}–{number(max(values))})"
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"

@@ -1,0 +1,1 @@
+"""One module per workload. Each has a NAME and `run(context) -> list[Measure]`."""

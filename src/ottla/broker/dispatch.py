@@ -1,0 +1,97 @@
+"""Which handler answers which request: one row per API key, one file per row."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.protocol import messages
+
+Permission = tuple[Operation, Resource] | None
+"""What a request needs. None: it needs nothing (ApiVersions), as a listener must be able to greet anyone."""
+
+
+class Route(NamedTuple):
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    first_flexible: int
+    decoders: Any
+    handle: Callable[..., Any]
+    needs: Permission
+    streams_files: bool
+
+
+HANDLERS: dict[int, str] = {
+    0: "k00_produce",
+    1: "k01_fetch",
+    2: "k02_list_offsets",
+    3: "k03_metadata",
+    10: "k10_find_coordinator",
+    18: "k18_api_versions",
+    19: "k19_create_topics",
+    20: "k20_delete_topics",
+    21: "k21_delete_records",
+    22: "k22_init_producer_id",
+    23: "k23_offset_for_leader_epoch",
+    32: "k32_describe_configs",
+    33: "k33_alter_configs",
+    35: "k35_describe_log_dirs",
+    37: "k37_create_partitions",
+    44: "k44_incremental_alter_configs",
+    55: "k55_describe_quorum",
+    57: "k57_update_features",
+    60: "k60_describe_cluster",
+    61: "k61_describe_producers",
+    74: "k74_list_config_resources",
+    75: "k75_describe_topic_partitions",
+}
+"""The broker listener's keys. Groups, transactions, shares and streams add theirs when they can be answered."""
+
+
+class Routes:
+    """The routes of one listener. A handler's module is imported when its first request comes."""
+
+    __slots__ = ("_keys", "_routes")
+
+    def __init__(self, keys: tuple[int, ...] = tuple(HANDLERS)) -> None:
+        self._keys = keys
+        self._routes: dict[int, Route] = {}
+
+    def get(self, key: int) -> Route | None:
+        route = self._routes.get(key)
+        if route is None and key in self._keys:
+            route = self._routes[key] = load_route(key)
+        return route
+
+    def served(self) -> list[tuple[int, int, int]]:
+        """Key, lowest and highest version of every API here."""
+        return [(key, messages.API[key].min_version, _highest(key)) for key in self._keys]
+
+    def api_versions_unsupported(self, services: Any) -> Any:
+        route = self.get(18)
+        assert route is not None
+        module = import_module("ottla.broker.handlers.k18_api_versions")
+        return module.unsupported(self)
+
+
+def _highest(key: int) -> int:
+    api = messages.API[key]
+    return api.max_version - 1 if api.latest_unstable else api.max_version
+
+
+def load_route(key: int) -> Route:
+    api = messages.API[key]
+    module = import_module(f"ottla.broker.handlers.{HANDLERS[key]}")
+    return Route(
+        key=key,
+        name=api.name,
+        min_version=api.min_version,
+        max_version=_highest(key),
+        first_flexible=api.first_flexible,
+        decoders=messages.request_class(key).DECODERS,
+        handle=module.handle,
+        needs=module.NEEDS,
+        streams_files=key == 1,
+    )

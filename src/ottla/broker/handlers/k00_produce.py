@@ -1,0 +1,152 @@
+"""Produce: check a header and a CRC, append, and answer when the high watermark has passed."""
+
+from asyncio import Future
+from typing import Any
+
+from ottla.broker.partition import Partition
+from ottla.broker.purgatory import ProduceWait
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.model.ids import Millis
+from ottla.protocol.messages import ProduceRequest, ProduceResponse
+from ottla.storage.log import Rejected
+
+NEEDS = (Operation.WRITE, Resource.TOPIC)
+
+TopicResponse = ProduceResponse.TopicProduceResponse
+PartitionResponse = ProduceResponse.PartitionProduceResponse
+TopicData = ProduceRequest.TopicProduceData
+PartitionData = ProduceRequest.PartitionProduceData
+
+ACKS_ALL = -1
+BY_TOPIC_ID = 13
+
+
+def handle(
+    services: Services, session: Session, request: ProduceRequest, version: int
+) -> ProduceResponse | Future[ProduceResponse] | None:
+    acks = request.acks
+    refusal = _refusal(request, acks)
+    now = services.clock.wall()
+    uncommitted: dict[object, int] = {}
+    failed = False
+    responses: list[TopicResponse] = []
+    for topic in request.topic_data:
+        error = refusal or _topic_error(services, session, topic, version)
+        results: list[PartitionResponse] = []
+        responses.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=results))
+        for data in topic.partition_data:
+            if error:
+                result = _error(data.index, error)
+            else:
+                result = _append(services, topic, data, version, acks, now, uncommitted)
+            failed = failed or result.error_code != 0
+            results.append(result)
+    response = ProduceResponse(responses=responses)
+    if acks == 0:
+        if failed:
+            # Nobody waits for an answer: a closed connection is how the client learns to look for the leader again.
+            session.connection.close()
+        return None
+    if uncommitted:
+        return _wait(services, response, uncommitted, request.timeout_ms)
+    return response
+
+
+def _refusal(request: ProduceRequest, acks: int) -> Errors | None:
+    if acks not in (-1, 0, 1):
+        return Errors.INVALID_REQUIRED_ACKS
+    if request.transactional_id is not None:
+        # No transaction can be open before there is a transaction coordinator.
+        return Errors.INVALID_TXN_STATE
+    return None
+
+
+def _topic_error(services: Services, session: Session, topic: TopicData, version: int) -> Errors | None:
+    if version >= BY_TOPIC_ID:
+        known = services.replicas.by_id.get(topic.topic_id)
+        if known is None:
+            return Errors.UNKNOWN_TOPIC_ID
+        name = known.name
+    else:
+        name = topic.name
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
+        return Errors.TOPIC_AUTHORIZATION_FAILED
+    return None
+
+
+def _append(
+    services: Services,
+    topic: TopicData,
+    data: PartitionData,
+    version: int,
+    acks: int,
+    now: Millis,
+    uncommitted: dict[object, int],
+) -> PartitionResponse:
+    replicas = services.replicas
+    index = data.index
+    known = replicas.by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else replicas.by_name.get(topic.name)
+    partition = known.partitions.get(index) if known is not None else None
+    if partition is None:
+        return _error(index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if partition.log is None or partition.leader is None:
+        return _error(index, partition.unavailable_error())
+    if data.records is None:
+        return _error(index, Errors.INVALID_RECORD)
+    outcome = replicas.append(partition, data.records, now)
+    if type(outcome) is Rejected:
+        return _rejected(partition, outcome)
+    if acks == ACKS_ALL and partition.leader.high_watermark <= outcome.last_offset:
+        uncommitted[partition] = outcome.last_offset + 1
+    return PartitionResponse(index, 0, outcome.base_offset, outcome.append_time, partition.log.log_start_offset)
+
+
+def _rejected(partition: Partition, outcome: Rejected) -> PartitionResponse:
+    log_start_offset = partition.log.log_start_offset if partition.log is not None else -1
+    return PartitionResponse(
+        index=partition.index,
+        error_code=outcome.error,
+        base_offset=-1,
+        log_append_time_ms=-1,
+        log_start_offset=log_start_offset if outcome.error == Errors.OUT_OF_ORDER_SEQUENCE_NUMBER else -1,
+        record_errors=[
+            ProduceResponse.BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
+            for at, text in outcome.record_errors
+        ],
+        error_message=outcome.message,
+    )
+
+
+def _error(index: int, error: Errors) -> PartitionResponse:
+    return PartitionResponse(index=index, error_code=error, base_offset=-1)
+
+
+def _wait(
+    services: Services, response: ProduceResponse, uncommitted: dict[object, int], timeout_ms: int
+) -> Future[ProduceResponse]:
+    future: Future[ProduceResponse] = services.waiting.loop.create_future()
+    wait = ProduceWait(services.waiting.deadline(timeout_ms), uncommitted, None)
+
+    def resume(*_: Any) -> None:
+        if future.done():
+            return
+        for partition in wait.required:  # what is left has timed out
+            assert isinstance(partition, Partition)
+            _mark_timed_out(response, partition)
+        future.set_result(response)
+
+    wait.resume = resume
+    services.waiting.park_produce(wait, future)
+    return future
+
+
+def _mark_timed_out(response: ProduceResponse, partition: Partition) -> None:
+    for topic in response.responses:
+        if partition.topic_id == topic.topic_id or partition.topic == topic.name:
+            for result in topic.partition_responses:
+                if result.index == partition.index:
+                    result.error_code = Errors.REQUEST_TIMED_OUT
+                    result.base_offset = -1

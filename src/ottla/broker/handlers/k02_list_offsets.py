@@ -1,0 +1,90 @@
+"""ListOffsets: the offset of a moment, a special moment among them."""
+
+from ottla.broker.partition import Partition
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+
+NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
+
+PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
+Asked = ListOffsetsRequest.ListOffsetsPartition
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+_SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9} | {
+    EARLIEST_PENDING_UPLOAD: 11
+}
+READ_COMMITTED = 1
+
+
+def handle(services: Services, session: Session, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+    seen: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            seen[key] = seen.get(key, 0) + 1
+    topics = []
+    for topic in request.topics:
+        allowed = services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name)
+        results = []
+        for asked in topic.partitions:
+            if not allowed:
+                result = _error(asked.partition_index, Errors.TOPIC_AUTHORIZATION_FAILED)
+            elif seen[topic.name, asked.partition_index] > 1:
+                result = _error(asked.partition_index, Errors.INVALID_REQUEST)
+            else:
+                result = _offset(services, topic.name, asked, request.isolation_level == READ_COMMITTED, version)
+            results.append(result)
+        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=results))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _offset(services: Services, topic: str, asked: Asked, committed_only: bool, version: int) -> PartitionResponse:
+    index = asked.partition_index
+    if asked.timestamp < 0 and version < _SINCE_VERSION.get(asked.timestamp, 1 << 15):
+        return _error(index, Errors.UNSUPPORTED_VERSION)
+    partition = services.replicas.find(topic, index)
+    if partition is None:
+        return _error(index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if partition.log is None or partition.leader is None:
+        return _error(index, partition.unavailable_error())
+    standing = partition.leader.check_epoch(asked.current_leader_epoch)
+    if standing:
+        return _error(index, Errors.FENCED_LEADER_EPOCH if standing < 0 else Errors.UNKNOWN_LEADER_EPOCH)
+    timestamp, offset, epoch = _look_up(partition, asked.timestamp, committed_only)
+    return PartitionResponse(
+        partition_index=index, error_code=Errors.NONE, timestamp=timestamp, offset=offset, leader_epoch=epoch
+    )
+
+
+_NOWHERE = (-1, -1, -1)
+
+
+def _look_up(partition: Partition, timestamp: int, committed_only: bool) -> tuple[int, int, int]:
+    """Timestamp, offset and leader epoch of what was found."""
+    log, leader = partition.log, partition.leader
+    assert log is not None and leader is not None
+    last_fetchable = partition.last_stable_offset() if committed_only else leader.high_watermark
+    if timestamp == LATEST:
+        return -1, last_fetchable, leader.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return -1, start, log.epoch_at(start)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _NOWHERE  # nothing is tiered
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found[1] >= last_fetchable:
+        return _NOWHERE
+    return found
+
+
+def _error(index: int, error: Errors) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=error)

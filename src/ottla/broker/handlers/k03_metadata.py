@@ -1,0 +1,168 @@
+"""Metadata: who leads what, and where. Creates a missing topic when both sides allow it."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.metadata.image import MetadataImage, TopicImage
+from ottla.model.errors import Errors
+from ottla.model.ids import ZERO_UUID
+from ottla.model.topic_names import why_invalid
+from ottla.protocol.messages import CreateTopicsRequest, MetadataRequest, MetadataResponse
+
+NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
+
+TopicResponse = MetadataResponse.MetadataResponseTopic
+PartitionResponse = MetadataResponse.MetadataResponsePartition
+
+NOT_ASKED = -(2**31)
+"""What an authorized-operations field says when nobody asked for it."""
+
+
+def handle(
+    services: Services, session: Session, request: MetadataRequest, version: int
+) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+    missing = _to_create(services, session, request, version)
+    if missing:
+        return _create_then_answer(services, session, request, version, missing)
+    return _answer(services, session, request, version, {})
+
+
+def _to_create(services: Services, session: Session, request: MetadataRequest, version: int) -> list[str]:
+    if not request.topics or (version >= 4 and not request.allow_auto_topic_creation):
+        return []
+    if not services.settings.get_bool("auto.create.topics.enable"):
+        return []
+    known = services.control_plane.image.topics
+    names = {topic.name: None for topic in request.topics if topic.name and topic.name not in known}
+    return [
+        name
+        for name in names
+        if why_invalid(name) is None
+        and services.authorizer.allows(session.principal, session.host, *NEEDS, name)
+        and _may_create(services, session, name)
+    ]
+
+
+def _may_create(services: Services, session: Session, name: str) -> bool:
+    allows = services.authorizer.allows
+    return allows(session.principal, session.host, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME) or allows(
+        session.principal, session.host, Operation.CREATE, Resource.TOPIC, name
+    )
+
+
+async def _create_then_answer(
+    services: Services, session: Session, request: MetadataRequest, version: int, missing: list[str]
+) -> MetadataResponse:
+    topics = [CreateTopicsRequest.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing]
+    created = await services.control_plane.submit(CreateTopicsRequest(topics=topics))
+    errors = {
+        topic.name: Errors(topic.error_code)
+        for topic in created.topics
+        if topic.error_code not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
+    }
+    return _answer(services, session, request, version, errors)
+
+
+def _answer(
+    services: Services, session: Session, request: MetadataRequest, version: int, errors: dict[str, Errors]
+) -> MetadataResponse:
+    image = services.control_plane.image
+    wants_all = request.topics is None or (version == 0 and not request.topics)
+    with_operations = request.include_topic_authorized_operations
+    if wants_all:
+        topics = [
+            _topic(services, session, image, topic, with_operations)
+            for topic in image.topics.values()
+            if services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name)
+        ]
+    else:
+        topics = [_asked_topic(services, session, image, asked, errors, with_operations) for asked in request.topics]
+    operations = NOT_ASKED
+    if request.include_cluster_authorized_operations:
+        operations = allowed_operations(
+            services.authorizer, session.principal, session.host, Resource.CLUSTER, CLUSTER_NAME
+        )
+    return MetadataResponse(
+        brokers=_brokers(image, session.listener),
+        cluster_id=image.cluster_id,
+        controller_id=services.broker_id,
+        topics=topics,
+        cluster_authorized_operations=operations,
+    )
+
+
+def _brokers(image: MetadataImage, listener: str) -> list[MetadataResponse.MetadataResponseBroker]:
+    return [
+        MetadataResponse.MetadataResponseBroker(
+            node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+        )
+        for broker in image.brokers.values()
+        if not broker.fenced and (endpoint := broker.listener(listener)) is not None
+    ]
+
+
+def _asked_topic(
+    services: Services,
+    session: Session,
+    image: MetadataImage,
+    asked: MetadataRequest.MetadataRequestTopic,
+    errors: dict[str, Errors],
+    with_operations: bool,
+) -> TopicResponse:
+    if asked.topic_id != ZERO_UUID:
+        topic = image.topics_by_id.get(asked.topic_id)
+        if topic is None:
+            return TopicResponse(error_code=Errors.UNKNOWN_TOPIC_ID, topic_id=asked.topic_id, name=None)
+        if not services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name):
+            # The name of a topic one may not see stays unknown.
+            return TopicResponse(
+                error_code=Errors.TOPIC_AUTHORIZATION_FAILED, topic_id=asked.topic_id, name=None, is_internal=False
+            )
+        return _topic(services, session, image, topic, with_operations)
+    name = asked.name or ""
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
+        return TopicResponse(error_code=Errors.TOPIC_AUTHORIZATION_FAILED, name=name)
+    found = image.topics.get(name)
+    if found is not None:
+        return _topic(services, session, image, found, with_operations)
+    error = errors.get(name)
+    if error is None:
+        error = Errors.INVALID_TOPIC_EXCEPTION if why_invalid(name) else Errors.UNKNOWN_TOPIC_OR_PARTITION
+    return TopicResponse(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _topic(
+    services: Services, session: Session, image: MetadataImage, topic: TopicImage, with_operations: bool
+) -> TopicResponse:
+    operations = NOT_ASKED
+    if with_operations:
+        operations = allowed_operations(
+            services.authorizer, session.principal, session.host, Resource.TOPIC, topic.name
+        )
+    return TopicResponse(
+        error_code=Errors.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_partition(image, index, topic) for index in topic.partitions],
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(image: MetadataImage, index: int, topic: TopicImage) -> PartitionResponse:
+    partition = topic.partitions[index]
+    alive = image.brokers
+    offline = [r for r in partition.replicas if r not in alive or alive[r].fenced]
+    return PartitionResponse(
+        error_code=Errors.LEADER_NOT_AVAILABLE if partition.leader < 0 else Errors.NONE,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=offline,
+    )

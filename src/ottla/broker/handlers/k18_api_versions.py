@@ -1,0 +1,58 @@
+"""ApiVersions: the greeting. It says what this listener serves and which features are finalized."""
+
+import re
+
+from ottla.broker.dispatch import Permission, Routes
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.controller.features import SUPPORTED_FEATURES
+from ottla.model.errors import Errors
+from ottla.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+
+NEEDS: Permission = None
+
+PRODUCE = 0
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+SAYS_SOFTWARE = 3
+READS_ZERO_MINIMUM = 4
+
+
+def handle(services: Services, session: Session, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+    if version >= SAYS_SOFTWARE:
+        name, software_version = request.client_software_name, request.client_software_version
+        if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(software_version)):
+            return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
+        session.software = (name, software_version)
+    image = services.control_plane.image
+    return ApiVersionsResponse(
+        api_keys=_keys(session.routes),
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=feature, min_version=low, max_version=high)
+            for feature, (low, high) in sorted(SUPPORTED_FEATURES.items())
+            # Old Java clients cannot read a supported range that starts at 0 (KAFKA-17011).
+            if low > 0 or version >= READS_ZERO_MINIMUM
+        ],
+        finalized_features_epoch=max(0, image.offset),
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(name=feature, max_version_level=level, min_version_level=level)
+            for feature, level in sorted(image.features.items())
+            if level > 0
+        ],
+    )
+
+
+def unsupported(routes: Routes) -> ApiVersionsResponse:
+    """The answer to a version we do not know, in version 0: the client comes again with one that we list."""
+    return ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION, api_keys=_keys(routes))
+
+
+def _keys(routes: Routes) -> list[ApiVersionsResponse.ApiVersion]:
+    return [
+        ApiVersionsResponse.ApiVersion(
+            api_key=key,
+            # KAFKA-18659: librdkafka before 2.11.1 stops compressing when Produce does not start at 0.
+            min_version=0 if key == PRODUCE else low,
+            max_version=high,
+        )
+        for key, low, high in routes.served()
+    ]

@@ -1,0 +1,46 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a client or follower finds out what it must drop (KIP-320)."""
+
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
+
+EndOffset = OffsetForLeaderEpochResponse.EpochEndOffset
+Asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
+
+
+def handle(
+    services: Services, session: Session, request: OffsetForLeaderEpochRequest, version: int
+) -> OffsetForLeaderEpochResponse:
+    topics = []
+    for topic in request.topics:
+        allowed = services.authorizer.allows(session.principal, session.host, *NEEDS, topic.topic)
+        results = [
+            _end_offset(services, topic.topic, asked)
+            if allowed
+            else EndOffset(error_code=Errors.TOPIC_AUTHORIZATION_FAILED, partition=asked.partition)
+            for asked in topic.partitions
+        ]
+        topics.append(OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic, partitions=results))
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _end_offset(services: Services, topic: str, asked: Asked) -> EndOffset:
+    partition = services.replicas.find(topic, asked.partition)
+    if partition is None:
+        return EndOffset(error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION, partition=asked.partition)
+    if partition.log is None or partition.leader is None:
+        return EndOffset(error_code=partition.unavailable_error(), partition=asked.partition)
+    standing = partition.leader.check_epoch(asked.current_leader_epoch)
+    if standing:
+        error = Errors.FENCED_LEADER_EPOCH if standing < 0 else Errors.UNKNOWN_LEADER_EPOCH
+        return EndOffset(error_code=error, partition=asked.partition)
+    if asked.leader_epoch == partition.leader.leader_epoch:
+        # The current epoch ends at the log end even if nothing was written in it yet.
+        epoch, end_offset = asked.leader_epoch, partition.log.log_end_offset
+    else:
+        epoch, end_offset = partition.log.offset_for_leader_epoch(asked.leader_epoch)
+    return EndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

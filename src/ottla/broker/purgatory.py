@@ -1,0 +1,137 @@
+"""Requests that wait: produce for the high watermark, fetch for enough bytes. A core: it is told the time.
+
+A wait is watched under the partitions it concerns. Whoever moves a partition calls `touched`, which returns the waits
+that may now be complete; `expired` returns those whose deadline has passed. Both forget what they return.
+"""
+
+from collections.abc import Hashable, Iterable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Generic, TypeVar
+
+from ottla.model.ids import Millis
+
+_CROWDED = 16
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Wait:
+    """One parked request. Subclasses say when a touched partition completes it."""
+
+    __slots__ = ("deadline", "done")
+
+    def __init__(self, deadline: Millis) -> None:
+        self.deadline = deadline
+        self.done = False
+
+    def satisfied_by(self, key: object, amount: int) -> bool:
+        raise AssertionError("each kind of wait has its own rule")
+
+
+class Purgatory(Generic[Key]):
+    __slots__ = ("_deadlines", "_order", "_watched", "waiting")
+
+    def __init__(self) -> None:
+        self._watched: dict[Key, list[Wait]] = {}
+        self._deadlines: list[tuple[Millis, int, Wait]] = []
+        self._order = count()
+        self.waiting = 0
+
+    def watch(self, wait: Wait, keys: Iterable[Key]) -> None:
+        heappush(self._deadlines, (wait.deadline, next(self._order), wait))
+        for key in keys:
+            watchers = self._watched.setdefault(key, [])
+            if len(watchers) >= _CROWDED:
+                # A partition that nobody writes to is never touched: forget its finished waits here.
+                watchers[:] = [other for other in watchers if not other.done]
+            watchers.append(wait)
+        self.waiting += 1
+
+    def is_watched(self, key: Key) -> bool:
+        return key in self._watched
+
+    def touched(self, key: Key, amount: int) -> list[Wait]:
+        """`key` gained `amount`: the waits this completes."""
+        watchers = self._watched.get(key)
+        if not watchers:
+            return []
+        complete: list[Wait] = []
+        left: list[Wait] = []
+        for wait in watchers:
+            if wait.done:
+                continue
+            if wait.satisfied_by(key, amount):
+                self._finish(wait)
+                complete.append(wait)
+            else:
+                left.append(wait)
+        if left:
+            self._watched[key] = left
+        else:
+            del self._watched[key]
+        return complete
+
+    def released(self, key: Key) -> list[Wait]:
+        """`key` is gone or changed hands: everything that waits for it has to look again."""
+        waits = [wait for wait in self._watched.pop(key, []) if not wait.done]
+        for wait in waits:
+            self._finish(wait)
+        return waits
+
+    def expired(self, now: Millis) -> list[Wait]:
+        due: list[Wait] = []
+        heap = self._deadlines
+        while heap and (heap[0][2].done or heap[0][0] <= now):
+            wait = heappop(heap)[2]
+            if not wait.done:
+                self._finish(wait)
+                due.append(wait)
+        return due
+
+    def next_deadline(self) -> Millis | None:
+        heap = self._deadlines
+        while heap and heap[0][2].done:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def cancel(self, wait: Wait) -> None:
+        """The requester has gone away."""
+        if not wait.done:
+            self._finish(wait)
+
+    def _finish(self, wait: Wait) -> None:
+        wait.done = True
+        self.waiting -= 1
+
+
+class FetchWait(Wait):
+    """KIP-74: complete once the bytes that were there plus those that became visible since reach fetch.min.bytes."""
+
+    __slots__ = ("missing_bytes", "resume")
+
+    def __init__(self, deadline: Millis, missing_bytes: int, resume: object) -> None:
+        super().__init__(deadline)
+        self.missing_bytes = missing_bytes
+        self.resume = resume
+
+    def satisfied_by(self, key: object, amount: int) -> bool:
+        self.missing_bytes -= amount
+        return self.missing_bytes <= 0
+
+
+class ProduceWait(Wait):
+    """Complete once every partition's high watermark has passed what the request appended."""
+
+    __slots__ = ("required", "resume")
+
+    def __init__(self, deadline: Millis, required: dict[object, int], resume: object) -> None:
+        super().__init__(deadline)
+        self.required = required
+        self.resume = resume
+
+    def satisfied_by(self, key: object, amount: int) -> bool:
+        """`amount` is the partition's high watermark."""
+        if amount >= self.required.get(key, 0):
+            self.required.pop(key, None)
+        return not self.required

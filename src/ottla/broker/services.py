@@ -1,0 +1,37 @@
+"""What handlers are given: the collaborators of this node's broker, made by the composition root."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.replicas import Replicas
+from ottla.broker.security.authorizer import Authorizer
+from ottla.broker.waiting import WaitingRequests
+from ottla.model.ids import BrokerId
+from ottla.model.ports import Clock
+from ottla.model.properties import Settings
+from ottla.runtime.control_plane import ControlPlane
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The named bounds of the request path. Each is a setting; the node fills them in."""
+
+    max_in_flight: int
+    fetch_max_bytes: int
+    partitions_per_response: int
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    broker_id: BrokerId
+    settings: Settings
+    limits: Limits
+    clock: Clock
+    control_plane: ControlPlane
+    replicas: Replicas
+    waiting: WaitingRequests
+    fetch_sessions: FetchSessions
+    authorizer: Authorizer
+    new_fetch_session_id: Callable[[], int]
+    producer_ids: "ProducerIds"

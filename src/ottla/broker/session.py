@@ -1,0 +1,241 @@
+"""One client's conversation: requests in, replies out in the order they were asked.
+
+A handler's call is stage one: what it changes has changed when it returns. It returns either the response, or a future
+that will hold it (produce and fetch in purgatory), or a coroutine (a change that waits for the metadata log). While a
+coroutine runs the connection's next request is not begun, so a client that sends two changes in a row sees them in
+that order; a waiting produce or fetch does not hold up what comes behind it, only its reply.
+"""
+
+import logging
+from asyncio import AbstractEventLoop, Future, Task
+from collections import deque
+from collections.abc import Coroutine
+from struct import Struct, error
+from typing import Any, Final
+
+from ottla.broker.dispatch import Route, Routes
+from ottla.broker.services import Services
+from ottla.net.connection import Chunk, Connection
+from ottla.protocol.codec import DecodeError, EncodeError
+from ottla.protocol.frames import skip_tagged_fields
+
+log = logging.getLogger(__name__)
+
+_REQUEST_HEADER: Final = Struct(">hhih")
+_RESPONSE_HEADER: Final = Struct(">ii")
+_FLEXIBLE_RESPONSE_HEADER: Final = Struct(">iib")
+
+API_VERSIONS: Final = 18
+MAX_UNSENT_BYTES: Final = 1024 * 1024
+"""Replies a client has not taken yet: above this its next requests wait in its own socket."""
+
+
+class Reply:
+    """The place of one answer in the order of a connection."""
+
+    __slots__ = ("correlation_id", "future", "message", "ready", "route", "version")
+
+    def __init__(self, route: Route, version: int, correlation_id: int) -> None:
+        self.route = route
+        self.version = version
+        self.correlation_id = correlation_id
+        self.ready = False
+        self.message: Any = None
+        self.future: Future[Any] | None = None
+
+
+class Session:
+    __slots__ = (
+        "_client_id_bytes",
+        "_limit",
+        "_loop",
+        "_on_closed",
+        "_pending",
+        "_running",
+        "client_id",
+        "connection",
+        "host",
+        "listener",
+        "principal",
+        "routes",
+        "services",
+        "software",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        host: str,
+        listener: str,
+        routes: Routes,
+        services: Services,
+        loop: AbstractEventLoop,
+        on_closed: Any,
+    ) -> None:
+        self.connection = connection
+        self.host = host
+        self.listener = listener
+        self.routes = routes
+        self.services = services
+        self.principal = "User:ANONYMOUS"
+        self.client_id = ""
+        self.software = ("", "")
+        self._client_id_bytes = b""
+        self._loop = loop
+        self._on_closed = on_closed
+        self._pending: deque[Reply] = deque()
+        self._running: Task[Any] | None = None
+        self._limit = services.limits.max_in_flight
+
+    # ---- requests
+
+    def frame_received(self, frame: memoryview) -> None:
+        try:
+            key, version, correlation_id, id_length = _REQUEST_HEADER.unpack_from(frame)
+            route = self.routes.get(key)
+            if route is None or not route.min_version <= version <= route.max_version:
+                self._unsupported(key, version, correlation_id)
+                return
+            pos = 10
+            if id_length > 0:
+                pos = 10 + id_length
+                self._note_client_id(bytes(frame[10:pos]))
+            if version >= route.first_flexible:
+                pos = pos + 1 if frame[pos] == 0 else skip_tagged_fields(frame, pos)
+            request, _ = route.decoders[version](frame, pos)
+        except (DecodeError, error, IndexError) as problem:
+            self._refuse(f"a request cannot be read: {problem}")
+            return
+        reply = Reply(route, version, correlation_id)
+        try:
+            outcome = route.handle(self.services, self, request, version)
+        except Exception:  # noqa: BLE001  the session is the edge: a bug costs this client its connection, no more
+            log.exception("%s v%d of %s failed", route.name, version, self.host)
+            self.connection.close()
+            return
+        if outcome is None:  # acks=0: nothing is ever sent
+            return
+        if isinstance(outcome, Coroutine):
+            self._run(reply, outcome)
+        elif isinstance(outcome, Future):
+            reply.future = outcome
+            self._pending.append(reply)
+            outcome.add_done_callback(lambda future: self._resolved(reply, future))
+            if len(self._pending) >= self._limit:
+                self.connection.pause_reading()
+        elif self._pending:
+            reply.message = outcome
+            reply.ready = True
+            self._pending.append(reply)
+            if len(self._pending) >= self._limit:
+                self.connection.pause_reading()
+        else:
+            self._send(reply, outcome)
+
+    def _note_client_id(self, raw: bytes) -> None:
+        if raw != self._client_id_bytes:
+            self._client_id_bytes = raw
+            self.client_id = raw.decode(errors="replace")
+
+    def _run(self, reply: Reply, work: Coroutine[Any, Any, Any]) -> None:
+        self._pending.append(reply)
+        self.connection.pause_reading()
+        self._running = reply.future = task = self._loop.create_task(work)
+        task.add_done_callback(lambda done: self._resolved(reply, done))
+
+    def _resolved(self, reply: Reply, future: "Future[Any]") -> None:
+        if future is self._running:
+            self._running = None
+        if future.cancelled():
+            self.connection.close()
+            return
+        problem = future.exception()
+        if problem is not None:
+            log.error("%s v%d of %s failed", reply.route.name, reply.version, self.host, exc_info=problem)
+            self.connection.close()
+            return
+        reply.message = future.result()
+        reply.ready = True
+        pending = self._pending
+        while pending and pending[0].ready:
+            head = pending.popleft()
+            self._send(head, head.message)
+        self._resume()
+
+    def _resume(self) -> None:
+        if (
+            self._running is None
+            and len(self._pending) < self._limit
+            and self.connection.out_bytes <= MAX_UNSENT_BYTES
+            and self.connection.reading_paused
+        ):
+            self.connection.resume_reading()
+
+    # ---- replies
+
+    def _send(self, reply: Reply, message: Any) -> None:
+        route = reply.route
+        version = reply.version
+        try:
+            if route.streams_files:
+                chunks = message.encode_chunks(version)
+                size = sum(map(len, chunks))
+            else:
+                body = message.encode(version)
+                size = len(body)
+                chunks = None
+        except EncodeError:
+            log.exception("the reply to %s v%d cannot be written", route.name, version)
+            self.connection.close()
+            return
+        if version >= route.first_flexible and route.key != API_VERSIONS:
+            header = _FLEXIBLE_RESPONSE_HEADER.pack(size + 5, reply.correlation_id, 0)
+        else:
+            header = _RESPONSE_HEADER.pack(size + 4, reply.correlation_id)
+        if chunks is None:
+            self.connection.send_bytes(header + body)
+        else:
+            self._send_chunks(header, chunks)
+        if self.connection.out_bytes > MAX_UNSENT_BYTES:
+            self.connection.pause_reading()
+
+    def _send_chunks(self, header: bytes, chunks: list[Chunk]) -> None:
+        first = chunks[0]
+        if isinstance(first, bytes):
+            chunks[0] = header + first
+        else:
+            chunks.insert(0, header)
+        self.connection.send(chunks)
+
+    def _unsupported(self, key: int, version: int, correlation_id: int) -> None:
+        """Kafka answers only ApiVersions at a version it does not know (KIP-511); all else closes the connection."""
+        route = self.routes.get(key)
+        if key == API_VERSIONS and route is not None:
+            reply = Reply(route, 0, correlation_id)
+            message = self.routes.api_versions_unsupported(self.services)
+            if self._pending:
+                reply.message, reply.ready = message, True
+                self._pending.append(reply)
+            else:
+                self._send(reply, message)
+            return
+        self._refuse(f"request key {key} at version {version} is not served on this listener")
+
+    def _refuse(self, why: str) -> None:
+        log.info("closing %s (client id %r): %s", self.host, self.client_id, why)
+        self.connection.close()
+
+    # ---- what the connection says
+
+    def frame_refused(self, size: int) -> None:
+        log.info("closing %s: it announced a request of %d bytes; socket.request.max.bytes is the limit", self.host, size)
+
+    def output_drained(self) -> None:
+        self._resume()
+
+    def connection_lost(self) -> None:
+        for reply in self._pending:
+            if reply.future is not None and reply.future is not self._running:
+                reply.future.cancel()  # leaves purgatory; a running change ends by itself, unheard
+        self._pending.clear()
+        self._on_closed(self)

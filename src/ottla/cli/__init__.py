@@ -1,0 +1,10 @@
+"""The command line, one file per tool. Nothing heavy is imported here: a tool's module is loaded when it is named."""
+
+
+def main() -> int:
+    """The `ottla` entry point. 0: done, 1: failed, 2: the command line is wrong, 130: interrupted."""
+    import sys
+
+    from ottla.cli.app import run
+
+    return run(sys.argv[1:])

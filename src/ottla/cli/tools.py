@@ -1,0 +1,14 @@
+"""The tools by name, each with the module that holds it: `ottla --help` needs no other import."""
+
+from typing import Final
+
+TOOLS: Final[dict[str, tuple[str, str]]] = {
+    "start": ("ottla.cli.start", "Start a node: with no file at all, or with Kafka's server.properties as it is."),
+    "topics": ("ottla.cli.topics", "List, create, describe, alter, delete and trim topics."),
+    "configs": ("ottla.cli.configs", "Show and change settings of topics, brokers, the cluster and groups."),
+    "produce": ("ottla.cli.produce", "Write records to a topic, from standard input or a file."),
+    "consume": ("ottla.cli.consume", "Read records from topics: by offset, by time, or as they arrive."),
+    "cluster": ("ottla.cli.cluster", "Brokers, quorum, feature levels and log directories."),
+    "dump-log": ("ottla.cli.dump_log", "Read Kafka's files on disk: segments, indexes, snapshots, checkpoints."),
+}
+"""tool: (module, one-line summary)"""

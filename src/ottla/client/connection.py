@@ -1,0 +1,141 @@
+"""A blocking connection to one broker: a socket around `wire`. Never retries; `cluster` decides about that."""
+
+import socket
+import time
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from ottla.client.errors import ConnectionLost, NotKafka
+from ottla.client.wire import Answer, Wire
+from ottla.protocol.codec import Message
+
+DEFAULT_PORT: Final = 9092
+READ_BYTES: Final = 256 << 10
+
+R = TypeVar("R", bound=Message)
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_bootstrap(text: str) -> list[Address]:
+    """`host:port,host:port`; the port may be left out, IPv6 stands in brackets. Raises ValueError."""
+    addresses = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
+    if not addresses:
+        raise ValueError("no address is given: HOST:PORT is expected, several separated by commas")
+    return addresses
+
+
+def _parse_address(text: str) -> Address:
+    # PLAINTEXT://host:port is what people paste out of server.properties.
+    bare = text.rsplit("://", 1)[-1]
+    if bare.startswith("["):
+        host, _, rest = bare[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif bare.count(":") > 1:
+        host, port = bare, ""
+    else:
+        host, _, port = bare.partition(":")
+    if not host or (port and not (port.isdigit() and 0 < int(port) < 65536)):
+        raise ValueError(f"{text!r} is not an address: HOST:PORT is expected, such as 127.0.0.1:9092")
+    return Address(host, int(port) if port else DEFAULT_PORT)
+
+
+class Connection:
+    """Open, negotiated, ready for requests. Any ClientError leaves it closed."""
+
+    __slots__ = ("_answers", "_socket", "_wire", "address")
+
+    def __init__(self, address: Address, sock: socket.socket, client_id: str) -> None:
+        self.address = address
+        self._socket = sock
+        self._wire = Wire(str(address), client_id)
+        self._answers: dict[int, Answer] = {}
+
+    @classmethod
+    def open(cls, address: Address, *, client_id: str, deadline: float) -> "Connection":
+        """`deadline` is in time.monotonic() seconds. Raises OSError when nothing can be reached there."""
+        sock = socket.create_connection(address, timeout=max(deadline - time.monotonic(), 0.001))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = cls(address, sock, client_id)
+        try:
+            connection._negotiate(deadline)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _negotiate(self, deadline: float) -> None:
+        hello: bytes | None = self._wire.hello()
+        while hello is not None:
+            self._send(hello, deadline)
+            while not (answers := self._read(deadline)):
+                pass
+            hello = self._wire.greeted(answers[0])
+
+    def version_for(self, request: type[Message], at_most: int = 0x7FFF) -> int:
+        return self._wire.version_for(request, at_most)
+
+    def call(self, request: Message, response: type[R], *, deadline: float, at_most: int = 0x7FFF) -> R:
+        return self.receive(self.submit(request, deadline=deadline, at_most=at_most), response, deadline=deadline)
+
+    def submit(self, request: Message, *, deadline: float, at_most: int = 0x7FFF, expect_answer: bool = True) -> int:
+        """Sends without waiting; `receive` takes the correlation id this returns."""
+        correlation, frame = self._wire.request(request, at_most=at_most, expect_answer=expect_answer)
+        self._send(frame, deadline)
+        return correlation
+
+    def receive(self, correlation: int, response: type[R], *, deadline: float) -> R:
+        while correlation not in self._answers:
+            self.pump(deadline)
+        return self._answers.pop(correlation).decode(response)
+
+    def pump(self, deadline: float) -> None:
+        """Reads once, so that answers which have arrived are `arrived`."""
+        for answer in self._read(deadline):
+            self._answers[answer.correlation] = answer
+
+    def arrived(self, correlation: int) -> bool:
+        return correlation in self._answers
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _send(self, frame: bytes, deadline: float) -> None:
+        try:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _read(self, deadline: float) -> Sequence[Answer]:
+        try:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            data = self._socket.recv(max(READ_BYTES, min(self._wire.missing(), 4 << 20)))
+        except OSError as error:
+            raise self._lost(error) from error
+        except NotKafka:
+            self.close()
+            raise
+        if not data:
+            self.close()
+            raise ConnectionLost(str(self.address), "the broker closed it")
+        try:
+            return self._wire.received(data)
+        except Exception:
+            self.close()
+            raise
+
+    def _lost(self, error: OSError) -> ConnectionLost:
+        self.close()
+        if isinstance(error, TimeoutError):
+            return ConnectionLost(str(self.address), "it gave no answer in time")
+        return ConnectionLost(str(self.address), error.strerror or str(error))

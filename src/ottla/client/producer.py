@@ -1,0 +1,231 @@
+"""A simple batching producer: records gather per partition and go out together, one request per leader at a time.
+
+One batch of a partition is in flight at once, so order and sequence numbers need no window. With acks=all it is idempotent:
+a batch repeated after a lost connection is written once.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from ottla.client.cluster import Cluster, Outcomes
+from ottla.client.deadline import Deadline
+from ottla.client.errors import CorruptAnswer, KafkaError, check, known
+from ottla.client.partitioner import Sticky, partition_of_key
+from ottla.model.errors import Errors
+from ottla.model.ids import TopicPartition
+from ottla.protocol import messages
+from ottla.protocol.records import Header, NewRecord, build_batch
+
+ALL: Final = -1
+CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+BATCH_BYTES: Final = 256 << 10
+BUFFER_BYTES: Final = 4 << 20
+RECORD_OVERHEAD: Final = 24
+"""An estimate that only decides when a batch is full."""
+ACK_TIMEOUT_MS: Final = 15_000
+_SEQUENCES: Final = 1 << 31
+INIT_PRODUCER_ID_STABLE: Final = 5
+"""InitProducerId v6 (KIP-939) is not stable in Kafka 4.3."""
+
+
+class Delivered(NamedTuple):
+    """A batch the broker has acknowledged. base_offset is -1 where it did not say (acks=0, or written before)."""
+
+    place: TopicPartition
+    base_offset: int
+    records: Sequence[NewRecord]
+    append_time: int
+    """With LogAppendTime the broker's clock, else -1."""
+
+
+class _Identity(NamedTuple):
+    producer_id: int = -1
+    epoch: int = -1
+
+
+class _Batch(NamedTuple):
+    place: TopicPartition
+    records: list[NewRecord]
+    base_sequence: int
+    encoded: bytearray
+
+
+class Producer:
+    """`send` as often as needed, then `flush`. `on_delivery` hears of each acknowledged batch."""
+
+    __slots__ = (
+        "_acks", "_buffered", "_cluster", "_codec", "_identity", "_on_delivery", "_partitions", "_queues", "_sequences",
+        "_sizes", "_sticky",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        acks: int = ALL,
+        codec: int = 0,
+        idempotent: bool = True,
+        on_delivery: Callable[[Delivered], None] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._acks = acks
+        self._codec = codec
+        self._identity: _Identity | None = None if idempotent and acks == ALL else _Identity()
+        self._on_delivery = on_delivery
+        self._partitions: dict[str, list[int]] = {}
+        self._sticky = Sticky()
+        self._queues: dict[TopicPartition, list[NewRecord]] = {}
+        self._sizes: dict[TopicPartition, int] = {}
+        self._buffered = 0
+        self._sequences: dict[TopicPartition, int] = {}
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Sequence[Header] = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> None:
+        """Queues a record; writes when a batch or the buffer is full. Raises KafkaError when that fails."""
+        place = TopicPartition(topic, self._choose(topic, key) if partition is None else partition)
+        self._require_partition(place)
+        stamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
+        size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD
+        size += sum(len(name) + len(content or b"") for name, content in headers)
+        if self._sizes.get(place, 0) + size > BATCH_BYTES and place in self._queues:
+            self.flush()
+            self._sticky.batch_full(topic)
+        self._queues.setdefault(place, []).append(NewRecord(key, value, stamp, tuple(headers)))
+        self._sizes[place] = self._sizes.get(place, 0) + size
+        self._buffered += size
+        if self._buffered >= BUFFER_BYTES:
+            self.flush()
+
+    def _choose(self, topic: str, key: bytes | None) -> int:
+        partitions = self._known_partitions(topic)
+        if key is None:
+            return self._sticky.choose(topic, partitions)
+        return partition_of_key(key, len(partitions))
+
+    def _known_partitions(self, topic: str) -> list[int]:
+        if topic not in self._partitions:
+            self._partitions[topic] = self._cluster.partitions(topic, auto_create=True)
+        return self._partitions[topic]
+
+    def _require_partition(self, place: TopicPartition) -> None:
+        partitions = self._known_partitions(place.topic)
+        if place.partition not in partitions:
+            raise KafkaError(
+                Errors.UNKNOWN_TOPIC_OR_PARTITION,
+                str(place),
+                f"the topic has {len(partitions)} partitions, numbered from 0 to {len(partitions) - 1}",
+            )
+
+    def flush(self) -> None:
+        """Returns when everything queued is acknowledged. On an error what was queued is gone: who sent it knows."""
+        queues, self._queues, self._sizes, self._buffered = self._queues, {}, {}, 0
+        pending = {place: self._batch(place, records) for place, records in queues.items()}
+        while pending:
+            outcomes = self._cluster.at_leaders(
+                list(pending), lambda leader, places, deadline: self._exchange(leader, places, deadline, pending), "produce"
+            )
+            pending = self._settle(pending, outcomes)
+
+    def _batch(self, place: TopicPartition, records: list[NewRecord]) -> _Batch:
+        identity = self._identity
+        if identity is None:
+            identity = self._identity = self._new_identity()
+        sequence = self._sequences.get(place, 0) if identity.producer_id >= 0 else -1
+        encoded = build_batch(
+            records,
+            codec=self._codec,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            base_sequence=sequence,
+        )
+        return _Batch(place, records, sequence, encoded)
+
+    def _new_identity(self) -> _Identity:
+        request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0x7FFFFFFF)
+        deadline = self._cluster.deadline()
+        while True:
+            response = self._cluster.call(request, messages.InitProducerIdResponse, at_most=INIT_PRODUCER_ID_STABLE)
+            if not response.error_code:
+                return _Identity(response.producer_id, response.producer_epoch)
+            error = KafkaError(known(response.error_code), "a producer id")
+            if not error.retriable:
+                raise error
+            deadline.pause("getting a producer id", error)
+
+    def _exchange(
+        self, leader: int, places: Sequence[TopicPartition], deadline: Deadline, batches: dict[TopicPartition, _Batch]
+    ) -> "Outcomes[Delivered]":
+        connection = self._cluster.connection(leader, deadline)
+        version = connection.version_for(messages.ProduceRequest)
+        request = self._request([batches[place] for place in places], by_id=version >= 13)
+        if self._acks == 0:
+            connection.submit(request, deadline=deadline.end, expect_answer=False)
+            return {place: Delivered(place, -1, batches[place].records, -1) for place in places}
+        response = self._cluster.call_once(request, messages.ProduceResponse, deadline, broker=leader)
+        return self._outcomes(response, batches, places)
+
+    def _request(self, batches: Sequence[_Batch], *, by_id: bool) -> messages.ProduceRequest:
+        topics: dict[str, messages.ProduceRequest.TopicProduceData] = {}
+        for batch in batches:
+            name = batch.place.topic
+            if name not in topics:
+                # From v13 on a topic goes by its id alone (KIP-516).
+                topics[name] = messages.ProduceRequest.TopicProduceData(
+                    **({"topic_id": self._cluster.topic_ids[name]} if by_id else {"name": name})
+                )
+            topics[name].partition_data.append(
+                messages.ProduceRequest.PartitionProduceData(index=batch.place.partition, records=batch.encoded)
+            )
+        return messages.ProduceRequest(acks=self._acks, timeout_ms=ACK_TIMEOUT_MS, topic_data=list(topics.values()))
+
+    def _outcomes(
+        self,
+        response: messages.ProduceResponse,
+        batches: dict[TopicPartition, _Batch],
+        places: Sequence[TopicPartition],
+    ) -> "Outcomes[Delivered]":
+        names = {self._cluster.topic_ids[place.topic]: place.topic for place in places}
+        outcomes: Outcomes[Delivered] = {}
+        for topic in response.responses:
+            for partition in topic.partition_responses:
+                place = TopicPartition(topic.name or names.get(topic.topic_id, ""), partition.index)
+                if place not in batches:
+                    raise CorruptAnswer(f"a produce response names {place}, which was not written to")
+                outcomes[place] = _outcome(batches[place], partition)
+        missing = [place for place in places if place not in outcomes]
+        if missing:
+            raise CorruptAnswer(f"a produce response says nothing about {missing[0]}")
+        return outcomes
+
+    def _settle(
+        self, pending: dict[TopicPartition, _Batch], outcomes: "Outcomes[Delivered]"
+    ) -> dict[TopicPartition, _Batch]:
+        """Reports what was written, splits what was too large; raises the first failure after all reports."""
+        again: dict[TopicPartition, _Batch] = {}
+        failure: KafkaError | None = None
+        for place, batch in pending.items():
+            outcome = outcomes[place]
+            if isinstance(outcome, Delivered):
+                self._advance(batch, outcome)
+            elif outcome.error == Errors.MESSAGE_TOO_LARGE and len(batch.records) > 1:
+                self._write_halves(batch)
+            else:
+                failure = failure or outcome
+        if failure is not None:
+            raise failure
+        return again
+
+    def _advance(self, batch: _Batch, delivered: Delivered) -> None:
+        if batch.base_sequence >= 0:
+            self._sequences[batch.place] = (batch.base_sequence + len(batch.records)) % _SEQUENCES
+        if self._on_delivery is not None:
+            self._on_delivery(delivered)

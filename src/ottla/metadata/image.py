@@ -1,0 +1,150 @@
+"""The frozen facts of a cluster at one offset of the metadata log.
+
+Every mapping in an image is shared with the images before and after it and is never written to once the image is built:
+`delta` copies a mapping before the first change. Readers may keep an image for as long as they like.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ottla.model.ids import Uuid
+from ottla.protocol import messages
+
+METADATA_VERSION: Final = "metadata.version"
+KRAFT_VERSION: Final = "kraft.version"
+ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
+
+RECOVERED: Final = 0
+RECOVERING: Final = 1
+"""Leader recovery states: RECOVERING follows an unclean election until the leader says it is done (KIP-704)."""
+
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+BROKER_LOGGER_RESOURCE: Final = 8
+CLIENT_METRICS_RESOURCE: Final = 16
+GROUP_RESOURCE: Final = 32
+
+ConfigKey = tuple[int, str]
+"""Resource type and name; the empty broker name holds the cluster-wide defaults."""
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Pairs of entity type and name, sorted by type; a name of None is the default entity of its type."""
+
+ScramKey = tuple[int, str]
+"""Mechanism and user."""
+
+
+class Endpoint(NamedTuple):
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+class VersionRange(NamedTuple):
+    min: int
+    max: int
+
+
+class BrokerRegistration(NamedTuple):
+    id: int
+    epoch: int
+    incarnation_id: Uuid
+    listeners: tuple[Endpoint, ...]
+    features: Mapping[str, VersionRange]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_dirs: tuple[Uuid, ...]
+    cordoned_log_dirs: tuple[Uuid, ...] | None
+    """None until the broker has said which of its directories take no new replicas (KIP-1066)."""
+    is_migrating_zk_broker: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Active brokers may lead: neither fenced nor on their way out."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def listener(self, name: str) -> Endpoint | None:
+        return next((endpoint for endpoint in self.listeners if endpoint.name == name), None)
+
+
+class ControllerRegistration(NamedTuple):
+    id: int
+    incarnation_id: Uuid
+    listeners: tuple[Endpoint, ...]
+    features: Mapping[str, VersionRange]
+    zk_migration_ready: bool = False
+
+
+class PartitionImage(NamedTuple):
+    replicas: tuple[int, ...]
+    directories: tuple[Uuid, ...]
+    """One directory id for each replica, in the same order."""
+    isr: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    leader: int
+    leader_recovery_state: int
+    leader_epoch: int
+    partition_epoch: int
+
+    def directory(self, replica: int) -> Uuid:
+        return self.directories[self.replicas.index(replica)]
+
+
+class TopicImage(NamedTuple):
+    name: str
+    id: Uuid
+    partitions: Mapping[int, PartitionImage]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    offset: int = -1
+    """The last offset this image contains; -1 for the empty image."""
+    epoch: int = -1
+    timestamp: int = -1
+    """Append time of the last batch this image contains."""
+    cluster_id: str = ""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Finalized levels above 0, metadata.version included; kraft.version belongs to the quorum, not to the image."""
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    controllers: Mapping[int, ControllerRegistration] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topics_by_id: Mapping[Uuid, TopicImage] = field(default_factory=dict)
+    configs: Mapping[ConfigKey, Mapping[str, str]] = field(default_factory=dict)
+    next_producer_id: int = -1
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    acls: Mapping[Uuid, "messages.AccessControlEntryRecord"] = field(default_factory=dict)
+    scram: Mapping[ScramKey, "messages.UserScramCredentialRecord"] = field(default_factory=dict)
+    delegation_tokens: Mapping[str, "messages.DelegationTokenRecord"] = field(default_factory=dict)
+
+    @property
+    def metadata_version(self) -> int:
+        return self.features.get(METADATA_VERSION, 0)
+
+    @property
+    def elr_enabled(self) -> bool:
+        return self.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
+
+    def partition(self, topic: str, partition: int) -> PartitionImage | None:
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(partition)
+
+    def topic_configs(self, name: str) -> Mapping[str, str]:
+        return self.configs.get((TOPIC_RESOURCE, name), _NOTHING)
+
+    def broker_configs(self, broker_id: int) -> Mapping[str, str]:
+        return self.configs.get((BROKER_RESOURCE, str(broker_id)), _NOTHING)
+
+    @property
+    def cluster_configs(self) -> Mapping[str, str]:
+        return self.configs.get((BROKER_RESOURCE, ""), _NOTHING)
+
+
+_NOTHING: Final[Mapping[str, str]] = {}
+EMPTY: Final = MetadataImage()

@@ -1,0 +1,164 @@
+"""The broker's tables put together, and the names Kafka accepts in a file without declaring them."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from ottla.model.properties import (
+    broker_coordination,
+    broker_log,
+    broker_quorum,
+    broker_replication,
+    broker_security,
+    broker_server,
+    broker_tiered,
+    broker_transactions,
+    group,
+    own,
+    topic,
+)
+from ottla.model.properties.property import BOOLEAN, STRING, Property
+
+
+def _table(*parts: Iterable[Property]) -> Mapping[str, Property]:
+    return MappingProxyType({entry.name: entry for part in parts for entry in part})
+
+
+SECTIONS: Mapping[str, tuple[Property, ...]] = MappingProxyType(
+    {
+        "Node and connections": broker_server.PROPERTIES,
+        "Logs": broker_log.PROPERTIES,
+        "Replication": broker_replication.PROPERTIES,
+        "Metadata quorum": broker_quorum.PROPERTIES,
+        "Groups and offsets": broker_coordination.PROPERTIES,
+        "Transactions": broker_transactions.PROPERTIES,
+        "Security": broker_security.PROPERTIES,
+        "Tiered storage": broker_tiered.PROPERTIES,
+    }
+)
+
+BROKER: Mapping[str, Property] = _table(*SECTIONS.values())
+DYNAMIC_ONLY: Mapping[str, Property] = _table(broker_replication.DYNAMIC_ONLY)
+"""Throttles that exist only as dynamic broker configs; a file cannot set them."""
+OWN: Mapping[str, Property] = _table(own.PROPERTIES)
+TOPIC: Mapping[str, Property] = _table(topic.PROPERTIES)
+GROUP: Mapping[str, Property] = _table(group.PROPERTIES)
+CLIENT_METRICS: Mapping[str, Property] = _table(group.CLIENT_METRICS)
+
+AUTHORIZER: Mapping[str, Property] = _table(
+    (
+        Property("super.users", STRING, "", "Users who may do everything, as User:name parted by semicolons."),
+        Property(
+            "allow.everyone.if.no.acl.found",
+            BOOLEAN,
+            False,
+            "Whether a resource without any ACL is open to all.",
+        ),
+    )
+)
+"""What Kafka's StandardAuthorizer reads from the file though the broker's table does not list it."""
+
+STATIC: Mapping[str, Property] = MappingProxyType({**BROKER, **OWN, **AUTHORIZER})
+"""Every name a file may set, apart from prefixed ones."""
+
+PASSED_ON = (
+    "listener.name.",
+    "config.providers.",
+    "rsm.config.",
+    "rlmm.config.",
+    "remote.log.metadata.",
+    "metrics.jmx.",
+    "kafka.csv.metrics.",
+    "confluent.",
+    "authorizer.",
+    "create.topic.policy.",
+    "alter.config.policy.",
+    "client.quota.callback.",
+    "replica.selector.",
+    "principal.builder.",
+    "ssl.engine.factory.",
+    "sasl.oauthbearer.",
+)
+"""Prefixes of settings that Kafka hands to plugins or listeners unread."""
+
+PLUGIN_CLASSES = (
+    "metric.reporters",
+    "kafka.metrics.reporters",
+    "authorizer.class.name",
+    "client.quota.callback.class",
+    "create.topic.policy.class.name",
+    "alter.config.policy.class.name",
+    "principal.builder.class",
+    "replica.selector.class",
+    "remote.log.storage.manager.class.name",
+    "remote.log.metadata.manager.class.name",
+    "ssl.engine.factory.class",
+    "sasl.server.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+)
+"""A plugin that is not Apache's may read names nobody else knows."""
+
+RETIRED = frozenset(
+    (
+        "advertised.host.name",
+        "advertised.port",
+        "auto.include.jmx.reporter",
+        "broker.id.generation.enable",
+        "control.plane.listener.name",
+        "controlled.shutdown.max.retries",
+        "controlled.shutdown.retry.backoff.ms",
+        "delegation.token.master.key",
+        "delete.topic.enable.zk",
+        "group.coordinator.new.enable",
+        "host.name",
+        "inter.broker.protocol.version",
+        "leader.imbalance.per.broker.percentage",
+        "log.cleaner.dedupe.buffer.load.factor",
+        "log.message.downconversion.enable",
+        "log.message.format.version",
+        "log.message.timestamp.difference.max.ms",
+        "offsets.commit.required.acks",
+        "password.encoder.cipher.algorithm",
+        "password.encoder.iterations",
+        "password.encoder.key.length",
+        "password.encoder.keyfactory.algorithm",
+        "password.encoder.old.secret",
+        "password.encoder.secret",
+        "port",
+        "producer.id.expiration.check.interval",
+        "quota.consumer.default",
+        "quota.producer.default",
+        "replica.fetch.wait.min.ms",
+        "reserved.broker.max.id",
+        "transaction.state.log.min.insync.replicas",
+        "zookeeper.metadata.migration.enable",
+    )
+)
+"""Names of earlier Kafka releases that 4.3 ignores; a file that still carries them starts with a warning."""
+
+
+def is_retired(name: str) -> bool:
+    return name in RETIRED or name.startswith("zookeeper.")
+
+
+def dynamic_property(name: str) -> Property | None:
+    """The entry behind a broker config name, listener prefixes taken off; None for names no table knows."""
+    found = BROKER.get(name) or DYNAMIC_ONLY.get(name) or OWN.get(name)
+    if found is None and name.startswith("listener.name."):
+        found = BROKER.get(base_name(name))
+    return found
+
+
+_PER_MECHANISM = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+
+
+def base_name(name: str) -> str:
+    """`listener.name.internal.ssl.client.auth` is `ssl.client.auth`; a mechanism may stand before the SASL names."""
+    _, _, rest = name.removeprefix("listener.name.").partition(".")
+    return next((known for known in _PER_MECHANISM if rest.endswith(known)), rest)

@@ -1,0 +1,135 @@
+"""The small languages inside setting values: endpoints, voters, throttled replicas, offsets by duration.
+
+Parsers raise ValueError; checks, for the property table, say what is allowed or return None.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.model.properties.property import Value
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class Listener(NamedTuple):
+    name: str
+    protocol: str
+    host: str  # empty: every interface
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+class HostPort(NamedTuple):
+    host: str
+    port: int
+
+
+class Voter(NamedTuple):
+    id: int
+    host: str
+    port: int
+
+
+# The patterns are handed to `re` on use, which compiles and keeps them: a start without voters pays for none.
+_LISTENER = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
+_HOST_PORT = r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)"
+_DURATION = r"(?i)[+]?P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?"
+
+
+def split_listener(text: str) -> tuple[str, str, int]:
+    """Name (in capitals, as Kafka compares them), host and port of NAME://host:port."""
+    match = re.fullmatch(_LISTENER, text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a listener: NAME://host:port is expected")
+    port = int(match[3])
+    if not -1 <= port <= 65535:
+        raise ValueError(f"{text!r} is not a listener: port {port} is not between 0 and 65535")
+    return match[1].upper(), match[2], port
+
+
+def host_port(text: str) -> HostPort:
+    match = re.fullmatch(_HOST_PORT, text)
+    if match is None or not 0 <= int(match[2]) <= 65535:
+        raise ValueError(f"{text!r} is not an address: host:port is expected")
+    return HostPort(match[1], int(match[2]))
+
+
+def voter(text: str) -> Voter:
+    number, at, address = text.partition("@")
+    if not at or not number.strip().lstrip("+").isdecimal():
+        raise ValueError(f"{text!r} is not a voter: id@host:port is expected")
+    return Voter(int(number), *host_port(address))
+
+
+def pairs(text: str) -> dict[str, str]:
+    """A map written as key:value pairs; the last colon divides, since keys may be IPv6 addresses."""
+    found: dict[str, str] = {}
+    for part in text.split(",") if text.strip() else ():
+        key, colon, value = part.rpartition(":")
+        if not colon:
+            raise ValueError(f"{part.strip()!r} is not a pair: key:value is expected")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def gzip_level(value: Value) -> str | None:
+    return None if isinstance(value, int) and (value == -1 or 1 <= value <= 9) else "allowed is 1 to 9, or -1"
+
+
+def quorum_voters(value: Value) -> str | None:
+    return _first_problem(value, voter)
+
+
+def host_ports(value: Value) -> str | None:
+    return _first_problem(value, host_port)
+
+
+def _first_problem(value: Value, parse: Callable[[str], object]) -> str | None:
+    assert isinstance(value, tuple)
+    for entry in value:
+        try:
+            parse(entry)
+        except ValueError as error:
+            return str(error)
+    return None
+
+
+def throttled_replicas(value: Value) -> str | None:
+    assert isinstance(value, tuple)
+    if "".join(value) == "*" or all(re.fullmatch(r"([0-9]+:[0-9]+)?", entry) for entry in value):
+        return None
+    return "allowed is * or a list of partition:broker pairs"
+
+
+def share_offset_reset(value: Value) -> str | None:
+    assert isinstance(value, str)
+    how, colon, duration = value.partition(":")
+    if how in ("latest", "earliest") and not colon:
+        return None
+    if how == "by_duration" and re.fullmatch(_DURATION, duration):
+        return None
+    return "allowed is latest, earliest or by_duration:PnDTnHnMnS"
+
+
+_MATCH_NAMES = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+
+
+def client_match(value: Value) -> str | None:
+    """KIP-714's selectors. The pattern itself is compiled by whoever runs it, with an engine that cannot backtrack."""
+    assert isinstance(value, tuple)
+    for entry in value:
+        name, equals, pattern = entry.partition("=")
+        if not equals or not pattern.strip() or "=" in pattern or name.strip() not in _MATCH_NAMES:
+            return f"allowed are name=pattern pairs, the name being one of {', '.join(_MATCH_NAMES)}"
+    return None

@@ -1,0 +1,345 @@
+"""One framed connection on a raw socket: whole frames in, chunks out, nothing copied that need not be.
+
+Reading. Every idle connection reads into one scratch buffer shared by the listener, so ten thousand idle peers cost no
+buffers. Only the front part of a frame that has not arrived in full is copied into a buffer of the connection's own,
+which grows with what has arrived, never with what the peer claims (CVE-2022-34917).
+
+Writing. `send` tries the socket at once; what does not fit waits for writability. A chunk is bytes, or a slice of a
+file that goes out by `sendfile`: its pages never enter the process.
+
+The owner of the connection gets frames through `Receiver`. A frame is a view into a buffer that is used again: it is
+valid until the call returns, whoever wants to keep bytes copies them.
+"""
+
+import os
+import socket
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final, Protocol
+
+_SIZE: Final = Struct(">i")
+_FIRST_BUFFER: Final = 64 * 1024
+SCRATCH_BYTES: Final = 256 * 1024
+BY_OWNER: Final = 1
+BY_BUDGET: Final = 2
+"""Why a connection does not read: it goes on when no reason is left."""
+MORE: Final = getattr(socket, "MSG_MORE", 0)
+
+
+class FileChunk(Protocol):
+    """A run of bytes in an open file. The object keeps the descriptor open as long as it lives."""
+
+    position: int
+    length: int
+
+    def __len__(self) -> int: ...
+
+    def fileno(self) -> int: ...
+
+
+Chunk = bytes | memoryview | FileChunk
+
+
+class Receiver(Protocol):
+    def frame_received(self, frame: memoryview) -> None:
+        """One whole frame, without its size. Valid until this returns."""
+
+    def frame_refused(self, size: int) -> None:
+        """The peer announced a frame that is over the limit or negative. The connection is being closed."""
+
+    def output_drained(self) -> None:
+        """All output has gone to the socket after it had been blocked."""
+
+    def connection_lost(self) -> None:
+        """The socket is closed: exactly once, after which nothing is called any more."""
+
+
+class ReadBudget:
+    """Bytes of frames under way, over all connections: above the limit no new large frame is begun."""
+
+    __slots__ = ("limit", "used", "waiting")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit  # 0 or less: no limit
+        self.used = 0
+        self.waiting: deque[Connection] = deque()
+
+    def reserve(self, size: int) -> bool:
+        # As Kafka's memory pool: whoever finds any room may go on, so the largest frame is never starved.
+        if 0 < self.limit <= self.used:
+            return False
+        self.used += size
+        return True
+
+    def release(self, size: int) -> None:
+        self.used -= size
+        while self.waiting and (self.limit <= 0 or self.used < self.limit):
+            self.waiting.popleft().budget_available()
+
+
+class Scratch:
+    """The read buffer shared by all connections of a loop, in use only between a recv and its callback's return."""
+
+    __slots__ = ("view",)
+
+    def __init__(self, size: int = SCRATCH_BYTES) -> None:
+        self.view = memoryview(bytearray(size))
+
+
+class Connection:
+    __slots__ = (
+        "_budget",
+        "_fd",
+        "_have",
+        "_loop",
+        "_max_frame",
+        "_out",
+        "_own",
+        "_paused",
+        "_receiver",
+        "_reserved",
+        "_scratch",
+        "_sock",
+        "_start",
+        "last_active",
+        "out_bytes",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        loop: AbstractEventLoop,
+        scratch: Scratch,
+        budget: ReadBudget,
+        max_frame: int,
+    ) -> None:
+        self._sock: socket.socket | None = sock
+        self._fd = sock.fileno()
+        self._loop = loop
+        self._scratch = scratch
+        self._budget = budget
+        self._max_frame = max_frame
+        self._receiver: Receiver | None = None
+        self._own: bytearray | None = None  # the beginning of a frame whose end has not come yet
+        self._start = 0
+        self._have = 0
+        self._reserved = 0
+        self._paused = BY_OWNER
+        self._out: deque[Chunk] = deque()
+        self.out_bytes = 0
+        self.last_active = loop.time()
+
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self.resume_reading()
+
+    # ---- reading
+
+    @property
+    def closed(self) -> bool:
+        return self._sock is None
+
+    @property
+    def reading_paused(self) -> bool:
+        return self._paused != 0
+
+    def pause_reading(self, reason: int = BY_OWNER) -> None:
+        if not self._paused and self._sock is not None:
+            self._loop.remove_reader(self._fd)
+        self._paused |= reason
+
+    def resume_reading(self, reason: int = BY_OWNER) -> None:
+        """Frames already received are delivered first, so a caller may be called back from inside this."""
+        if not self._paused & reason:
+            return
+        self._paused &= ~reason
+        if self._paused or self._sock is None:
+            return
+        if self._own is not None:
+            self._deliver_own()
+        if not self._paused and self._sock is not None:
+            self._loop.add_reader(self._fd, self._readable)
+
+    def budget_available(self) -> None:
+        if self._own is not None:
+            self._reserve(_SIZE.unpack_from(self._own, 0)[0] + 4)
+        if self._reserved:
+            self.resume_reading(BY_BUDGET)
+
+    def _readable(self) -> None:
+        sock = self._sock
+        if sock is None:
+            return
+        own = self._own
+        target = self._scratch.view if own is None else memoryview(own)[self._have :]
+        try:
+            received = sock.recv_into(target)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            return
+        if not received:
+            self.close()
+            return
+        self.last_active = self._loop.time()
+        if own is None:
+            self._deliver_scratch(received)
+        else:
+            self._have += received
+            self._deliver_own()
+
+    def _deliver_scratch(self, end: int) -> None:
+        view = self._scratch.view
+        start = self._deliver(view, 0, end)
+        if start < end and self._sock is not None:
+            self._keep(view[start:end])
+
+    def _deliver_own(self) -> None:
+        own = self._own
+        assert own is not None
+        start = self._deliver(memoryview(own), self._start, self._have)
+        if self._sock is None:
+            return
+        if start == self._have:
+            self._own = None
+        elif self._paused:
+            self._start = start
+        elif start or self._have == len(own):
+            self._keep(memoryview(own)[start : self._have])
+
+    def _deliver(self, view: memoryview, start: int, end: int) -> int:
+        """Hands out the whole frames in view[start:end] until reading is paused; returns where the rest begins."""
+        receiver = self._receiver
+        assert receiver is not None
+        while end - start >= 4 and not self._paused:
+            (size,) = _SIZE.unpack_from(view, start)
+            if size < 0 or size > self._max_frame:
+                receiver.frame_refused(size)
+                self.close()
+                return end
+            stop = start + 4 + size
+            if stop > end:
+                break
+            self._release()
+            receiver.frame_received(view[start + 4 : stop])
+            if self._sock is None:
+                return end
+            start = stop
+        return start
+
+    def _keep(self, rest: memoryview) -> None:
+        """Moves an unfinished frame into a buffer that fits what has come so far, at most twice over."""
+        have = len(rest)
+        need = _SIZE.unpack_from(rest, 0)[0] + 4 if have >= 4 else 4
+        own = bytearray(max(have, min(need, max(_FIRST_BUFFER, 2 * have))))
+        own[:have] = rest
+        self._own = own
+        self._start = 0
+        self._have = have
+        if need > _FIRST_BUFFER and need > have and not self._reserved:
+            self._reserve(need)
+
+    def _reserve(self, need: int) -> None:
+        if self._budget.reserve(need):
+            self._reserved = need
+        else:
+            self._budget.waiting.append(self)
+            self.pause_reading(BY_BUDGET)
+
+    def _release(self) -> None:
+        if self._reserved:
+            reserved, self._reserved = self._reserved, 0
+            self._budget.release(reserved)
+
+    # ---- writing
+
+    def send(self, chunks: Iterable[Chunk]) -> None:
+        """Takes over the chunks, sends what the socket takes now and the rest as it drains."""
+        if self._sock is None:
+            return
+        idle = not self._out
+        for chunk in chunks:
+            self._out.append(chunk)
+            self.out_bytes += len(chunk)
+        if idle:
+            self._flush()
+            if self._out and self._sock is not None:
+                self._loop.add_writer(self._fd, self._writable)
+
+    def send_bytes(self, data: bytes) -> None:
+        """The common case, one small reply, without the queue."""
+        sock = self._sock
+        if sock is None:
+            return
+        if self._out:
+            self.send((data,))
+            return
+        try:
+            sent = sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self.close()
+            return
+        if sent < len(data):
+            self.send((memoryview(data)[sent:],))
+
+    def _writable(self) -> None:
+        self._flush()
+        if not self._out and self._sock is not None:
+            self._loop.remove_writer(self._fd)
+            assert self._receiver is not None
+            self._receiver.output_drained()
+
+    def _flush(self) -> None:
+        out = self._out
+        sock = self._sock
+        assert sock is not None
+        try:
+            while out:
+                chunk = out[0]
+                if isinstance(chunk, bytes | memoryview):
+                    sent = sock.send(chunk, MORE if len(out) > 1 else 0)
+                    done = sent == len(chunk)
+                    if not done:
+                        out[0] = memoryview(chunk)[sent:]
+                else:
+                    sent = self._send_file(chunk)
+                    done = chunk.length == 0
+                self.out_bytes -= sent
+                if done:
+                    out.popleft()
+                self.last_active = self._loop.time()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+
+    def _send_file(self, chunk: FileChunk) -> int:
+        sent = os.sendfile(self._fd, chunk.fileno(), chunk.position, chunk.length)
+        if not sent and chunk.length:
+            # The file is shorter than promised (cut by another hand): the frame cannot be finished.
+            raise ConnectionAbortedError("the log segment ended before the reply did")
+        chunk.position += sent
+        chunk.length -= sent
+        return sent
+
+    # ---- the end
+
+    def close(self) -> None:
+        """Drops what is unsent. Safe to call twice and from inside a callback."""
+        sock, self._sock = self._sock, None
+        if sock is None:
+            return
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        self._out.clear()
+        self.out_bytes = 0
+        self._own = None
+        self._release()
+        sock.close()
+        if self._receiver is not None:
+            self._receiver.connection_lost()

@@ -1,0 +1,48 @@
+"""What a log needs to know of its topic's configuration: one frozen value, replaced as a whole at run time."""
+
+from dataclasses import dataclass
+from typing import Final
+
+CODECS: Final = {"uncompressed": 0, "none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+NEVER: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
+    index_interval_bytes: int = 4096
+    segment_index_bytes: int = 10 << 20
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    """Negative: for ever."""
+    retention_bytes: int = -1
+    max_message_bytes: int = (1 << 20) + 12
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = NEVER
+    message_timestamp_after_max_ms: int = 3600 * 1000
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    compression_type: str = "producer"
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = NEVER
+    flush_ms: int = NEVER
+    preallocate: bool = False
+    """Accepted for Kafka's sake. Segments always grow on demand: sparse or zeroed tails would slow recovery down."""
+    producer_id_expiration_ms: int = 24 * 3600 * 1000
+
+    @property
+    def compact(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        return "delete" in self.cleanup_policy
+
+    @property
+    def forced_codec(self) -> int | None:
+        """The codec every batch has to be stored with; None keeps the producer's."""
+        return None if self.compression_type == "producer" else CODECS[self.compression_type]
+
+    @property
+    def log_append_time(self) -> bool:
+        return self.message_timestamp_type == "LogAppendTime"

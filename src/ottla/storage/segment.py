@@ -1,0 +1,452 @@
+"""One segment of a log: a `.log` file with its indexes, and the files all logs of a node keep open.
+
+A segment knows where its batches lie, not what they mean. Opening one costs nothing: its descriptor and its indexes are
+fetched on first use and given back by `OpenFiles`, so ten thousand idle partitions hold no descriptor at all.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from ottla.protocol.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
+from ottla.storage import names
+from ottla.storage.fs import Buffer, CorruptLog, File, Filesystem
+from ottla.storage.index import (
+    NO_TIMESTAMP,
+    TIME_ENTRY,
+    TXN_ENTRY,
+    AbortedTxn,
+    CorruptIndex,
+    OffsetIndex,
+    TimeIndex,
+    pack_aborted,
+    read_aborted,
+)
+
+UNKNOWN: Final = -2
+"""A maximum timestamp that nobody has looked up yet."""
+TAIL_LIMIT: Final = 1024
+"""Batches at the end of a segment whose position is remembered: a consumer at the tail needs no system call."""
+CHUNK: Final = 4096
+SCAN_CHUNK: Final = 1 << 20
+INDEX_BUDGET: Final = 64 << 20
+"""Bytes of indexes that may stay in memory for reading, over all logs of a node."""
+
+_EXTENT = Struct(">qi11xi")
+
+
+class Extent(NamedTuple):
+    """Where one batch lies."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+
+
+class Tail:
+    """Positions of the batches appended last, without a gap up to the end of the segment."""
+
+    __slots__ = ("last_offsets", "positions", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.last_offsets = array("q")
+        self.positions = array("i")
+
+    def add(self, last_offset: int, position: int) -> None:
+        positions = self.positions
+        self.last_offsets.append(last_offset)
+        positions.append(position)
+        if len(positions) >= TAIL_LIMIT:
+            half = TAIL_LIMIT // 2
+            self.start = self.last_offsets[half - 1] + 1
+            del self.last_offsets[:half]
+            del positions[:half]
+
+    def reset(self, start: int) -> None:
+        self.start = start
+        del self.last_offsets[:]
+        del self.positions[:]
+
+
+class Segment:
+    __slots__ = (
+        "aborted",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "file",
+        "files",
+        "first_timestamp",
+        "hot",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "offsets",
+        "prefix",
+        "size",
+        "tail",
+        "times",
+    )
+
+    def __init__(self, files: "OpenFiles", directory: str, base_offset: int, size: int, created_ms: int) -> None:
+        self.files = files
+        self.base_offset = base_offset
+        self.prefix = names.segment_prefix(directory, base_offset)
+        self.size = size
+        self.file: File | None = None
+        self.hot = False
+        self.offsets: OffsetIndex | None = None
+        self.times: TimeIndex | None = None
+        self.aborted: list[AbortedTxn] | None = None
+        self.max_timestamp = UNKNOWN
+        self.max_timestamp_offset = base_offset
+        self.first_timestamp: int | None = None
+        """Maximum timestamp of the first batch: time-based rolling counts from it."""
+        self.created_ms = created_ms
+        self.bytes_since_index = 0
+        self.tail = Tail(base_offset)
+
+    @classmethod
+    def create(cls, files: "OpenFiles", directory: str, base_offset: int, now: int) -> "Segment":
+        """New and empty files, whatever lay there under their names before."""
+        segment = cls(files, directory, base_offset, 0, now)
+        segment.offsets = OffsetIndex(base_offset)
+        segment.times = TimeIndex(base_offset)
+        segment.aborted = []
+        segment.max_timestamp = NO_TIMESTAMP
+        files.fs.remove(segment.prefix + names.TXN_INDEX)
+        for suffix in (names.INDEX, names.TIME_INDEX):
+            files.fs.open(segment.prefix + suffix, create=True).truncate(0)
+        file = files.open(segment, create=True)
+        file.truncate(0)
+        return segment
+
+    # -- appending -----------------------------------------------------------------------------------------------
+
+    def append(self, data: Buffer, size: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
+        """One batch at the end. On an OSError nothing but the file may have changed; `rollback` mends it."""
+        offsets = self.offsets
+        if offsets is None:
+            offsets = self.load_indexes()
+        position = self.size
+        (self.file or self.files.open(self)).pwrite(data, position)
+        self.hot = True
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self.bytes_since_index > index_interval:
+            offsets.append(last_offset, position)
+            self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)  # type: ignore[union-attr]
+            self.bytes_since_index = size
+        else:
+            self.bytes_since_index += size
+        self.size = position + size
+        self.tail.add(last_offset, position)
+
+    def rollback(self) -> None:
+        """Cuts off what a failed append may have left behind."""
+        (self.file or self.files.open(self)).truncate(self.size)
+
+    def has_index_room(self, index_bytes: int) -> bool:
+        offsets, times = self.offsets, self.times
+        if offsets is None or times is None:
+            self.load_indexes()
+            return self.has_index_room(index_bytes)
+        return len(offsets) < index_bytes // 8 and len(times) < index_bytes // TIME_ENTRY - 1
+
+    def rolling_timestamp(self) -> int | None:
+        if self.first_timestamp is None and self.size:
+            self.first_timestamp = next(self.headers(0))[1].max_timestamp
+        return self.first_timestamp
+
+    def append_aborted(self, txn: AbortedTxn) -> None:
+        """Written through: it is rare, and a lost entry would show aborted records until the next recovery."""
+        aborted = self.aborted_txns()
+        file = self.files.fs.open(self.prefix + names.TXN_INDEX, create=True)
+        file.pwrite(pack_aborted(txn), len(aborted) * TXN_ENTRY)
+        aborted.append(txn)
+
+    # -- finding -------------------------------------------------------------------------------------------------
+
+    def find(self, offset: int) -> tuple[int, int] | None:
+        """Position and size of the first batch whose last offset is >= `offset`."""
+        tail = self.tail
+        if offset >= tail.start:
+            positions = tail.positions
+            slot = bisect_left(tail.last_offsets, offset)
+            if slot < len(positions):
+                position = positions[slot]
+                end = positions[slot + 1] if slot + 1 < len(positions) else self.size
+                return position, end - position
+            if positions:
+                return None
+        offsets = self.offsets
+        if offsets is None:
+            offsets = self.load_indexes()
+        for extent in self.extents(offsets.lookup(offset)):
+            if extent.last_offset >= offset:
+                return extent.position, extent.size
+        return None
+
+    def cut(self, start: int, limit: int) -> int:
+        """Length of what is read from `start` if at most `limit` bytes are wanted: whole batches where that is known."""
+        end = start + limit
+        positions = self.tail.positions
+        if positions and positions[0] <= end:
+            boundary = positions[bisect_right(positions, end) - 1]
+        else:
+            boundary = (self.offsets or self.load_indexes()).boundary_before(end)
+        return boundary - start if boundary > start else limit
+
+    def extents(self, position: int = 0) -> Iterator[Extent]:
+        """The batches from `position` (where one starts) to the end, by their headers alone."""
+        file = self.file or self.files.open(self)
+        end = self.size
+        chunk, chunk_start = b"", position
+        while position < end:
+            at = position - chunk_start
+            if at + _EXTENT.size > len(chunk):
+                chunk, chunk_start, at = file.pread(CHUNK, position), position, 0
+                if len(chunk) < _EXTENT.size:
+                    raise self.corrupt(position, "the file is shorter than the log")
+            base_offset, length, delta = _EXTENT.unpack_from(chunk, at)
+            size = length + LOG_OVERHEAD
+            if size < HEADER_SIZE or position + size > end:
+                raise self.corrupt(position, f"a batch claims {size} bytes where {end - position} are left")
+            yield Extent(position, size, base_offset, base_offset + delta)
+            position += size
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        file = self.file or self.files.open(self)
+        for extent in self.extents(position):
+            raw = file.pread(HEADER_SIZE, extent.position)
+            if len(raw) < HEADER_SIZE:
+                raise self.corrupt(extent.position, "the file is shorter than the log")
+            yield extent.position, read_header(raw)
+
+    def batches(self, position: int = 0) -> Iterator[tuple[int, memoryview]]:
+        """Position and bytes of every batch from `position` on, read in big chunks."""
+        file = self.file or self.files.open(self)
+        end = self.size
+        chunk, chunk_start = memoryview(b""), position
+        while position < end:
+            at = position - chunk_start
+            need = LOG_OVERHEAD if at + LOG_OVERHEAD > len(chunk) else int.from_bytes(chunk[at + 8 : at + 12]) + LOG_OVERHEAD
+            if at + need > len(chunk):
+                chunk, chunk_start, at = memoryview(file.pread(max(SCAN_CHUNK, need), position)), position, 0
+                need = int.from_bytes(chunk[8:12], signed=True) + LOG_OVERHEAD
+                if need < HEADER_SIZE or position + need > end:
+                    raise self.corrupt(position, f"a batch claims {need} bytes where {end - position} are left")
+                if need > len(chunk):
+                    chunk = memoryview(file.pread(need, position))
+                if need > len(chunk):
+                    raise self.corrupt(position, "the file is shorter than the log")
+            yield position, chunk[at : at + need]
+            position += need
+
+    def corrupt(self, position: int, reason: str) -> CorruptLog:
+        return CorruptLog(self.path(), f"at byte {position}: {reason}")
+
+    # -- indexes -------------------------------------------------------------------------------------------------
+
+    def load_indexes(self) -> OffsetIndex:
+        """Reads both indexes; a missing or insane one is rebuilt from the log, as Kafka's LogLoader does."""
+        fs = self.files.fs
+        try:
+            offsets = OffsetIndex(self.base_offset, fs.read(self.prefix + names.INDEX))
+            times = TimeIndex(self.base_offset, fs.read(self.prefix + names.TIME_INDEX))
+            offsets.check(self.size)
+            times.check()
+        except (FileNotFoundError, CorruptIndex):
+            return self.rebuild_indexes()
+        self.offsets, self.times = offsets, times
+        self.max_timestamp, self.max_timestamp_offset = times.last()
+        self.files.indexed(self)
+        return offsets
+
+    def rebuild_indexes(self, index_interval: int = CHUNK) -> OffsetIndex:
+        offsets, times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
+        since = 0
+        max_timestamp, max_offset = NO_TIMESTAMP, self.base_offset
+        for position, header in self.headers():
+            if header.max_timestamp > max_timestamp:
+                max_timestamp, max_offset = header.max_timestamp, header.last_offset
+            if since > index_interval:
+                offsets.append(header.last_offset, position)
+                times.maybe_append(max_timestamp, max_offset)
+                since = 0
+            since += header.size
+        times.maybe_append(max_timestamp, max_offset)
+        self.offsets, self.times = offsets, times
+        self.max_timestamp, self.max_timestamp_offset = max_timestamp, max_offset
+        self.bytes_since_index = since
+        self.write_indexes()
+        return offsets
+
+    def write_indexes(self) -> None:
+        """Brings both index files up to date with memory; the file ends where the entries end."""
+        if self.offsets is None or self.times is None:
+            return
+        for suffix, index in ((names.INDEX, self.offsets), (names.TIME_INDEX, self.times)):
+            data, position = index.pending()
+            if data or index.written == 0:
+                file = self.files.fs.open(self.prefix + suffix, create=True)
+                file.pwrite(data, position)
+                file.truncate(position + len(data))
+                index.mark_written()
+
+    def finish(self) -> None:
+        """The segment takes no more batches: its greatest timestamp closes the time index."""
+        if self.offsets is not None and self.times is not None:
+            self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self.write_indexes()
+            self.files.indexed(self)
+
+    def forget_indexes(self) -> bool:
+        """Gives the memory back; False while entries are not in the files yet."""
+        if self.offsets is None or self.times is None:
+            return True
+        if self.offsets.written < len(self.offsets) or self.times.written < len(self.times):
+            return False
+        self.offsets = self.times = None
+        return True
+
+    def largest_timestamp(self) -> int:
+        """Of its records, else when it was last written."""
+        if self.max_timestamp == UNKNOWN:
+            self._read_last_time_entry()
+        return self.max_timestamp if self.max_timestamp >= 0 else self.created_ms
+
+    def _read_last_time_entry(self) -> None:
+        """Retention asks every segment of every log: twelve bytes answer it, where loading would cost megabytes."""
+        try:
+            data = self.files.fs.read(self.prefix + names.TIME_INDEX)
+            times = TimeIndex(self.base_offset, data[-TIME_ENTRY:] if len(data) % TIME_ENTRY == 0 else data)
+            times.check()
+        except (FileNotFoundError, CorruptIndex):
+            self.rebuild_indexes()
+            return
+        self.max_timestamp, self.max_timestamp_offset = times.last()
+
+    def aborted_txns(self) -> list[AbortedTxn]:
+        if self.aborted is None:
+            try:
+                self.aborted = read_aborted(self.files.fs.read(self.prefix + names.TXN_INDEX), self.base_offset)
+            except FileNotFoundError:
+                self.aborted = []
+        return self.aborted
+
+    # -- shrinking and leaving -----------------------------------------------------------------------------------
+
+    def truncate(self, offset: int) -> None:
+        """Drops every batch that holds `offset` or a later one."""
+        found = self.find(offset)
+        self.load_indexes() if self.offsets is None else None
+        assert self.offsets is not None and self.times is not None
+        self.offsets.truncate(offset)
+        self.times.truncate(offset)
+        kept = [txn for txn in self.aborted_txns() if txn.last_offset < offset]
+        if len(kept) != len(self.aborted_txns()):
+            self.files.fs.open(self.prefix + names.TXN_INDEX, create=True).truncate(len(kept) * TXN_ENTRY)
+            self.aborted = kept
+        if found is not None:
+            self.size = found[0]
+            (self.file or self.files.open(self)).truncate(self.size)
+            if self.size == 0:
+                self.first_timestamp = None
+        for suffix, length in ((names.INDEX, len(self.offsets) * 8), (names.TIME_INDEX, len(self.times) * TIME_ENTRY)):
+            file = self.files.fs.open(self.prefix + suffix, create=True)
+            if file.size() > length:
+                file.truncate(length)
+        self.bytes_since_index = 0
+        self.tail.reset(self.size and offset)
+        self._recount_timestamps()
+
+    def _recount_timestamps(self) -> None:
+        assert self.offsets is not None and self.times is not None
+        timestamp, at = self.times.last()
+        for _, header in self.headers(self.offsets.lookup(at)):
+            if header.max_timestamp > timestamp:
+                timestamp, at = header.max_timestamp, header.last_offset
+        self.max_timestamp, self.max_timestamp_offset = timestamp, at
+
+    def mark_deleted(self) -> list[str]:
+        """Renames the files so that a crash cannot bring them back; returns what is to be removed later."""
+        self.files.forget(self)
+        renamed = []
+        for suffix in names.SEGMENT_SUFFIXES:
+            source = self.prefix + suffix
+            target = source + names.DELETED
+            try:
+                self.files.fs.rename(source, target)
+            except FileNotFoundError:
+                continue
+            renamed.append(target)
+        return renamed
+
+    def path(self, suffix: str = names.LOG) -> str:
+        return self.prefix + suffix
+
+
+class OpenFiles:
+    """Log files kept open, at most `limit` of them over all logs of a node; a clock hand picks who has to go.
+
+    Giving a file up only drops a reference: a slice still being sent keeps the descriptor until it is done.
+    """
+
+    __slots__ = ("_indexed", "_indexed_bytes", "_ring", "fs", "limit")
+
+    def __init__(self, fs: Filesystem, limit: int = 1000) -> None:
+        self.fs = fs
+        self.limit = max(limit, 1)
+        self._ring: dict[Segment, None] = {}
+        self._indexed: dict[Segment, int] = {}
+        self._indexed_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def open(self, segment: Segment, *, create: bool = False) -> File:
+        file = self.fs.open(segment.path(), create=create)
+        segment.file = file
+        segment.hot = True
+        self._ring[segment] = None
+        while len(self._ring) > self.limit:
+            self._give_up_one(segment)
+        return file
+
+    def _give_up_one(self, wanted: Segment) -> None:
+        """Second chance: whoever was used since the hand last passed goes to the back of the queue."""
+        while True:
+            oldest = next(iter(self._ring))
+            del self._ring[oldest]
+            if oldest is wanted or (oldest.hot and len(self._ring) > 1):
+                oldest.hot = False
+                self._ring[oldest] = None
+                if oldest is wanted and len(self._ring) == 1:
+                    return
+            else:
+                oldest.file = None
+                return
+
+    def indexed(self, segment: Segment) -> None:
+        """Counts a loaded index against the budget and drops the ones loaded longest ago."""
+        assert segment.offsets is not None and segment.times is not None
+        size = len(segment.offsets) * 8 + len(segment.times) * TIME_ENTRY
+        self._indexed_bytes += size - self._indexed.pop(segment, 0)
+        self._indexed[segment] = size
+        for old in list(self._indexed):
+            if self._indexed_bytes <= INDEX_BUDGET or old is segment:
+                break
+            if old.forget_indexes():
+                self._indexed_bytes -= self._indexed.pop(old)
+
+    def forget(self, segment: Segment) -> None:
+        self._ring.pop(segment, None)
+        segment.file = None
+        self._indexed_bytes -= self._indexed.pop(segment, 0)

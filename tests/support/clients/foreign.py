@@ -1,0 +1,201 @@
+"""Clients in other languages: a driver process each, spoken to by one JSON object per line."""
+
+import base64
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.support import jvm
+from tests.support.clients.base import CODECS, Given, Refused, Seen
+
+_SOURCES = Path(__file__).parents[2] / "wire"
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+class Foreign:
+    """The verbs of Client, each sent to the driver under its own name."""
+
+    lacks: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, bootstrap: str) -> None:
+        self._process = subprocess.Popen(
+            [*self.command(), bootstrap], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    @classmethod
+    def command(cls) -> list[str]:
+        """How the driver is run, built first if need be. Skips the test where its toolchain is missing."""
+        raise NotImplementedError
+
+    def _ask(self, op: str, **arguments: Any) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"op": op} | arguments) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the driver died while it did {op}: exit code {self._process.wait()}"
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Refused(answer["error"], answer["detail"])
+        return answer["ok"]
+
+    def create_topic(
+        self, topic: str, partitions: int = 1, replication_factor: int = 1, configs: Mapping[str, str] | None = None
+    ) -> None:
+        chosen = dict(configs or {})
+        self._ask(
+            "create_topic", topic=topic, partitions=partitions, replication_factor=replication_factor, configs=chosen
+        )
+
+    def delete_topic(self, topic: str) -> None:
+        self._ask("delete_topic", topic=topic)
+
+    def list_topics(self) -> set[str]:
+        return set(self._ask("list_topics"))
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        self._ask("create_partitions", topic=topic, total=total)
+
+    def partition_count(self, topic: str) -> int:
+        return int(self._ask("partition_count", topic=topic))
+
+    def describe_topic_configs(self, topic: str) -> dict[str, str]:
+        return dict(self._ask("describe_topic_configs", topic=topic))
+
+    def alter_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        self._ask("alter_topic_configs", topic=topic, configs=dict(configs))
+
+    def produce(
+        self,
+        topic: str,
+        records: Sequence[Given],
+        *,
+        partition: int = 0,
+        codec: str = "none",
+        idempotent: bool = False,
+        max_request_bytes: int = 1_000_000,
+    ) -> list[int]:
+        shown = [
+            {
+                "key": _text(record.key),
+                "value": _text(record.value),
+                "timestamp": record.timestamp,
+                "headers": [{"key": key, "value": _text(value)} for key, value in record.headers],
+            }
+            for record in records
+        ]
+        offsets = self._ask(
+            "produce",
+            topic=topic,
+            records=shown,
+            partition=partition,
+            codec=codec,
+            idempotent=idempotent,
+            max_request_bytes=max_request_bytes,
+        )
+        return list(offsets)
+
+    def consume(self, topic: str, count: int, *, partition: int = 0, offset: int = 0) -> list[Seen]:
+        return [
+            Seen(
+                record["offset"],
+                record["timestamp"],
+                _bytes(record["key"]),
+                _bytes(record["value"]),
+                tuple((header["key"], _bytes(header["value"])) for header in record["headers"]),
+            )
+            for record in self._ask("consume", topic=topic, count=count, partition=partition, offset=offset)
+        ]
+
+    def earliest_offset(self, topic: str, partition: int = 0) -> int:
+        return int(self._ask("earliest_offset", topic=topic, partition=partition))
+
+    def latest_offset(self, topic: str, partition: int = 0) -> int:
+        return int(self._ask("latest_offset", topic=topic, partition=partition))
+
+    def offset_for_time(self, topic: str, timestamp: int, partition: int = 0) -> int | None:
+        offset: int | None = self._ask("offset_for_time", topic=topic, timestamp=timestamp, partition=partition)
+        return offset
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> int:
+        return int(self._ask("delete_records", topic=topic, before=before, partition=partition))
+
+    def close(self) -> None:
+        self._process.communicate(timeout=20)
+
+
+def _built(name: str, sources: Sequence[Path]) -> tuple[Path, bool]:
+    """Where a driver made from exactly these sources belongs, and whether it is there already."""
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    place = jvm.cache() / f"{name}-{digest}"
+    return place, place.exists()
+
+
+def _run(command: Sequence[str], directory: Path) -> None:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}"
+
+
+class FranzGo(Foreign):
+    name: ClassVar[str] = "franz-go"
+    codecs: ClassVar[tuple[str, ...]] = CODECS
+    lacks: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def command(cls) -> list[str]:
+        go = shutil.which("go")
+        if go is None:
+            pytest.skip("go is not installed")
+        source = _SOURCES / "go"
+        place, there = _built("franz-go", [source / "main.go", source / "go.mod", source / "go.sum"])
+        if not there:
+            _run([go, "build", "-o", str(place), "."], source)
+        return [str(place)]
+
+
+class KafkaJs(Foreign):
+    name: ClassVar[str] = "kafkajs"
+    codecs: ClassVar[tuple[str, ...]] = ("none", "gzip", "snappy", "lz4")
+    lacks: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def command(cls) -> list[str]:
+        node, npm = shutil.which("node"), shutil.which("npm")
+        if node is None or npm is None:
+            pytest.skip("node and npm are not installed")
+        source = _SOURCES / "node"
+        place, there = _built("kafkajs", [source / "package.json", source / "driver.js"])
+        if not there:
+            partial = place.with_suffix(".part")
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.copytree(source, partial)
+            _run([npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"], partial)
+            partial.rename(place)
+        return [node, str(place / "driver.js")]
+
+
+class ApacheJava(Foreign):
+    name: ClassVar[str] = "apache-java"
+    codecs: ClassVar[tuple[str, ...]] = CODECS
+    lacks: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def command(cls) -> list[str]:
+        jars = jvm.kafka_jars()
+        source = _SOURCES / "java" / "Driver.java"
+        place, there = _built("java-driver", [source])
+        if not there:
+            jvm.compiled(jars, source, place)
+        return jvm.java(jars, "Driver", classes=place)

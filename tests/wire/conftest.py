@@ -1,0 +1,42 @@
+"""The clients that the conformance tests run with: a test asks for `client` and names what it needs with `needs`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.clients.base import Client
+
+
+def known_clients() -> tuple[Any, ...]:
+    # Imported at collection and not before: only then do pytest's filters hold for the clients' own warnings.
+    from tests.support.clients.aio import AioKafka  # noqa: PLC0415
+    from tests.support.clients.foreign import ApacheJava, FranzGo, KafkaJs  # noqa: PLC0415
+    from tests.support.clients.kafka_python import KafkaPython  # noqa: PLC0415
+    from tests.support.clients.librdkafka import Librdkafka  # noqa: PLC0415
+
+    return (Librdkafka, KafkaPython, AioKafka, ApacheJava, FranzGo, KafkaJs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*verbs): runs with the clients that have all these verbs")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "client" not in metafunc.fixturenames:
+        return
+    needed = {verb for mark in metafunc.definition.iter_markers("needs") for verb in mark.args}
+    able = [kind for kind in known_clients() if not needed & kind.lacks]
+    if "codec" not in metafunc.fixturenames:
+        metafunc.parametrize("client", able, indirect=True, ids=lambda kind: kind.name, scope="session")
+        return
+    pairs = [(kind, codec) for kind in able for codec in kind.codecs]
+    names = [f"{kind.name}-{codec}" for kind, codec in pairs]
+    metafunc.parametrize(("client", "codec"), pairs, indirect=["client"], ids=names, scope="session")
+
+
+@pytest.fixture(scope="session")
+def client(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Client]:
+    client: Client = request.param(bootstrap)
+    yield client
+    client.close()
