@@ -66,7 +66,8 @@ def main() -> int:
         return 2
     chosen = [module for module in WORKLOADS if not options.only or short_name(module) in options.only]
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-", dir=options.dir))
-    context = Context(directory, options.rounds, options.quick, options.partitions)
+    partitions = options.partitions or (1_000 if options.quick else 10_000)
+    context = Context(directory, options.rounds, options.quick, partitions)
     if options.control:
         context.factories = (ApacheKafka, Control)
     try:
@@ -85,14 +86,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=names, metavar="WORKLOAD", help=f"some of: {', '.join(names)}")
     parser.add_argument("--rounds", type=int, default=5, help="how often each workload runs on each server (default 5)")
     parser.add_argument("--quick", action="store_true", help="small amounts: shows that all works, not how fast")
-    parser.add_argument("--partitions", type=int, default=10_000, help="partitions of the restart (default 10,000)")
+    parser.add_argument("--partitions", type=int, help="partitions of the restart (default 10,000; quick 1,000)")
     parser.add_argument(
         "--control", action="store_true", help="a second Apache Kafka in ottla's place, to see the noise"
     )
     parser.add_argument("--dir", help="where the servers keep their data (default: the temporary directory)")
     options = parser.parse_args(arguments)
     # What was not asked for in full is no published result.
-    options.partial = bool(options.only or options.quick or options.control or options.rounds < 3)
+    options.partial = bool(options.only or options.quick or options.control or options.partitions or options.rounds < 3)
     return options
 
 
@@ -101,13 +102,13 @@ def run(context: Context, chosen: Sequence[ModuleType]) -> tuple[list[Measure], 
     failures: list[Failure] = []
     for module in chosen:
         began = time.monotonic()
-        print(f"{short_name(module)} …", end=" ", flush=True, file=sys.stderr)
+        print(short_name(module), flush=True, file=sys.stderr)
         try:
             measured += module.run(context)
         except FAILURES as trouble:
             failures.append(Failure(short_name(module), str(trouble)))
-            print(f"failed: {trouble}", end=" ", file=sys.stderr)
-        print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+            print(f"  failed: {trouble}", file=sys.stderr)
+        print(f"  took {time.monotonic() - began:.0f} s", file=sys.stderr)
     return measured, failures
 
 
@@ -124,7 +125,9 @@ def publish(
 
 
 def exit_code(measured: Sequence[Measure], failures: Sequence[Failure]) -> int:
-    return 1 if failures or any(measure.reached is False for measure in measured) else 0
+    """A run that measured nothing has shown nothing."""
+    missed = any(measure.reached is False for measure in measured)
+    return 1 if failures or missed or not measured else 0
 
 
 def short_name(module: ModuleType) -> str:

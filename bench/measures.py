@@ -1,11 +1,8 @@
 """What was measured, what it must reach, and whether it does. Pure: no process, no clock."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TypeVar
-
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +77,6 @@ class Failure:
 
 
 Trial = Mapping[str, float]
-
-
-def interleaved(
-    servers: Sequence[S], rounds: int, trial: Callable[[S], Trial], *, warmups: int = 0
-) -> list[list[Trial]]:
-    """A B A B …, so that a slow minute of the machine hits both: per server its trials in order, without warm-ups."""
-    taken: list[list[Trial]] = [[] for _ in servers]
-    for number in range(-warmups, rounds):
-        for kept, server in zip(taken, servers, strict=True):
-            result = trial(server)
-            if number >= 0:
-                kept.append(result)
-    return taken
 
 
 def measures(workload: str, metrics: Sequence[Metric], taken: Sequence[Sequence[Trial]]) -> list[Measure]:

@@ -12,6 +12,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import ClassVar
 
 from bench import wire
 from bench.kafka_jars import java_command
@@ -58,7 +59,7 @@ class ServerFailed(RuntimeError):
 class Server(ABC):
     """One node with a directory of its own. `spawn` returns at once, `start` when the node has taken a record."""
 
-    name: str
+    name: ClassVar[str]
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

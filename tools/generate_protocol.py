@@ -1,4 +1,4 @@
-"""Writes src/ottla/protocol/_generated and the tables of src/ottla/protocol/messages.py from Kafka's message schemas.
+"""Writes src/ottla/protocol/_generated from Kafka's message schemas.
 
     python tools/generate_protocol.py DIR_OR_JAR... [--newer JAR] [--check]
 
@@ -24,7 +24,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src/ottla/protocol/_generated"
-DOOR = ROOT / "src/ottla/protocol/messages.py"
 ARTIFACTS = (
     "kafka-clients",
     "kafka-metadata",
@@ -241,6 +240,10 @@ def is_set(f: Field, value: str) -> str:
     return f"{value} != {default}"
 
 
+def may_be_set(f: Field, value: str) -> str:
+    return f"{value} is not {default_code(f)}" if f.is_struct else is_set(f, value)
+
+
 def minimum_size(schema: Schema, struct_name: str, version: int) -> int:
     """Fewest bytes that the struct can take on the wire: what a claimed array count is checked against."""
     flexible = version >= schema.first_flexible
@@ -291,12 +294,20 @@ class Code:
         return self.version in f.versions and self.version not in f.tagged
 
     def tags_of(self, name: str) -> list[Field]:
-        fields = [f for f in self.schema.structs[name].fields if self.version in f.versions and self.version in f.tagged]
-        return sorted(fields, key=lambda f: f.tag)
+        fields = self.schema.structs[name].fields
+        here = (f for f in fields if self.version in f.versions and self.version in f.tagged)
+        return sorted(here, key=lambda f: f.tag)
 
     def struct_name(self, letters: Sequence[str], prefix: str) -> str:
         self.formats.add(prefix + " " + " ".join(letters))
         return prefix + "_" + "".join({"?": "t", "16s": "U"}.get(letter, letter) for letter in letters)
+
+
+TEXT_READERS = {
+    "string": 'str(buf[pos:end], "utf-8")',
+    "bytes": "bytes(buf[pos:end])",
+    "records": "view[pos:end]",
+}
 
 
 class DecoderCode(Code):
@@ -348,7 +359,7 @@ class DecoderCode(Code):
             self.text(f, target)
 
     def length(self, f: Field, letter: str, reader: str) -> bool:
-        """Reads a length into n as the last item of the pending run. Says whether it is compact, then n is one too big."""
+        """Reads a length into n at the end of the pending run. Says whether it is compact: then n is one too big."""
         compact = self.is_compact(f)
         self.run.append(("B" if compact else letter, "n"))
         self.flush()
@@ -362,7 +373,7 @@ class DecoderCode(Code):
         is_string = f.kind == "string"
         compact = self.length(f, "h" if is_string else "i", "long_string" if is_string else "long_varint")
         nullable = self.version in f.nullable and not element
-        value = {"string": 'str(buf[pos:end], "utf-8")', "bytes": "bytes(buf[pos:end])", "records": "view[pos:end]"}[f.kind]
+        value = TEXT_READERS[f.kind]
         null, length = ("n == 0", "n - 1") if compact else ("n == -1", "n")
         if nullable:
             self.line(f"if {null}:")
@@ -496,6 +507,18 @@ class EncoderCode(Code):
             self.line(f'{self.append}(b"{chr(92)}0{(chr(92) + "0") * (len(letters) - 1)}")')
         self.run.clear()
 
+    def compact_length(self, longer: str) -> None:
+        """Writes n as a varint; if that is one byte, it travels in the struct call of the pending run."""
+        letters = [letter for letter, _ in self.run]
+        values = "".join(value + ", " for letter, value in self.run if letter != "x")
+        if not letters:
+            self.line(f"{self.append}(ONE[n] if n < 128 else {longer}(n))")
+            return
+        short = f"{self.struct_name([*letters, 'B'], '_w')}({values}n)"
+        head = f"{self.struct_name(letters, '_w')}({values.removesuffix(', ')})"
+        self.line(f"{self.append}({short} if n < 128 else {head} + {longer}(n))")
+        self.run.clear()
+
     def struct(self, name: str, variable: str) -> None:
         for f in self.schema.structs[name].fields:
             if self.version not in f.versions and not f.ignorable:
@@ -538,15 +561,14 @@ class EncoderCode(Code):
             self.null_or(f, held, null)
         if f.kind == "string":
             self.line(f"{held} = {held}.encode()")
+        self.line(f"n = len({held}) + 1" if compact else f"n = len({held})")
         if compact:
-            self.flush()
-            self.line(f"n = len({held}) + 1")
-            self.line(f"{self.append}(ONE[n] if n < 128 else {'string_head' if f.kind == 'string' else 'varint'}(n))")
+            self.compact_length("string_head" if f.kind == "string" else "varint")
         else:
-            self.run.append(("h" if f.kind == "string" else "i", f"len({held})"))
+            self.run.append(("h" if f.kind == "string" else "i", "n"))
             self.flush()
         if f.kind == "records":
-            self.line(f"if len({held}):")
+            self.line("if n > 1:" if compact else "if n:")
             self.line(f"    {self.append}({held})")
         else:
             self.line(f"{self.append}({held})")
@@ -561,9 +583,8 @@ class EncoderCode(Code):
         if nullable:
             self.null_or(f, held, 'b"\\0"' if compact else 'b"\\xff\\xff\\xff\\xff"')
         if compact:
-            self.flush()
             self.line(f"n = len({held}) + 1")
-            self.line(f"{self.append}(ONE[n] if n < 128 else varint(n))")
+            self.compact_length("varint")
         else:
             self.run.append(("i", f"len({held})"))
             self.flush()
@@ -607,16 +628,16 @@ class EncoderCode(Code):
             self.run.append(("x", ""))
             return
         self.flush()
+        # Most often nothing is set, and a default struct is one shared object: identity answers first.
+        self.line(f"if {' or '.join(may_be_set(f, f'{variable}.{f.name}') for f in known)}:")
+        self.depth += 1
         flags = []
         for f in known:
             flag, held = self.fresh("g"), self.fresh("v")
             self.line(f"{held} = {variable}.{f.name}")
-            self.line(f"{flag} = {is_set(f, held)}")
+            self.line(f"{flag} = bool({is_set(f, held)})" if f.kind == "bool" else f"{flag} = {is_set(f, held)}")
             flags.append((f, flag, held))
-        self.line(f"if {' or '.join(flag for _, flag, _ in flags)}:")
-        self.depth += 1
-        # A condition may give None or a list instead of a bool, so it is tested rather than added.
-        self.line(f"{self.append}(ONE[{' + '.join(f'(1 if {flag} else 0)' for _, flag, _ in flags)}])")
+        self.line(f"{self.append}(ONE[{' + '.join(flag for _, flag, _ in flags)}])")
         for f, flag, held in flags:
             self.line(f"if {flag}:")
             self.depth += 1
@@ -640,14 +661,25 @@ class EncoderCode(Code):
 
 # ------------------------------------------------------------------------------------------------------ the modules
 
-HEADER = '''\
+HEADER = """\
 # Generated by tools/generate_protocol.py from Apache Kafka's message schemas. Do not edit.
 # mypy: allow-untyped-defs, no-check-untyped-defs, allow-untyped-calls, allow-incomplete-defs
-'''
+"""
 FROM_CODEC = (
-    "EMPTY ONE Message Struct bad_length bad_tag bad_uuid long_string long_varint malformed not_in_version shared_default "
-    "skip_tags string_head tag_head unwritable varint"
-).split()
+    *(
+        "EMPTY",
+        "ONE",
+        "Message",
+        "Records",
+        "Struct",
+        "bad_length",
+        "bad_tag",
+        "bad_uuid",
+        "long_string",
+        "long_varint",
+    ),
+    *("malformed", "not_in_version", "shared_default", "skip_tags", "string_head", "tag_head", "unwritable", "varint"),
+)
 
 
 def class_name(schema: Schema, name: str) -> str:
@@ -748,8 +780,6 @@ def module_text(schema: Schema) -> str:
     head = ["from __future__ import annotations", ""]
     head.append(f"from struct import {', '.join([*(['Struct as Layout'] if layouts else []), *structs])}")
     head += ["", f"from ottla.protocol.codec import {', '.join(n for n in FROM_CODEC if n in used)}"]
-    if "Records" in used:
-        head[-1] += ", Records"
     head.append("")
     if "new" in used:
         head.append("new = object.__new__")
@@ -761,40 +791,39 @@ def module_text(schema: Schema) -> str:
 # ------------------------------------------------------------------------------------------------- the table modules
 
 
+def tables_text(schemas: list[Schema]) -> str:
+    """What messages.py knows without importing a message."""
+    modules = [f'    "{s.name}": "{s.module}",' for s in schemas]
+    sections = {
+        "APIS: tuple[tuple[int, str, int, int, int | None, tuple[str, ...], bool], ...]": (
+            "()",
+            list(api_rows(schemas)),
+        ),
+        "MODULES": ("{}", modules),
+        "METADATA": ("{}", record_rows(schemas, "kafka-metadata")),
+        "REMOTE_LOG": ("{}", record_rows(schemas, "kafka-storage")),
+        "GROUP": ("{}", pair_rows(schemas, "kafka-group-coordinator")),
+        "TRANSACTION": ("{}", pair_rows(schemas, "kafka-transaction-coordinator")),
+        "SHARE": ("{}", pair_rows(schemas, "kafka-share-coordinator")),
+    }
+    parts = [
+        f"{name} = {ends[0]}\n" + "".join(row + "\n" for row in rows) + f"{ends[1]}\n"
+        for name, (ends, rows) in sections.items()
+    ]
+    return HEADER + "\n" + "\n".join(parts)
+
+
 def api_rows(schemas: list[Schema]) -> Iterator[str]:
     for s in sorted((s for s in schemas if s.type == "request"), key=lambda s: s.key):
         name = s.name.removesuffix("Request")
         flexible = s.first_flexible if s.first_flexible <= FOREVER else None
-        yield (
-            f'    {s.key}: Api({s.key}, "{name}", {s.versions.low}, {s.versions.high}, {flexible}, {s.listeners!r}, '
-            f"{s.latest_unstable}),"
-        ).replace("'", '"')
-
-
-def door_text(schemas: list[Schema], template: str) -> str:
-    """messages.py is written by hand but for what stands between its marks."""
-    ordered = sorted(schemas, key=lambda s: s.module)
-    imports = [f"    from ottla.protocol._generated.{s.module} import {s.name} as {s.name}" for s in ordered]
-    names = [f'    "{s.name}": "{s.module}",' for s in ordered]
-    sections = {
-        "imports": imports,
-        "modules": names,
-        "apis": list(api_rows(schemas)),
-        "metadata": record_rows(schemas, "kafka-metadata"),
-        "remote log": record_rows(schemas, "kafka-storage"),
-        **{origin: pair_rows(schemas, origin) for origin in ARTIFACTS if origin.endswith("-coordinator")},
-    }
-    text = template
-    for name, lines in sections.items():
-        pattern = re.compile(rf"(^ *# generated: {name}\n).*?(^ *# end: {name}\n)", re.MULTILINE | re.DOTALL)
-        assert pattern.search(text), f"messages.py has no section {name}"
-        text = pattern.sub(lambda m, lines=lines: m[1] + "".join(line + "\n" for line in lines) + m[2], text)  # type: ignore[misc]
-    return text
+        row = (s.key, name, s.versions.low, s.versions.high, flexible, s.listeners, s.latest_unstable)
+        yield f"    {row!r},".replace("'", '"')
 
 
 def record_rows(schemas: list[Schema], origin: str) -> list[str]:
     rows = sorted((s.key, s.name) for s in schemas if s.type == "metadata" and s.origin == origin)
-    return [f'        {key}: "{name}",' for key, name in rows]
+    return [f'    {key}: "{name}",' for key, name in rows]
 
 
 def pair_rows(schemas: list[Schema], origin: str) -> list[str]:
@@ -803,6 +832,15 @@ def pair_rows(schemas: list[Schema], origin: str) -> list[str]:
     keys = {s.key: s.name for s in mine if s.type == "coordinator-key"}
     values = {s.key: s.name for s in mine if s.type == "coordinator-value"}
     return [f'    {key}: ("{keys[key]}", "{values[key]}"),' for key in sorted(keys)]
+
+
+def every_text(schemas: list[Schema]) -> str:
+    """All classes by name, for type checkers: at run time messages.py imports them one by one."""
+    return (
+        HEADER
+        + "\n"
+        + "".join(f"from ottla.protocol._generated.{s.module} import {s.name} as {s.name}\n" for s in schemas)
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- the command
@@ -833,8 +871,9 @@ def gather(jars: list[Path], newer: Path | None) -> list[Schema]:
 
 def outputs(schemas: list[Schema]) -> dict[Path, str]:
     files = {TARGET / f"{s.module}.py": module_text(s) for s in schemas}
-    files[TARGET / "__init__.py"] = '"""Written by tools/generate_protocol.py; entered through ottla.protocol.messages only."""\n'
-    files[DOOR] = door_text(schemas, DOOR.read_text())
+    files[TARGET / "__init__.py"] = '"""Generated; entered through ottla.protocol.messages only."""\n'
+    files[TARGET / "tables.py"] = tables_text(schemas)
+    files[TARGET / "every.py"] = every_text(schemas)
     return files
 
 

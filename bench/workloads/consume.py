@@ -13,8 +13,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from bench.context import Context
 from bench.java_tools import ToolFailed, consumer_performance, producer_performance
-from bench.measures import Measure, Metric, Trial, interleaved, measures, ratio_at_least, ratio_at_most
+from bench.measures import Measure, Metric, Trial, measures, ratio_at_least, ratio_at_most
 from bench.process_cost import Cpu, cpu_of
+from bench.rounds import interleaved
 from bench.servers import Server
 from bench.wire import JOIN_GROUP, served_apis
 
@@ -28,6 +29,7 @@ METRICS = (
 RECORD_SIZE = 1024
 PARTITIONS = 6
 SILENCE_SECONDS = 10.0
+BATCH = 10_000
 
 
 def run(context: Context) -> list[Measure]:
@@ -49,8 +51,8 @@ def run(context: Context) -> list[Measure]:
             rate = read_by_librdkafka(server, topics[server], records)
             return costs(rate, records, cpu_of(server.pid).since(before))
 
-        by_apache = interleaved(servers, context.rounds, apache, warmups=1)
-        by_librdkafka = interleaved(servers, context.rounds, librdkafka, warmups=1)
+        by_apache = interleaved(servers, context.rounds, apache, warmups=context.warmups)
+        by_librdkafka = interleaved(servers, context.rounds, librdkafka, warmups=context.warmups)
     tool = "ConsumerPerformance" if groups else "AssignedConsumer"
     return measures(f"{NAME}, {tool}", METRICS, by_apache) + measures(f"{NAME}, librdkafka", METRICS, by_librdkafka)
 
@@ -78,7 +80,7 @@ def read_by_librdkafka(server: Server, topic: str, records: int) -> float:
     began = time.perf_counter()
     seen = len(first)
     while seen < records:
-        batch = consumer.consume(10_000, SILENCE_SECONDS)
+        batch = consumer.consume(min(BATCH, records - seen), SILENCE_SECONDS)
         if not batch or any(message.error() for message in batch):
             raise ToolFailed(f"librdkafka read {seen} of {records} records")
         seen += len(batch)

@@ -8,8 +8,9 @@ import time
 
 from bench.context import Context, Factory
 from bench.java_tools import consumer_performance, producer_performance
-from bench.measures import Measure, Metric, Trial, interleaved, measures, value_at_most
+from bench.measures import Measure, Metric, Trial, measures, value_at_most
 from bench.process_cost import cpu_of, memory_of
+from bench.rounds import interleaved
 
 NAME = "memory"
 METRICS = (

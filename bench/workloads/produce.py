@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from bench.context import Context
 from bench.java_tools import producer_performance
-from bench.measures import Measure, Metric, Trial, interleaved, measures, ratio_at_least, ratio_at_most
+from bench.measures import Measure, Metric, Trial, measures, ratio_at_least, ratio_at_most
 from bench.process_cost import cpu_of
+from bench.rounds import interleaved
 from bench.servers import Server
 
 NAME = "produce"
@@ -31,7 +32,7 @@ def run(context: Context) -> list[Measure]:
     )
     found = []
     for title, size, records in sizes:
-        taken = interleaved(context.pair(), context.rounds, trial(context, size, records), warmups=1)
+        taken = interleaved(context.pair(), context.rounds, trial(context, size, records), warmups=context.warmups)
         found += measures(f"{NAME}, {title}", METRICS, taken)
     return found
 

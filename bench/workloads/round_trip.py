@@ -13,8 +13,9 @@ from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 
 from bench.context import Context
 from bench.java_tools import ToolFailed, end_to_end_latency
-from bench.measures import Measure, Metric, Trial, interleaved, measures, ratio_at_most
+from bench.measures import Measure, Metric, Trial, measures, ratio_at_most
 from bench.process_cost import cpu_of
+from bench.rounds import interleaved
 from bench.servers import Server
 
 NAME = "round trip"
@@ -31,8 +32,12 @@ WARM_UP_RECORDS = 500
 
 def run(context: Context) -> list[Measure]:
     servers = context.pair()
-    by_apache = interleaved(servers, context.rounds, apache(context, context.amount(10_000, 2_000)), warmups=1)
-    by_librdkafka = interleaved(servers, context.rounds, librdkafka(context, context.amount(5_000, 1_000)), warmups=1)
+    by_apache = interleaved(
+        servers, context.rounds, apache(context, context.amount(10_000, 2_000)), warmups=context.warmups
+    )
+    by_librdkafka = interleaved(
+        servers, context.rounds, librdkafka(context, context.amount(5_000, 1_000)), warmups=context.warmups
+    )
     return [
         *measures(f"{NAME}, EndToEndLatency", (MEAN, *METRICS), by_apache),
         *measures(f"{NAME}, librdkafka", METRICS, by_librdkafka),

@@ -7,7 +7,8 @@ is acknowledged. Kafka's directory is formatted beforehand and that time is not 
 import time
 
 from bench.context import Context, Factory
-from bench.measures import Measure, Metric, Trial, interleaved, measures, value_at_most
+from bench.measures import Measure, Metric, Trial, measures, value_at_most
+from bench.rounds import interleaved
 
 NAME = "start"
 METRICS = (Metric("seconds", "to the first acknowledged record", "s", value_at_most(0.5)),)

@@ -5,7 +5,8 @@ import time
 
 from bench.context import Context
 from bench.java_tools import ToolFailed, list_topics
-from bench.measures import Measure, Metric, Trial, interleaved, measures, value_at_most
+from bench.measures import Measure, Metric, Trial, measures, value_at_most
+from bench.rounds import interleaved
 from bench.servers import Ottla, Server, ottla_executable
 
 NAME = "command line"

@@ -14,8 +14,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.context import Context
 from bench.java_tools import ToolFailed
-from bench.measures import Measure, Metric, Trial, interleaved, measures, ratio_at_least, ratio_at_most
+from bench.measures import Measure, Metric, Trial, measures, ratio_at_least, ratio_at_most
 from bench.process_cost import cpu_of
+from bench.rounds import interleaved
 from bench.servers import REPOSITORY, Server
 
 NAME = "unbatched"
@@ -32,7 +33,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def run(context: Context) -> list[Measure]:
-    taken = interleaved(context.pair(), context.rounds, trial(context, context.amount(8, 3)), warmups=1)
+    taken = interleaved(context.pair(), context.rounds, trial(context, context.amount(8, 3)), warmups=context.warmups)
     return measures(NAME, METRICS, taken)
 
 

@@ -36,7 +36,15 @@ def kafka_jars() -> Path:
 
 def _fetch(target: Path) -> None:
     partial = target.with_suffix(".part")
-    command = ["mvn", "-B", "-q", "-f", str(_BENCH / "pom.xml"), "dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
+    command = [
+        "mvn",
+        "-B",
+        "-q",
+        "-f",
+        str(_BENCH / "pom.xml"),
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={partial}",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"Maven could not fetch Apache Kafka:\n{done.stdout}{done.stderr}"
     partial.rename(target)

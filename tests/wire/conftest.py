@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients.base import Client
+from tests.support.wire import Wire
 
 
 def known_clients() -> tuple[Any, ...]:
@@ -22,17 +23,25 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*verbs): runs with the clients that have all these verbs")
 
 
+def marks_of(kind: Any) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.jvm,) if kind.name == "apache-java" else ()
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "client" not in metafunc.fixturenames:
         return
     needed = {verb for mark in metafunc.definition.iter_markers("needs") for verb in mark.args}
     able = [kind for kind in known_clients() if not needed & kind.lacks]
     if "codec" not in metafunc.fixturenames:
-        metafunc.parametrize("client", able, indirect=True, ids=lambda kind: kind.name, scope="session")
+        cases = [pytest.param(kind, id=kind.name, marks=marks_of(kind)) for kind in able]
+        metafunc.parametrize("client", cases, indirect=True, scope="session")
         return
-    pairs = [(kind, codec) for kind in able for codec in kind.codecs]
-    names = [f"{kind.name}-{codec}" for kind, codec in pairs]
-    metafunc.parametrize(("client", "codec"), pairs, indirect=["client"], ids=names, scope="session")
+    pairs = [
+        pytest.param(kind, codec, id=f"{kind.name}-{codec}", marks=marks_of(kind))
+        for kind in able
+        for codec in kind.codecs
+    ]
+    metafunc.parametrize(("client", "codec"), pairs, indirect=["client"], scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +49,10 @@ def client(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Client]:
     client: Client = request.param(bootstrap)
     yield client
     client.close()
+
+
+@pytest.fixture
+def wire(bootstrap: str) -> Iterator[Wire]:
+    """A connection of the test's own."""
+    with Wire(bootstrap) as wire:
+        yield wire

@@ -5,6 +5,7 @@ Consumers are assigned their partitions: what is tested here needs no group.
 
 import random
 import time
+from collections.abc import Mapping
 
 import pytest
 
@@ -32,6 +33,14 @@ def noise(size: int) -> bytes:
     return random.Random(size).randbytes(size)
 
 
+def create(client: Client, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+    """Kafka answers when the controller has written the topic down; its broker may see it a moment later."""
+    client.create_topic(topic, partitions, 1, configs or {})
+    end = time.monotonic() + DEADLINE_S
+    while topic not in client.list_topics():
+        assert time.monotonic() < end, f"{topic} is not listed"
+
+
 def wait_until_gone(client: Client, topic: str) -> None:
     end = time.monotonic() + DEADLINE_S
     while topic in client.list_topics():
@@ -45,7 +54,7 @@ def wait_for_partitions(client: Client, topic: str, total: int) -> None:
 
 
 def test_records_come_back_as_they_went_in_with_every_codec(client: Client, codec: str, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
     given = [
         Given(b"value", b"key", NOON, (("trace", b"\x00\xff"), ("trace", b"again"), ("empty", b""))),
         Given(b"", b"", NOON + 1),
@@ -66,7 +75,7 @@ def test_records_come_back_as_they_went_in_with_every_codec(client: Client, code
 
 @pytest.mark.needs("null values")
 def test_a_tombstone_is_null_and_not_empty(client: Client, topic: str) -> None:
-    client.create_topic(topic, configs={"cleanup.policy": "compact"})
+    create(client, topic, configs={"cleanup.policy": "compact"})
 
     client.produce(topic, [Given(None, b"key", NOON), Given(b"", b"key", NOON)])
 
@@ -75,7 +84,7 @@ def test_a_tombstone_is_null_and_not_empty(client: Client, topic: str) -> None:
 
 @pytest.mark.needs("null header values")
 def test_a_header_may_have_no_value(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
 
     client.produce(topic, [Given(b"v", b"k", NOON, (("nothing", None), ("empty", b"")))])
 
@@ -83,7 +92,7 @@ def test_a_header_may_have_no_value(client: Client, topic: str) -> None:
 
 
 def test_an_idempotent_producer_writes_each_record_once(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
     given = plain(500)
 
     assert client.produce(topic, given, idempotent=True) == list(range(500))
@@ -93,39 +102,41 @@ def test_an_idempotent_producer_writes_each_record_once(client: Client, topic: s
 
 
 def test_a_consumer_starts_in_the_middle_of_a_batch(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
     client.produce(topic, plain(50))
 
     assert [record.offset for record in client.consume(topic, 13, offset=37)] == list(range(37, 50))
 
 
 def test_big_messages_pass(client: Client, topic: str) -> None:
-    client.create_topic(topic, configs={"max.message.bytes": "10000000"})
+    create(client, topic, configs={"max.message.bytes": "10000000"})
     given = [Given(noise(size), b"k", NOON) for size in (900_000, 5_000_000, 1)]
 
     client.produce(topic, given, max_request_bytes=8_000_000)
 
-    assert [record.value == sent.value for record, sent in zip(client.consume(topic, 3), given, strict=True)] == [True] * 3
+    assert [record.value == sent.value for record, sent in zip(client.consume(topic, 3), given, strict=True)] == [
+        True
+    ] * 3
 
 
 def test_many_partitions_each_keep_their_own_records(client: Client, topic: str) -> None:
-    client.create_topic(topic, partitions=40)
+    create(client, topic, partitions=40)
     wait_for_partitions(client, topic, 40)
 
-    for partition in range(0, 40, 4):
+    for partition in range(0, 40, 9):
         client.produce(topic, [Given(f"{partition}/{i}".encode(), None, NOON) for i in range(3)], partition=partition)
 
-    for partition in range(0, 40, 4):
+    for partition in range(0, 40, 9):
         assert [record.value for record in client.consume(topic, 3, partition=partition)] == [
             f"{partition}/{i}".encode() for i in range(3)
         ]
-    assert client.latest_offset(topic, 4) == 3
+    assert client.latest_offset(topic, 9) == 3
     assert client.latest_offset(topic, 5) == 0
 
 
-def test_seeking_by_time_finds_the_first_record_not_before_it(client: Client, codec: str, topic: str) -> None:
-    client.create_topic(topic)
-    client.produce(topic, plain(10), codec=codec)
+def test_seeking_by_time_finds_the_first_record_not_before_it(client: Client, topic: str) -> None:
+    create(client, topic)
+    client.produce(topic, plain(10), codec="gzip")  # the broker has to look inside of the batch
 
     assert client.offset_for_time(topic, NOON - 1) == 0
     assert client.offset_for_time(topic, NOON) == 0
@@ -138,7 +149,7 @@ def test_seeking_by_time_finds_the_first_record_not_before_it(client: Client, co
 
 
 def test_the_ends_of_the_log_move_with_produce_and_delete_records(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
     assert (client.earliest_offset(topic), client.latest_offset(topic)) == (0, 0)
 
     client.produce(topic, plain(20))
@@ -154,7 +165,7 @@ def test_the_ends_of_the_log_move_with_produce_and_delete_records(client: Client
 
 
 def test_deleting_records_beyond_the_end_is_out_of_range(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
     client.produce(topic, plain(3))
 
     with pytest.raises(Refused) as refused:
@@ -165,7 +176,7 @@ def test_deleting_records_beyond_the_end_is_out_of_range(client: Client, topic: 
 
 
 def test_an_offset_past_the_end_is_out_of_range(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
     client.produce(topic, plain(3))
 
     with pytest.raises(Refused) as refused:
@@ -175,7 +186,7 @@ def test_an_offset_past_the_end_is_out_of_range(client: Client, topic: str) -> N
 
 
 def test_topic_configs_are_described_and_altered(client: Client, topic: str) -> None:
-    client.create_topic(topic, configs={"retention.ms": "60000", "cleanup.policy": "compact,delete"})
+    create(client, topic, configs={"retention.ms": "60000", "cleanup.policy": "compact,delete"})
 
     described = client.describe_topic_configs(topic)
     assert described["retention.ms"] == "60000"
@@ -189,7 +200,7 @@ def test_topic_configs_are_described_and_altered(client: Client, topic: str) -> 
 
 
 def test_partitions_can_be_added_and_used(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
     client.create_partitions(topic, 3)
     wait_for_partitions(client, topic, 3)
 
@@ -199,7 +210,7 @@ def test_partitions_can_be_added_and_used(client: Client, topic: str) -> None:
 
 
 def test_partitions_can_not_be_taken_away(client: Client, topic: str) -> None:
-    client.create_topic(topic, partitions=3)
+    create(client, topic, partitions=3)
     wait_for_partitions(client, topic, 3)
 
     with pytest.raises(Refused) as refused:
@@ -209,19 +220,19 @@ def test_partitions_can_not_be_taken_away(client: Client, topic: str) -> None:
 
 
 def test_a_deleted_topic_is_gone_and_its_name_free_for_an_empty_one(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
     client.produce(topic, plain(5))
 
     client.delete_topic(topic)
     wait_until_gone(client, topic)
-    client.create_topic(topic)
+    create(client, topic)
 
     assert client.latest_offset(topic) == 0
     assert client.produce(topic, plain(1)) == [0]
 
 
 def test_a_topic_exists_once(client: Client, topic: str) -> None:
-    client.create_topic(topic)
+    create(client, topic)
 
     with pytest.raises(Refused) as refused:
         client.create_topic(topic)
@@ -279,7 +290,7 @@ def test_a_topic_with_an_invalid_config_is_refused(client: Client, topic: str, c
 
 
 def test_altering_a_config_to_an_invalid_value_changes_nothing(client: Client, topic: str) -> None:
-    client.create_topic(topic, configs={"retention.ms": "60000"})
+    create(client, topic, configs={"retention.ms": "60000"})
 
     with pytest.raises(Refused) as refused:
         client.alter_topic_configs(topic, {"retention.ms": "-7"})
@@ -289,7 +300,7 @@ def test_altering_a_config_to_an_invalid_value_changes_nothing(client: Client, t
 
 
 def test_a_message_above_the_limit_of_its_topic_is_refused_and_leaves_no_trace(client: Client, topic: str) -> None:
-    client.create_topic(topic, configs={"max.message.bytes": "2000"})
+    create(client, topic, configs={"max.message.bytes": "2000"})
 
     with pytest.raises(Refused) as refused:
         client.produce(topic, [Given(noise(5000), b"k", NOON)])

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.protocol import messages
+from ottla.protocol.frames import NO_FLEXIBLE
 
 Permission = tuple[Operation, Resource] | None
 """What a request needs. None: it needs nothing (ApiVersions), as a listener must be able to greet anyone."""
@@ -89,7 +90,7 @@ def load_route(key: int) -> Route:
         name=api.name,
         min_version=api.min_version,
         max_version=_highest(key),
-        first_flexible=api.first_flexible,
+        first_flexible=NO_FLEXIBLE if api.first_flexible is None else api.first_flexible,
         decoders=messages.request_class(key).DECODERS,
         handle=module.handle,
         needs=module.NEEDS,

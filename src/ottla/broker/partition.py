@@ -2,19 +2,21 @@
 
 from ottla.model.errors import Errors
 from ottla.replication.leader import PartitionLeader
+from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
 
 
 class Partition:
     """Compared by identity: a topic created again under the same name is another partition."""
 
-    __slots__ = ("index", "leader", "log", "offline", "topic", "topic_id")
+    __slots__ = ("directory", "index", "leader", "log", "offline", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: bytes, index: int) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
         self.log: Log | None = None
+        self.directory: LogDirectory | None = None
         self.leader: PartitionLeader | None = None
         self.offline = False
         """Its directory has failed: nothing is read from it or written to it until a restart."""

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ottla.broker.configs import Configs
 from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import Authorizer
 from ottla.broker.waiting import WaitingRequests
 from ottla.model.ids import BrokerId
 from ottla.model.ports import Clock
-from ottla.model.properties import Settings
 from ottla.runtime.control_plane import ControlPlane
 
 
@@ -25,7 +26,7 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Services:
     broker_id: BrokerId
-    settings: Settings
+    configs: Configs
     limits: Limits
     clock: Clock
     control_plane: ControlPlane
@@ -34,4 +35,4 @@ class Services:
     fetch_sessions: FetchSessions
     authorizer: Authorizer
     new_fetch_session_id: Callable[[], int]
-    producer_ids: "ProducerIds"
+    producer_ids: ProducerIds

@@ -15,15 +15,13 @@ from typing import Any, Final
 
 from ottla.broker.dispatch import Route, Routes
 from ottla.broker.services import Services
-from ottla.net.connection import Chunk, Connection
-from ottla.protocol.codec import DecodeError, EncodeError
-from ottla.protocol.frames import skip_tagged_fields
+from ottla.net.connection import Connection
+from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags
+from ottla.protocol.frames import encode_response, encode_response_chunks
 
 log = logging.getLogger(__name__)
 
 _REQUEST_HEADER: Final = Struct(">hhih")
-_RESPONSE_HEADER: Final = Struct(">ii")
-_FLEXIBLE_RESPONSE_HEADER: Final = Struct(">iib")
 
 API_VERSIONS: Final = 18
 MAX_UNSENT_BYTES: Final = 1024 * 1024
@@ -87,6 +85,11 @@ class Session:
         self._running: Task[Any] | None = None
         self._limit = services.limits.max_in_flight
 
+    @property
+    def is_waiting(self) -> bool:
+        """A request of this client is being worked on, or waits in purgatory."""
+        return bool(self._pending)
+
     # ---- requests
 
     def frame_received(self, frame: memoryview) -> None:
@@ -101,7 +104,8 @@ class Session:
                 pos = 10 + id_length
                 self._note_client_id(bytes(frame[10:pos]))
             if version >= route.first_flexible:
-                pos = pos + 1 if frame[pos] == 0 else skip_tagged_fields(frame, pos)
+                tags = frame[pos]
+                pos = skip_tags(frame, pos + 1, tags, len(frame)) if tags else pos + 1
             request, _ = route.decoders[version](frame, pos)
         except (DecodeError, error, IndexError) as problem:
             self._refuse(f"a request cannot be read: {problem}")
@@ -173,39 +177,19 @@ class Session:
 
     # ---- replies
 
-    def _send(self, reply: Reply, message: Any) -> None:
+    def _send(self, reply: Reply, message: Message) -> None:
         route = reply.route
-        version = reply.version
         try:
             if route.streams_files:
-                chunks = message.encode_chunks(version)
-                size = sum(map(len, chunks))
+                self.connection.send(encode_response_chunks(route.key, reply.version, reply.correlation_id, message))
             else:
-                body = message.encode(version)
-                size = len(body)
-                chunks = None
+                self.connection.send_bytes(encode_response(route.key, reply.version, reply.correlation_id, message))
         except EncodeError:
-            log.exception("the reply to %s v%d cannot be written", route.name, version)
+            log.exception("the reply to %s v%d cannot be written", route.name, reply.version)
             self.connection.close()
             return
-        if version >= route.first_flexible and route.key != API_VERSIONS:
-            header = _FLEXIBLE_RESPONSE_HEADER.pack(size + 5, reply.correlation_id, 0)
-        else:
-            header = _RESPONSE_HEADER.pack(size + 4, reply.correlation_id)
-        if chunks is None:
-            self.connection.send_bytes(header + body)
-        else:
-            self._send_chunks(header, chunks)
         if self.connection.out_bytes > MAX_UNSENT_BYTES:
             self.connection.pause_reading()
-
-    def _send_chunks(self, header: bytes, chunks: list[Chunk]) -> None:
-        first = chunks[0]
-        if isinstance(first, bytes):
-            chunks[0] = header + first
-        else:
-            chunks.insert(0, header)
-        self.connection.send(chunks)
 
     def _unsupported(self, key: int, version: int, correlation_id: int) -> None:
         """Kafka answers only ApiVersions at a version it does not know (KIP-511); all else closes the connection."""

@@ -22,7 +22,7 @@ class Formatted(NamedTuple):
     leader_epoch: int = -1
     high_watermark: int = -1
     log_start_offset: int = -1
-    count: int = 0
+    number: int = 0
 
 
 class BadFormat(ValueError):
@@ -46,7 +46,7 @@ _NUMBERS: Final[dict[str, Callable[[Formatted], int]]] = {
     "p": lambda f: f.partition,
     "o": lambda f: f.record.offset,
     "e": lambda f: f.leader_epoch,
-    "i": lambda f: f.count,
+    "i": lambda f: f.number,
     "K": lambda f: _length(f.record.key),
     "V": lambda f: _length(f.record.value),
     "S": lambda f: _length(f.record.value),

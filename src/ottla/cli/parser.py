@@ -102,7 +102,7 @@ class Arguments:
 class Command:
     """One thing the command line can do."""
 
-    __slots__ = ("aliases", "arguments", "details", "examples", "name", "options", "run", "summary")
+    __slots__ = ("aliases", "arguments", "details", "examples", "form", "name", "options", "run", "summary")
 
     def __init__(
         self,
@@ -111,6 +111,7 @@ class Command:
         *,
         summary: str,
         details: str = "",
+        form: str = "",
         arguments: Sequence[Argument] = (),
         options: Sequence[Option] = (),
         examples: Sequence[tuple[str, str]] = (),
@@ -120,6 +121,8 @@ class Command:
         self.run = run
         self.summary = summary
         self.details = details
+        self.form = form
+        """The arguments as the usage line shows them, where the table alone would say too little."""
         self.arguments = tuple(arguments)
         self.options = tuple(options)
         self.examples = tuple(examples)
@@ -246,9 +249,11 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 def usage(path: str, command: Command) -> str:
     parts = [f"ottla {path}"]
-    for argument in command.arguments:
+    for argument in () if command.form else command.arguments:
         shown = f"{argument.name}..." if argument.many else argument.name
         parts.append(shown if argument.required else f"[{shown}]")
+    if command.form:
+        parts.append(command.form)
     parts.append("[options]")
     return " ".join(parts)
 
@@ -257,7 +262,7 @@ def help_text(path: str, command: Command, width: int = 100) -> str:
     """Summary, usage, examples first (they teach most), then every argument and option."""
     sections = [command.summary, f"usage: {usage(path, command)}"]
     if command.examples:
-        sections.append("examples:\n" + "\n".join(f"  # {why}\n  {line}" for why, line in command.examples))
+        sections.append("examples:\n" + "\n".join(_example(*example) for example in command.examples))
     if command.details:
         sections.append(command.details.strip("\n"))
     if command.arguments:
@@ -268,8 +273,13 @@ def help_text(path: str, command: Command, width: int = 100) -> str:
     return "\n\n".join(sections) + "\n"
 
 
+def _example(why: str, line: str) -> str:
+    return f"  # {why}\n  {line}" if why else f"  {line}"
+
+
 def _names(option: Option) -> str:
-    names = ", ".join(sorted(option.names, key=len))
+    """The first two; further ones are what Kafka's tools call the same thing, and only have to work."""
+    names = ", ".join(sorted(option.names[:2], key=len))
     return f"{names} {option.value}" if option.value else names
 
 

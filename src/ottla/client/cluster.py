@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from ottla.client.connection import Address, Connection
 from ottla.client.deadline import Deadline
-from ottla.client.errors import ClientError, ConnectionLost, KafkaError, Unreachable, known
+from ottla.client.errors import ConnectionLost, KafkaError, TimedOut, Unreachable, known
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
@@ -167,25 +167,26 @@ class Cluster:
         partitions: Iterable[TopicPartition],
         exchange: "Callable[[int, Sequence[TopicPartition], Deadline], Outcomes[T]]",
         what: str,
+        *,
+        new_topics: bool = False,
     ) -> "Outcomes[T]":
         """Asks each partition's leader through `exchange`; what fails with a retriable error is asked again, with fresh
-        metadata, until the deadline. The last error stays in the outcome of its partition."""
+        metadata, until the deadline. The last error stays in the outcome of its partition. With `new_topics` a topic
+        that is unknown to its leader may just not have got there yet."""
         deadline = self.deadline()
         outcomes: Outcomes[T] = {}
         left = list(partitions)
         while left:
             outcomes.update(self._ask_leaders(left, exchange, deadline))
-            failed = [place for place in left if _may_succeed_later(outcomes[place])]
+            failed = {place: error for place in left if (error := _passing(outcomes[place], new_topics)) is not None}
             if not failed:
                 break
-            left = failed
+            left = list(failed)
             try:
-                error = outcomes[failed[0]]
-                assert isinstance(error, KafkaError)
-                deadline.pause(what, error)
-            except ClientError:
+                deadline.pause(what, failed[left[0]])
+            except TimedOut:
                 break
-            self.metadata({place.topic for place in failed})
+            self.metadata(sorted({place.topic for place in left}))
         return outcomes
 
     def _ask_leaders(
@@ -217,8 +218,11 @@ class Cluster:
         return Errors.LEADER_NOT_AVAILABLE if place in self._leaderless else Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _may_succeed_later(outcome: object) -> bool:
-    return isinstance(outcome, KafkaError) and outcome.retriable and outcome.error != Errors.UNKNOWN_TOPIC_OR_PARTITION
+def _passing(outcome: object, new_topics: bool) -> KafkaError | None:
+    """The error if it may pass by itself."""
+    if not isinstance(outcome, KafkaError) or not outcome.retriable:
+        return None
+    return outcome if new_topics or outcome.error != Errors.UNKNOWN_TOPIC_OR_PARTITION else None
 
 
 def _reason(error: OSError) -> str:

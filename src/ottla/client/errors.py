@@ -76,10 +76,8 @@ class KafkaError(ClientError):
 
 def known(code: int) -> Errors:
     """A code newer than the table is still an error, only without a name of its own."""
-    try:
-        return Errors(code)
-    except ValueError:
-        return Errors.UNKNOWN_SERVER_ERROR
+    found = Errors._value2member_map_.get(code)
+    return found if isinstance(found, Errors) else Errors.UNKNOWN_SERVER_ERROR
 
 
 def check(code: int, subject: str, message: str | None = None) -> None:

@@ -5,12 +5,14 @@ a batch repeated after a lost connection is written once.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.client.cluster import Cluster, Outcomes
 from ottla.client.deadline import Deadline
-from ottla.client.errors import CorruptAnswer, KafkaError, check, known
+from ottla.client.errors import CorruptAnswer, KafkaError, known
 from ottla.client.partitioner import Sticky, partition_of_key
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
@@ -25,6 +27,7 @@ RECORD_OVERHEAD: Final = 24
 """An estimate that only decides when a batch is full."""
 ACK_TIMEOUT_MS: Final = 15_000
 _SEQUENCES: Final = 1 << 31
+_TOO_LARGE: Final = (Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE)
 INIT_PRODUCER_ID_STABLE: Final = 5
 """InitProducerId v6 (KIP-939) is not stable in Kafka 4.3."""
 
@@ -128,12 +131,12 @@ class Producer:
     def flush(self) -> None:
         """Returns when everything queued is acknowledged. On an error what was queued is gone: who sent it knows."""
         queues, self._queues, self._sizes, self._buffered = self._queues, {}, {}, 0
-        pending = {place: self._batch(place, records) for place, records in queues.items()}
-        while pending:
-            outcomes = self._cluster.at_leaders(
-                list(pending), lambda leader, places, deadline: self._exchange(leader, places, deadline, pending), "produce"
-            )
-            pending = self._settle(pending, outcomes)
+        chunks = {place: deque([records]) for place, records in queues.items()}
+        while chunks:
+            batches = {place: self._batch(place, waiting[0]) for place, waiting in chunks.items()}
+            exchange = partial(self._exchange, batches)
+            outcomes = self._cluster.at_leaders(list(batches), exchange, "produce", new_topics=True)
+            self._settle(chunks, batches, outcomes)
 
     def _batch(self, place: TopicPartition, records: list[NewRecord]) -> _Batch:
         identity = self._identity
@@ -162,7 +165,7 @@ class Producer:
             deadline.pause("getting a producer id", error)
 
     def _exchange(
-        self, leader: int, places: Sequence[TopicPartition], deadline: Deadline, batches: dict[TopicPartition, _Batch]
+        self, batches: dict[TopicPartition, _Batch], leader: int, places: Sequence[TopicPartition], deadline: Deadline
     ) -> "Outcomes[Delivered]":
         connection = self._cluster.connection(leader, deadline)
         version = connection.version_for(messages.ProduceRequest)
@@ -207,25 +210,44 @@ class Producer:
         return outcomes
 
     def _settle(
-        self, pending: dict[TopicPartition, _Batch], outcomes: "Outcomes[Delivered]"
-    ) -> dict[TopicPartition, _Batch]:
-        """Reports what was written, splits what was too large; raises the first failure after all reports."""
-        again: dict[TopicPartition, _Batch] = {}
+        self,
+        chunks: dict[TopicPartition, deque[list[NewRecord]]],
+        batches: dict[TopicPartition, _Batch],
+        outcomes: "Outcomes[Delivered]",
+    ) -> None:
+        """Reports what was written, splits what was too large; then raises the first failure."""
         failure: KafkaError | None = None
-        for place, batch in pending.items():
+        for place, batch in batches.items():
             outcome = outcomes[place]
+            waiting = chunks[place]
             if isinstance(outcome, Delivered):
-                self._advance(batch, outcome)
-            elif outcome.error == Errors.MESSAGE_TOO_LARGE and len(batch.records) > 1:
-                self._write_halves(batch)
+                waiting.popleft()
+                if not waiting:
+                    del chunks[place]
+                self._delivered(batch, outcome)
+            elif outcome.error in _TOO_LARGE and len(batch.records) > 1:
+                # A broker's limit may lie below BATCH_BYTES; nothing of the batch was written, its sequence is free.
+                waiting.popleft()
+                middle = len(batch.records) // 2
+                waiting.extendleft((batch.records[middle:], batch.records[:middle]))
             else:
                 failure = failure or outcome
         if failure is not None:
             raise failure
-        return again
 
-    def _advance(self, batch: _Batch, delivered: Delivered) -> None:
+    def _delivered(self, batch: _Batch, delivered: Delivered) -> None:
         if batch.base_sequence >= 0:
             self._sequences[batch.place] = (batch.base_sequence + len(batch.records)) % _SEQUENCES
         if self._on_delivery is not None:
             self._on_delivery(delivered)
+
+
+def _outcome(batch: _Batch, response: messages.ProduceResponse.PartitionProduceResponse) -> Delivered | KafkaError:
+    # Written already by an attempt whose answer got lost: the broker no longer knows at which offset.
+    if response.error_code == Errors.DUPLICATE_SEQUENCE_NUMBER:
+        return Delivered(batch.place, -1, batch.records, -1)
+    if response.error_code:
+        reasons = [error.batch_index_error_message for error in response.record_errors]
+        message = response.error_message or next((reason for reason in reasons if reason), None)
+        return KafkaError(known(response.error_code), str(batch.place), message)
+    return Delivered(batch.place, response.base_offset, batch.records, response.log_append_time_ms)

@@ -63,9 +63,7 @@ def _next_elr(partition: PartitionImage, isr: Sequence[int], rules: ElectionRule
     return tuple(sorted(r for r in candidates if r not in isr and r not in rules.unclean_replicas))
 
 
-def _elect(
-    partition: PartitionImage, isr: Sequence[int], elr: Sequence[int], rules: ElectionRules
-) -> tuple[int, bool]:
+def _elect(partition: PartitionImage, isr: Sequence[int], elr: Sequence[int], rules: ElectionRules) -> tuple[int, bool]:
     """The leader, and whether electing it may lose acknowledged records."""
     eligible = isr or elr
     for replica in (partition.leader, *partition.replicas):

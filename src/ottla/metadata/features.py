@@ -33,5 +33,5 @@ DEFAULTS: Final[Mapping[str, int]] = {
 """In the order in which Kafka's formatter writes them: metadata.version first, the rest by name. kraft.version has no
 record here, the quorum keeps it."""
 
-METADATA_CHANGED: Final = (8, 9, 10, 11, 13, 14, 15, 17, 23, 30)
+METADATA_CHANGED: Final = (8, 11, 13, 14, 15, 17, 23, 30)
 """Levels of metadata.version that brought new records or fields: a downgrade may not cross one."""

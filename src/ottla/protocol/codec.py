@@ -75,7 +75,9 @@ class Message(Struct):
         try:
             return b"".join(parts)
         except TypeError as error:
-            raise EncodeError(f"{type(self).__name__} holds records that are not bytes: encode_chunks can send them") from error
+            raise EncodeError(
+                f"{type(self).__name__} holds records that are not bytes: encode_chunks can send them"
+            ) from error
 
     def encode_chunks(self, version: int) -> list[Part]:
         """Like `encode`, but records are not copied: whatever is not plain `bytes` stands as a chunk of its own.
@@ -141,15 +143,16 @@ ONE: Final = tuple(bytes((value,)) for value in range(128))
 
 
 def varint(value: int) -> bytes:
-    """Unsigned, any size."""
-    if value < 128:
+    """Unsigned, at most five bytes. Spelt out, because the length of every batch goes through here."""
+    if value < 0x80:
         return ONE[value]
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    high = value >> 21
+    low = (value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80)
+    return bytes((*low, high)) if high < 0x80 else bytes((*low, high & 0x7F | 0x80, high >> 7))
 
 
 def string_head(size: int) -> bytes:
@@ -161,13 +164,21 @@ def string_head(size: int) -> bytes:
 
 def long_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
     """Goes on where a first byte above 127 has been read; at most five bytes in all, as in Kafka's ByteUtils."""
-    value = first & 0x7F
-    for shift in (7, 14, 21, 28):
-        byte = buf[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 128:
-            return value & 0xFFFFFFFF, pos
+    byte = buf[pos]
+    if byte < 128:
+        return first & 0x7F | byte << 7, pos + 1
+    value = first & 0x7F | (byte & 0x7F) << 7
+    byte = buf[pos + 1]
+    if byte < 128:
+        return value | byte << 14, pos + 2
+    value |= (byte & 0x7F) << 14
+    byte = buf[pos + 2]
+    if byte < 128:
+        return value | byte << 21, pos + 3
+    value |= (byte & 0x7F) << 21
+    byte = buf[pos + 3]
+    if byte < 128:
+        return (value | byte << 28) & 0xFFFFFFFF, pos + 4
     raise DecodeError("a varint is longer than 5 bytes")
 
 

@@ -18,7 +18,9 @@ _RESPONSE = Struct(">ii")
 _FLEXIBLE_RESPONSE = Struct(">iix")
 _INT32 = Struct(">i")
 
-_FIRST_FLEXIBLE: Final = {key: NO_FLEXIBLE if api.first_flexible is None else api.first_flexible for key, api in API.items()}
+_FIRST_FLEXIBLE: Final = {
+    key: NO_FLEXIBLE if api.first_flexible is None else api.first_flexible for key, api in API.items()
+}
 # KIP-511: a client must be able to read this answer before it knows what the broker speaks.
 _FIRST_FLEXIBLE_HEADER: Final = {**_FIRST_FLEXIBLE, API_VERSIONS: NO_FLEXIBLE}
 

@@ -120,6 +120,9 @@ class Filesystem(Protocol):
     def lock(self, path: str) -> object | None:
         """An exclusive lock held until the returned object dies; None when another process holds it."""
 
+    def reserve(self, path: str, size: int) -> None:
+        """A file whose removal frees `size` bytes."""
+
     def space(self, path: str) -> tuple[int, int]:
         """Free and total bytes of the file system that holds `path`."""
 
@@ -235,6 +238,9 @@ class RealFilesystem:
         except (BlockingIOError, PermissionError):
             return None
         return file
+
+    def reserve(self, path: str, size: int) -> None:
+        os.posix_fallocate(self.open(path, create=True).fileno(), 0, size)
 
     def space(self, path: str) -> tuple[int, int]:
         stat = os.statvfs(path)

@@ -6,15 +6,17 @@ fetched on first use and given back by `OpenFiles`, so ten thousand idle partiti
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from struct import Struct
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ottla.protocol.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
 from ottla.storage import names
+from ottla.storage.config import LogConfig
 from ottla.storage.fs import Buffer, CorruptLog, File, Filesystem
 from ottla.storage.index import (
+    MAX_RELATIVE,
     NO_TIMESTAMP,
+    OFFSET_ENTRY,
     TIME_ENTRY,
     TXN_ENTRY,
     AbortedTxn,
@@ -34,17 +36,6 @@ SCAN_CHUNK: Final = 1 << 20
 INDEX_BUDGET: Final = 64 << 20
 """Bytes of indexes that may stay in memory for reading, over all logs of a node."""
 
-_EXTENT = Struct(">qi11xi")
-
-
-class Extent(NamedTuple):
-    """Where one batch lies."""
-
-    position: int
-    size: int
-    base_offset: int
-    last_offset: int
-
 
 class Tail:
     """Positions of the batches appended last, without a gap up to the end of the segment."""
@@ -56,8 +47,10 @@ class Tail:
         self.last_offsets = array("q")
         self.positions = array("i")
 
-    def add(self, last_offset: int, position: int) -> None:
+    def add(self, base_offset: int, last_offset: int, position: int) -> None:
         positions = self.positions
+        if not positions:
+            self.start = base_offset
         self.last_offsets.append(last_offset)
         positions.append(position)
         if len(positions) >= TAIL_LIMIT:
@@ -126,11 +119,12 @@ class Segment:
 
     # -- appending -----------------------------------------------------------------------------------------------
 
-    def append(self, data: Buffer, size: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
+    def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
         """One batch at the end. On an OSError nothing but the file may have changed; `rollback` mends it."""
-        offsets = self.offsets
-        if offsets is None:
-            offsets = self.load_indexes()
+        offsets, times = self.offsets, self.times
+        if offsets is None or times is None:
+            offsets, times = self.load_indexes()
+        size = len(data)
         position = self.size
         (self.file or self.files.open(self)).pwrite(data, position)
         self.hot = True
@@ -141,28 +135,58 @@ class Segment:
             self.first_timestamp = max_timestamp
         if self.bytes_since_index > index_interval:
             offsets.append(last_offset, position)
-            self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)  # type: ignore[union-attr]
+            times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             self.bytes_since_index = size
         else:
             self.bytes_since_index += size
         self.size = position + size
-        self.tail.add(last_offset, position)
+        self.tail.add(base_offset, last_offset, position)
+
+    def append_run(self, data: memoryview, headers: Sequence[BatchHeader], index_interval: int) -> None:
+        """Several batches that follow each other, in one write: what a follower gets from its leader."""
+        offsets, times = self.offsets, self.times
+        if offsets is None or times is None:
+            offsets, times = self.load_indexes()
+        position = self.size
+        (self.file or self.files.open(self)).pwrite(data, position)
+        self.hot = True
+        if position == 0:
+            self.first_timestamp = headers[0].max_timestamp
+        for header in headers:
+            last_offset = header.last_offset
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, last_offset
+            if self.bytes_since_index > index_interval:
+                offsets.append(last_offset, position)
+                times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+                self.bytes_since_index = 0
+            self.tail.add(header.base_offset, last_offset, position)
+            self.bytes_since_index += header.size
+            position += header.size
+        self.size = position
 
     def rollback(self) -> None:
         """Cuts off what a failed append may have left behind."""
         (self.file or self.files.open(self)).truncate(self.size)
 
-    def has_index_room(self, index_bytes: int) -> bool:
+    def is_full(self, size: int, last_offset: int, max_timestamp: int, config: LogConfig, now: int) -> bool:
+        """Kafka's LogSegment.shouldRoll for a batch of `size` bytes."""
+        mine = self.size
+        if mine + size > config.segment_bytes or last_offset - self.base_offset > MAX_RELATIVE:
+            return True
         offsets, times = self.offsets, self.times
         if offsets is None or times is None:
-            self.load_indexes()
-            return self.has_index_room(index_bytes)
-        return len(offsets) < index_bytes // 8 and len(times) < index_bytes // TIME_ENTRY - 1
+            offsets, times = self.load_indexes()
+        limit = config.segment_index_bytes
+        if len(offsets.relative) >= limit // OFFSET_ENTRY or len(times.relative) >= limit // TIME_ENTRY - 1:
+            return True
+        return mine > 0 and self._waited(max_timestamp, now) > config.segment_ms - config.segment_jitter_ms
 
-    def rolling_timestamp(self) -> int | None:
-        if self.first_timestamp is None and self.size:
-            self.first_timestamp = next(self.headers(0))[1].max_timestamp
-        return self.first_timestamp
+    def _waited(self, max_timestamp: int, now: int) -> int:
+        first = self.first_timestamp
+        if first is None:
+            first = self.first_timestamp = next(self.headers())[1].max_timestamp
+        return max_timestamp - first if first >= 0 else now - self.created_ms
 
     def append_aborted(self, txn: AbortedTxn) -> None:
         """Written through: it is rare, and a lost entry would show aborted records until the next recovery."""
@@ -185,49 +209,39 @@ class Segment:
                 return position, end - position
             if positions:
                 return None
-        offsets = self.offsets
-        if offsets is None:
-            offsets = self.load_indexes()
-        for extent in self.extents(offsets.lookup(offset)):
-            if extent.last_offset >= offset:
-                return extent.position, extent.size
+        offsets = self.offsets or self.load_indexes()[0]
+        for position, header in self.headers(offsets.lookup(offset)):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position, header.size
         return None
 
     def cut(self, start: int, limit: int) -> int:
-        """Length of what is read from `start` if at most `limit` bytes are wanted: whole batches where that is known."""
+        """Length to read from `start` if at most `limit` bytes are wanted: whole batches where that is known."""
         end = start + limit
         positions = self.tail.positions
         if positions and positions[0] <= end:
             boundary = positions[bisect_right(positions, end) - 1]
         else:
-            boundary = (self.offsets or self.load_indexes()).boundary_before(end)
+            boundary = (self.offsets or self.load_indexes()[0]).boundary_before(end)
         return boundary - start if boundary > start else limit
 
-    def extents(self, position: int = 0) -> Iterator[Extent]:
-        """The batches from `position` (where one starts) to the end, by their headers alone."""
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of every batch from `position` (where one starts) to the end."""
         file = self.file or self.files.open(self)
         end = self.size
         chunk, chunk_start = b"", position
         while position < end:
             at = position - chunk_start
-            if at + _EXTENT.size > len(chunk):
+            if at + HEADER_SIZE > len(chunk):
                 chunk, chunk_start, at = file.pread(CHUNK, position), position, 0
-                if len(chunk) < _EXTENT.size:
+                if len(chunk) < HEADER_SIZE:
                     raise self.corrupt(position, "the file is shorter than the log")
-            base_offset, length, delta = _EXTENT.unpack_from(chunk, at)
-            size = length + LOG_OVERHEAD
+            header = read_header(chunk, at)
+            size = header.batch_length + LOG_OVERHEAD
             if size < HEADER_SIZE or position + size > end:
                 raise self.corrupt(position, f"a batch claims {size} bytes where {end - position} are left")
-            yield Extent(position, size, base_offset, base_offset + delta)
+            yield position, header
             position += size
-
-    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        file = self.file or self.files.open(self)
-        for extent in self.extents(position):
-            raw = file.pread(HEADER_SIZE, extent.position)
-            if len(raw) < HEADER_SIZE:
-                raise self.corrupt(extent.position, "the file is shorter than the log")
-            yield extent.position, read_header(raw)
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, memoryview]]:
         """Position and bytes of every batch from `position` on, read in big chunks."""
@@ -236,7 +250,11 @@ class Segment:
         chunk, chunk_start = memoryview(b""), position
         while position < end:
             at = position - chunk_start
-            need = LOG_OVERHEAD if at + LOG_OVERHEAD > len(chunk) else int.from_bytes(chunk[at + 8 : at + 12]) + LOG_OVERHEAD
+            need = (
+                LOG_OVERHEAD
+                if at + LOG_OVERHEAD > len(chunk)
+                else int.from_bytes(chunk[at + 8 : at + 12]) + LOG_OVERHEAD
+            )
             if at + need > len(chunk):
                 chunk, chunk_start, at = memoryview(file.pread(max(SCAN_CHUNK, need), position)), position, 0
                 need = int.from_bytes(chunk[8:12], signed=True) + LOG_OVERHEAD
@@ -254,7 +272,7 @@ class Segment:
 
     # -- indexes -------------------------------------------------------------------------------------------------
 
-    def load_indexes(self) -> OffsetIndex:
+    def load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Reads both indexes; a missing or insane one is rebuilt from the log, as Kafka's LogLoader does."""
         fs = self.files.fs
         try:
@@ -267,9 +285,9 @@ class Segment:
         self.offsets, self.times = offsets, times
         self.max_timestamp, self.max_timestamp_offset = times.last()
         self.files.indexed(self)
-        return offsets
+        return offsets, times
 
-    def rebuild_indexes(self, index_interval: int = CHUNK) -> OffsetIndex:
+    def rebuild_indexes(self, index_interval: int = CHUNK) -> tuple[OffsetIndex, TimeIndex]:
         offsets, times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
         since = 0
         max_timestamp, max_offset = NO_TIMESTAMP, self.base_offset
@@ -286,7 +304,7 @@ class Segment:
         self.max_timestamp, self.max_timestamp_offset = max_timestamp, max_offset
         self.bytes_since_index = since
         self.write_indexes()
-        return offsets
+        return offsets, times
 
     def write_indexes(self) -> None:
         """Brings both index files up to date with memory; the file ends where the entries end."""
@@ -325,8 +343,11 @@ class Segment:
     def _read_last_time_entry(self) -> None:
         """Retention asks every segment of every log: twelve bytes answer it, where loading would cost megabytes."""
         try:
-            data = self.files.fs.read(self.prefix + names.TIME_INDEX)
-            times = TimeIndex(self.base_offset, data[-TIME_ENTRY:] if len(data) % TIME_ENTRY == 0 else data)
+            file = self.files.fs.open(self.prefix + names.TIME_INDEX)
+            size = file.size()
+            times = TimeIndex(self.base_offset, file.pread(TIME_ENTRY, max(size - TIME_ENTRY, 0)))
+            if size % TIME_ENTRY:
+                raise CorruptIndex(f"{size} bytes are no multiple of {TIME_ENTRY}")
             times.check()
         except (FileNotFoundError, CorruptIndex):
             self.rebuild_indexes()
@@ -346,10 +367,11 @@ class Segment:
     def truncate(self, offset: int) -> None:
         """Drops every batch that holds `offset` or a later one."""
         found = self.find(offset)
-        self.load_indexes() if self.offsets is None else None
-        assert self.offsets is not None and self.times is not None
-        self.offsets.truncate(offset)
-        self.times.truncate(offset)
+        offsets, times = self.offsets, self.times
+        if offsets is None or times is None:
+            offsets, times = self.load_indexes()
+        offsets.truncate(offset)
+        times.truncate(offset)
         kept = [txn for txn in self.aborted_txns() if txn.last_offset < offset]
         if len(kept) != len(self.aborted_txns()):
             self.files.fs.open(self.prefix + names.TXN_INDEX, create=True).truncate(len(kept) * TXN_ENTRY)
@@ -359,18 +381,18 @@ class Segment:
             (self.file or self.files.open(self)).truncate(self.size)
             if self.size == 0:
                 self.first_timestamp = None
-        for suffix, length in ((names.INDEX, len(self.offsets) * 8), (names.TIME_INDEX, len(self.times) * TIME_ENTRY)):
-            file = self.files.fs.open(self.prefix + suffix, create=True)
-            if file.size() > length:
-                file.truncate(length)
+        for suffix, written in (
+            (names.INDEX, offsets.written * OFFSET_ENTRY),
+            (names.TIME_INDEX, times.written * TIME_ENTRY),
+        ):
+            self.files.fs.open(self.prefix + suffix, create=True).truncate(written)
         self.bytes_since_index = 0
-        self.tail.reset(self.size and offset)
-        self._recount_timestamps()
+        self.tail.reset(offset)
+        self._recount_timestamps(offsets, times)
 
-    def _recount_timestamps(self) -> None:
-        assert self.offsets is not None and self.times is not None
-        timestamp, at = self.times.last()
-        for _, header in self.headers(self.offsets.lookup(at)):
+    def _recount_timestamps(self, offsets: OffsetIndex, times: TimeIndex) -> None:
+        timestamp, at = times.last()
+        for _, header in self.headers(offsets.lookup(at)):
             if header.max_timestamp > timestamp:
                 timestamp, at = header.max_timestamp, header.last_offset
         self.max_timestamp, self.max_timestamp_offset = timestamp, at
@@ -428,8 +450,6 @@ class OpenFiles:
             if oldest is wanted or (oldest.hot and len(self._ring) > 1):
                 oldest.hot = False
                 self._ring[oldest] = None
-                if oldest is wanted and len(self._ring) == 1:
-                    return
             else:
                 oldest.file = None
                 return

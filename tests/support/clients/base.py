@@ -61,7 +61,13 @@ class Client(Protocol):
     def alter_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None: ...
 
     def produce(
-        self, topic: str, records: Sequence[Given], *, partition: int = 0, codec: str = "none", idempotent: bool = False,
+        self,
+        topic: str,
+        records: Sequence[Given],
+        *,
+        partition: int = 0,
+        codec: str = "none",
+        idempotent: bool = False,
         max_request_bytes: int = 1_000_000,
     ) -> list[int]:
         """The offset of each record, once all are acknowledged by acks=all."""

@@ -167,8 +167,8 @@ class FranzGo(Foreign):
 
 class KafkaJs(Foreign):
     name: ClassVar[str] = "kafkajs"
-    codecs: ClassVar[tuple[str, ...]] = ("none", "gzip", "snappy", "lz4")
-    lacks: ClassVar[frozenset[str]] = frozenset()
+    codecs: ClassVar[tuple[str, ...]] = CODECS
+    lacks: ClassVar[frozenset[str]] = frozenset({"null header values"})
 
     @classmethod
     def command(cls) -> list[str]:

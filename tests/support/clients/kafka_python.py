@@ -161,5 +161,3 @@ class KafkaPython:
 
 def _seen(record: Any) -> Seen:
     return Seen(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
-
-

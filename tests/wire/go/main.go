@@ -128,6 +128,7 @@ func (d *driver) produce(ctx context.Context, c command) (any, error) {
 		kgo.ProducerBatchCompression(codecs[c.Codec]),
 		kgo.ProducerBatchMaxBytes(c.MaxRequestBytes),
 		kgo.ProducerLinger(5 * time.Millisecond),
+		kgo.MetadataMinAge(50 * time.Millisecond), // what was created a moment ago is seen at the next look
 	}
 	if !c.Idempotent {
 		options = append(options, kgo.DisableIdempotentWrite())
@@ -165,6 +166,7 @@ func (d *driver) consume(ctx context.Context, c command) (any, error) {
 		kgo.FetchMaxBytes(50_000_000),
 		kgo.FetchMaxPartitionBytes(20_000_000),
 		kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.MetadataMinAge(50*time.Millisecond),
 	)
 	if err != nil {
 		return nil, err
@@ -267,7 +269,7 @@ func answer(result any, err error) map[string]any {
 }
 
 func main() {
-	client, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]))
+	client, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]), kgo.MetadataMinAge(10*time.Millisecond))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

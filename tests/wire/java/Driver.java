@@ -46,7 +46,7 @@ public class Driver {
 
     Driver(String bootstrap) {
         this.bootstrap = bootstrap;
-        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "default.api.timeout.ms", 20_000));
+        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "default.api.timeout.ms", 20_000, "request.timeout.ms", 10_000));
     }
 
     Object run(JsonNode c) throws Exception {

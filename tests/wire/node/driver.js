@@ -10,18 +10,25 @@ const Cluster = require('kafkajs/src/cluster')
 const consoleLogger = require('kafkajs/src/loggers/console')
 const { createLogger } = require('kafkajs/src/loggers')
 const defaultSocketFactory = require('kafkajs/src/network/socketFactory')
-const lz4 = require('lz4js')
+const lz4 = require('lz4-napi')
+const { ZstdCodec } = require('zstd-codec')
 
 CompressionCodecs[CompressionTypes.Snappy] = require('kafkajs-snappy')
 CompressionCodecs[CompressionTypes.LZ4] = () => ({
-  compress: async (encoder) => Buffer.from(lz4.compress(encoder.buffer)),
-  decompress: async (buffer) => Buffer.from(lz4.decompress(buffer)),
+  compress: (encoder) => lz4.compressFrame(encoder.buffer),
+  decompress: (buffer) => lz4.decompressFrame(buffer),
+})
+const zstd = new Promise((resolve) => ZstdCodec.run((module) => resolve(new module.Simple())))
+CompressionCodecs[CompressionTypes.ZSTD] = () => ({
+  compress: async (encoder) => Buffer.from((await zstd).compress(encoder.buffer)),
+  decompress: async (buffer) => Buffer.from((await zstd).decompress(buffer)),
 })
 const CODECS = {
   none: CompressionTypes.None,
   gzip: CompressionTypes.GZIP,
   snappy: CompressionTypes.Snappy,
   lz4: CompressionTypes.LZ4,
+  zstd: CompressionTypes.ZSTD,
 }
 
 const DEADLINE_MS = 20000
@@ -151,6 +158,7 @@ const VERBS = {
     return offset < 0 ? null : offset
   },
   async delete_records({ topic, partition, before }) {
+    await admin.fetchTopicOffsets(topic) // deleteTopicRecords looks for the leader before it asks for metadata
     await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: String(before) }] })
     return listOffset(topic, partition, -2)
   },

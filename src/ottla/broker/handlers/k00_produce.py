@@ -10,6 +10,7 @@ from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
+from ottla.protocol.batch import CRC_START, TRANSACTIONAL
 from ottla.protocol.messages import ProduceRequest, ProduceResponse
 from ottla.storage.log import Rejected
 
@@ -21,6 +22,8 @@ TopicData = ProduceRequest.TopicProduceData
 PartitionData = ProduceRequest.PartitionProduceData
 
 ACKS_ALL = -1
+ATTRIBUTES = CRC_START + 1
+"""The low byte of a batch's attributes."""
 BY_TOPIC_ID = 13
 
 
@@ -59,7 +62,6 @@ def _refusal(request: ProduceRequest, acks: int) -> Errors | None:
     if acks not in (-1, 0, 1):
         return Errors.INVALID_REQUIRED_ACKS
     if request.transactional_id is not None:
-        # No transaction can be open before there is a transaction coordinator.
         return Errors.INVALID_TXN_STATE
     return None
 
@@ -94,9 +96,13 @@ def _append(
         return _error(index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.log is None or partition.leader is None:
         return _error(index, partition.unavailable_error())
-    if data.records is None:
+    records = data.records
+    if records is None:
         return _error(index, Errors.INVALID_RECORD)
-    outcome = replicas.append(partition, data.records, now)
+    if len(records) > ATTRIBUTES and records[ATTRIBUTES] & TRANSACTIONAL:
+        # No transaction can be open before there is a coordinator that could ever end it.
+        return _error(index, Errors.INVALID_TXN_STATE)
+    outcome = replicas.append(partition, records, now)
     if type(outcome) is Rejected:
         return _rejected(partition, outcome)
     if acks == ACKS_ALL and partition.leader.high_watermark <= outcome.last_offset:

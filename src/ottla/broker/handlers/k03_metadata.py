@@ -34,7 +34,7 @@ def handle(
 def _to_create(services: Services, session: Session, request: MetadataRequest, version: int) -> list[str]:
     if not request.topics or (version >= 4 and not request.allow_auto_topic_creation):
         return []
-    if not services.settings.get_bool("auto.create.topics.enable"):
+    if not services.configs.settings.get_bool("auto.create.topics.enable"):
         return []
     known = services.control_plane.image.topics
     names = {topic.name: None for topic in request.topics if topic.name and topic.name not in known}

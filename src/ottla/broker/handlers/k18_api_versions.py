@@ -5,7 +5,7 @@ import re
 from ottla.broker.dispatch import Permission, Routes
 from ottla.broker.services import Services
 from ottla.broker.session import Session
-from ottla.controller.features import SUPPORTED_FEATURES
+from ottla.metadata.features import SUPPORTED
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
@@ -28,7 +28,7 @@ def handle(services: Services, session: Session, request: ApiVersionsRequest, ve
         api_keys=_keys(session.routes),
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=feature, min_version=low, max_version=high)
-            for feature, (low, high) in sorted(SUPPORTED_FEATURES.items())
+            for feature, (low, high) in sorted(SUPPORTED.items())
             # Old Java clients cannot read a supported range that starts at 0 (KAFKA-17011).
             if low > 0 or version >= READS_ZERO_MINIMUM
         ],

@@ -20,7 +20,7 @@ async def handle(
     services: Services, session: Session, request: DeleteTopicsRequest, version: int
 ) -> DeleteTopicsResponse:
     asked = request.topics if version >= BY_ID else [DeleteTopicState(name=name) for name in request.topic_names]
-    if not services.settings.get_bool("delete.topic.enable"):
+    if not services.configs.settings.get_bool("delete.topic.enable"):
         # As Kafka: the error code is younger than the request.
         error = Errors.TOPIC_DELETION_DISABLED if version >= DELETION_ERROR_KNOWN else Errors.INVALID_REQUEST
         return DeleteTopicsResponse(

@@ -42,7 +42,9 @@ def _delete(services: Services, topic: str, index: int, offset: int) -> Partitio
     until = leader.high_watermark if offset == TO_HIGH_WATERMARK else offset
     if until < 0 or until > leader.high_watermark:
         return _error(index, Errors.OFFSET_OUT_OF_RANGE)
-    services.replicas.delete_records_before(partition, until)
+    error = services.replicas.delete_records_before(partition, until)
+    if error:
+        return _error(index, error)
     return PartitionResult(partition_index=index, low_watermark=log.log_start_offset, error_code=Errors.NONE)
 
 

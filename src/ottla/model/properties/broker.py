@@ -108,12 +108,10 @@ RETIRED = frozenset(
         "controlled.shutdown.max.retries",
         "controlled.shutdown.retry.backoff.ms",
         "delegation.token.master.key",
-        "delete.topic.enable.zk",
         "group.coordinator.new.enable",
         "host.name",
         "inter.broker.protocol.version",
         "leader.imbalance.per.broker.percentage",
-        "log.cleaner.dedupe.buffer.load.factor",
         "log.message.downconversion.enable",
         "log.message.format.version",
         "log.message.timestamp.difference.max.ms",
@@ -125,12 +123,9 @@ RETIRED = frozenset(
         "password.encoder.old.secret",
         "password.encoder.secret",
         "port",
-        "producer.id.expiration.check.interval",
         "quota.consumer.default",
         "quota.producer.default",
-        "replica.fetch.wait.min.ms",
         "reserved.broker.max.id",
-        "transaction.state.log.min.insync.replicas",
         "zookeeper.metadata.migration.enable",
     )
 )
@@ -139,26 +134,3 @@ RETIRED = frozenset(
 
 def is_retired(name: str) -> bool:
     return name in RETIRED or name.startswith("zookeeper.")
-
-
-def dynamic_property(name: str) -> Property | None:
-    """The entry behind a broker config name, listener prefixes taken off; None for names no table knows."""
-    found = BROKER.get(name) or DYNAMIC_ONLY.get(name) or OWN.get(name)
-    if found is None and name.startswith("listener.name."):
-        found = BROKER.get(base_name(name))
-    return found
-
-
-_PER_MECHANISM = (
-    "sasl.jaas.config",
-    "sasl.login.callback.handler.class",
-    "sasl.login.class",
-    "sasl.server.callback.handler.class",
-    "connections.max.reauth.ms",
-)
-
-
-def base_name(name: str) -> str:
-    """`listener.name.internal.ssl.client.auth` is `ssl.client.auth`; a mechanism may stand before the SASL names."""
-    _, _, rest = name.removeprefix("listener.name.").partition(".")
-    return next((known for known in _PER_MECHANISM if rest.endswith(known)), rest)

@@ -1,4 +1,4 @@
-"""ottla's own settings: the limits Kafka leaves open, each with a safe default. Kafka's name is used where it has one."""
+"""ottla's own settings: the limits Kafka leaves open, with safe defaults. Where Kafka has a name, that is used."""
 
 from ottla.model.properties.property import DOUBLE, HIGH, INT, LONG, LOW, MEDIUM, STRING, Property
 
@@ -14,7 +14,7 @@ PROPERTIES: tuple[Property, ...] = (
         "ottla.memory.bytes",
         LONG,
         268_435_456,
-        "Memory the node plans with; limits that depend on memory are stated as shares of it.",
+        "Memory the node plans with; a quarter of it is the default of queued.max.request.bytes.",
         MEDIUM,
         at_least=67_108_864,
     ),

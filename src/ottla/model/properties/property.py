@@ -9,7 +9,7 @@ from enum import Enum, IntEnum
 from math import isinf, isnan, nan
 from typing import NamedTuple, TypeAlias
 
-Value: TypeAlias = "bool | int | float | str | tuple[str, ...] | None"
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """A parsed value. Lists are tuples, passwords and classes are text, None stands for Kafka's null."""
 
 

@@ -1,1 +1,1 @@
-"""Written by tools/generate_protocol.py; entered through ottla.protocol.messages only."""
+"""Generated; entered through ottla.protocol.messages only."""

@@ -12,7 +12,9 @@ _r_UbB = Layout(">16sbB").unpack_from
 _r_bB = Layout(">bB").unpack_from
 _r_bbB = Layout(">bbB").unpack_from
 _w_Ub = Layout(">16sb").pack
+_w_UbB = Layout(">16sbB").pack
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bbx = Layout(">bbx").pack
 
 
@@ -92,15 +94,13 @@ def _encode_0(o, out):
             raise bad_uuid("AccessControlEntryRecord.id")
         v1 = o.resource_name
         v1 = v1.encode()
-        append(_w_Ub(o.id, o.resource_type))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_UbB(o.id, o.resource_type, n) if n < 128 else _w_Ub(o.id, o.resource_type) + string_head(n))
         append(v1)
         v2 = o.principal
         v2 = v2.encode()
-        append(_w_b(o.pattern_type))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_bB(o.pattern_type, n) if n < 128 else _w_b(o.pattern_type) + string_head(n))
         append(v2)
         v3 = o.host
         v3 = v3.encode()

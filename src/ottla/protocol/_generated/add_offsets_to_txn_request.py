@@ -12,6 +12,7 @@ _r_qhB = Layout(">qhB").unpack_from
 _r_qhh = Layout(">qhh").unpack_from
 _w_h = Layout(">h").pack
 _w_qh = Layout(">qh").pack
+_w_qhB = Layout(">qhB").pack
 _w_qhh = Layout(">qhh").pack
 
 
@@ -95,11 +96,13 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.transactional_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.group_id
         v2 = v2.encode()
-        append(_w_qhh(o.producer_id, o.producer_epoch, len(v2)))
+        n = len(v2)
+        append(_w_qhh(o.producer_id, o.producer_epoch, n))
         append(v2)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AddOffsetsToTxnRequest", cause) from cause
@@ -115,9 +118,8 @@ def _encode_3(o, out):
         append(v1)
         v2 = o.group_id
         v2 = v2.encode()
-        append(_w_qh(o.producer_id, o.producer_epoch))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_qhB(o.producer_id, o.producer_epoch, n) if n < 128 else _w_qh(o.producer_id, o.producer_epoch) + string_head(n))
         append(v2)
         append(b"\0")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

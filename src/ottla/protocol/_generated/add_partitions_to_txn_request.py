@@ -16,6 +16,8 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_qh = Layout(">qh").pack
 _w_qht = Layout(">qh?").pack
+_w_qhtB = Layout(">qh?B").pack
+_w_qhB = Layout(">qhB").pack
 _w_qhi = Layout(">qhi").pack
 
 
@@ -251,14 +253,16 @@ def _encode_0(o, out):
             raise not_in_version("AddPartitionsToTxnRequest.transactions")
         v1 = o.v3_and_below_transactional_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.v3_and_below_topics
         append(_w_qhi(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, len(v2)))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e3.partitions
             append(_w_i(len(v5)))
@@ -279,9 +283,8 @@ def _encode_3(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v1)
         v2 = o.v3_and_below_topics
-        append(_w_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_qhB(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n) if n < 128 else _w_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch) + varint(n))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
@@ -320,9 +323,8 @@ def _encode_4(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             v4 = e2.topics
-            append(_w_qht(e2.producer_id, e2.producer_epoch, e2.verify_only))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_qhtB(e2.producer_id, e2.producer_epoch, e2.verify_only, n) if n < 128 else _w_qht(e2.producer_id, e2.producer_epoch, e2.verify_only) + varint(n))
             for e5 in v4:
                 v6 = e5.name
                 v6 = v6.encode()

@@ -15,7 +15,9 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihx = Layout(">ihx").pack
 _w_ii = Layout(">ii").pack
 
@@ -260,7 +262,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.results_by_partition
             append(_w_i(len(v4)))
@@ -276,9 +279,8 @@ def _encode_3(o, out):
         if len(o.results_by_transaction) > 0:
             raise not_in_version("AddPartitionsToTxnResponse.results_by_transaction")
         v1 = o.results_by_topic_v3_and_below
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -302,9 +304,8 @@ def _encode_4(o, out):
         if len(o.results_by_topic_v3_and_below) > 0:
             raise not_in_version("AddPartitionsToTxnResponse.results_by_topic_v3_and_below")
         v1 = o.results_by_transaction
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.transactional_id
             v3 = v3.encode()

@@ -242,21 +242,24 @@ def _encode_0(o, out):
             for e4 in v3:
                 v5 = e4.entity_type
                 v5 = v5.encode()
-                append(_w_h(len(v5)))
+                n = len(v5)
+                append(_w_h(n))
                 append(v5)
                 v6 = e4.entity_name
                 if v6 is None:
                     append(b"\xff\xff")
                 else:
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
             v7 = e2.ops
             append(_w_i(len(v7)))
             for e8 in v7:
                 v9 = e8.key
                 v9 = v9.encode()
-                append(_w_h(len(v9)))
+                n = len(v9)
+                append(_w_h(n))
                 append(v9)
                 append(_w_dt(e8.value, e8.remove))
         append(_w_t(o.validate_only))

@@ -15,6 +15,7 @@ _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 
 
@@ -205,21 +206,24 @@ def _encode_0(o, out):
                 append(b"\xff\xff")
             else:
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
             v4 = e2.entity
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.entity_type
                 v6 = v6.encode()
-                append(_w_h(len(v6)))
+                n = len(v6)
+                append(_w_h(n))
                 append(v6)
                 v7 = e5.entity_name
                 if v7 is None:
                     append(b"\xff\xff")
                 else:
                     v7 = v7.encode()
-                    append(_w_h(len(v7)))
+                    n = len(v7)
+                    append(_w_h(n))
                     append(v7)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterClientQuotasResponse", cause) from cause
@@ -229,9 +233,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.entries
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))

@@ -16,6 +16,7 @@ _r_i = Layout(">i").unpack_from
 _w_t = Layout(">?").pack
 _w_tx = Layout(">?x").pack
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bh = Layout(">bh").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
@@ -200,21 +201,24 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()
-            append(_w_bh(e2.resource_type, len(v3)))
+            n = len(v3)
+            append(_w_bh(e2.resource_type, n))
             append(v3)
             v4 = e2.configs
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.name
                 v6 = v6.encode()
-                append(_w_h(len(v6)))
+                n = len(v6)
+                append(_w_h(n))
                 append(v6)
                 v7 = e5.value
                 if v7 is None:
                     append(b"\xff\xff")
                 else:
                     v7 = v7.encode()
-                    append(_w_h(len(v7)))
+                    n = len(v7)
+                    append(_w_h(n))
                     append(v7)
         append(_w_t(o.validate_only))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -230,9 +234,8 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()
-            append(_w_b(e2.resource_type))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(e2.resource_type, n) if n < 128 else _w_b(e2.resource_type) + string_head(n))
             append(v3)
             v4 = e2.configs
             n = len(v4) + 1

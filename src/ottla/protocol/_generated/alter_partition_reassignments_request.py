@@ -11,6 +11,8 @@ _r_itB = Layout(">i?B").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_i = Layout(">i").pack
 _w_it = Layout(">i?").pack
+_w_itB = Layout(">i?B").pack
+_w_iB = Layout(">iB").pack
 
 
 class _ReassignablePartition(Struct):
@@ -195,9 +197,8 @@ def _encode_0(o, out):
         if not o.allow_replication_factor_change:
             raise not_in_version("AlterPartitionReassignmentsRequest.allow_replication_factor_change")
         v1 = o.topics
-        append(_w_i(o.timeout_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.timeout_ms, n) if n < 128 else _w_i(o.timeout_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -228,9 +229,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_it(o.timeout_ms, o.allow_replication_factor_change))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_itB(o.timeout_ms, o.allow_replication_factor_change, n) if n < 128 else _w_it(o.timeout_ms, o.allow_replication_factor_change) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()

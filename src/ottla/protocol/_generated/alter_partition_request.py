@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_varint, malformed, not_in_version, skip_tags, unwritable, varint
+from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, not_in_version, skip_tags, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -13,9 +13,12 @@ _r_biB = Layout(">biB").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _r_iqB = Layout(">iqB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_bix = Layout(">bix").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
 _w_iq = Layout(">iq").pack
+_w_iqB = Layout(">iqB").pack
 _w_iqx = Layout(">iqx").pack
 
 
@@ -204,23 +207,20 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_iq(o.broker_id, o.broker_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else _w_iq(o.broker_id, o.broker_epoch) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("TopicData.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 if len(e4.new_isr_with_epochs) > 0:
                     raise not_in_version("PartitionData.new_isr_with_epochs")
                 v5 = e4.new_isr
-                append(_w_ii(e4.partition_index, e4.leader_epoch))
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iiB(e4.partition_index, e4.leader_epoch, n) if n < 128 else _w_ii(e4.partition_index, e4.leader_epoch) + varint(n))
                 if v5:
                     append(pack(f">{len(v5)}i", *v5))
                 append(_w_bix(e4.leader_recovery_state, e4.partition_epoch))
@@ -234,23 +234,20 @@ def _encode_3(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_iq(o.broker_id, o.broker_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else _w_iq(o.broker_id, o.broker_epoch) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("TopicData.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 if len(e4.new_isr) > 0:
                     raise not_in_version("PartitionData.new_isr")
                 v5 = e4.new_isr_with_epochs
-                append(_w_ii(e4.partition_index, e4.leader_epoch))
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iiB(e4.partition_index, e4.leader_epoch, n) if n < 128 else _w_ii(e4.partition_index, e4.leader_epoch) + varint(n))
                 for e6 in v5:
                     append(_w_iqx(e6.broker_id, e6.broker_epoch))
                 append(_w_bix(e4.leader_recovery_state, e4.partition_epoch))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -13,9 +13,12 @@ _r_biB = Layout(">biB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_ihiiB = Layout(">ihiiB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_bix = Layout(">bix").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihii = Layout(">ihii").pack
+_w_ihiiB = Layout(">ihiiB").pack
 
 
 class _PartitionData(Struct):
@@ -131,21 +134,18 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("TopicData.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.isr
-                append(_w_ihii(e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch))
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihiiB(e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch, n) if n < 128 else _w_ihii(e4.partition_index, e4.error_code, e4.leader_id, e4.leader_epoch) + varint(n))
                 if v5:
                     append(pack(f">{len(v5)}i", *v5))
                 append(_w_bix(e4.leader_recovery_state, e4.partition_epoch))

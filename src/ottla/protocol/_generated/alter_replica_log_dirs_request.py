@@ -179,14 +179,16 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.path
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.topics
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.name
                 v6 = v6.encode()
-                append(_w_h(len(v6)))
+                n = len(v6)
+                append(_w_h(n))
                 append(v6)
                 v7 = e5.partitions
                 append(_w_i(len(v7)))

@@ -11,6 +11,7 @@ ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
 
 
@@ -167,9 +168,8 @@ def _encode_0(o, out):
             if len(e3.topic_id) != 16:
                 raise bad_uuid("AlterShareGroupOffsetsResponseTopic.topic_id")
             v5 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e6 in v5:
                 v7 = e6.error_message
                 append(_w_ih(e6.partition_index, e6.error_code))

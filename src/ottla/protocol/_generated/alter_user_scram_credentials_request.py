@@ -10,6 +10,7 @@ new = object.__new__
 _r_bB = Layout(">bB").unpack_from
 _r_biB = Layout(">biB").unpack_from
 _w_bi = Layout(">bi").pack
+_w_biB = Layout(">biB").pack
 _w_bx = Layout(">bx").pack
 
 
@@ -166,9 +167,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v6)
             v7 = e5.salt
-            append(_w_bi(e5.mechanism, e5.iterations))
             n = len(v7) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_biB(e5.mechanism, e5.iterations, n) if n < 128 else _w_bi(e5.mechanism, e5.iterations) + varint(n))
             append(v7)
             v8 = e5.salted_password
             n = len(v8) + 1

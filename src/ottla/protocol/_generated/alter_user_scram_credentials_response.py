@@ -11,6 +11,7 @@ _r_hB = Layout(">hB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 
 
 class _AlterUserScramCredentialsResult(Struct):
@@ -99,9 +100,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.results
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.user
             v3 = v3.encode()

@@ -18,6 +18,7 @@ _r_iB = Layout(">iB").unpack_from
 _r_q = Layout(">q").unpack_from
 _w_t = Layout(">?").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hhh = Layout(">hhh").pack
 _w_hhhx = Layout(">hhhx").pack
 _w_hhx = Layout(">hhx").pack
@@ -278,22 +279,21 @@ def _encode_3(o, out):
     try:
         append = out.append
         v1 = o.api_keys
-        append(_w_h(o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + varint(n))
         for e2 in v1:
             append(_w_hhhx(e2.api_key, e2.min_version, e2.max_version))
         append(_w_i(o.throttle_time_ms))
-        v4 = o.supported_features
-        g3 = len(v4) > 0
-        v6 = o.finalized_features_epoch
-        g5 = v6 != -1
-        v8 = o.finalized_features
-        g7 = len(v8) > 0
-        v10 = o.zk_migration_ready
-        g9 = v10
-        if g3 or g5 or g7 or g9:
-            append(ONE[(1 if g3 else 0) + (1 if g5 else 0) + (1 if g7 else 0) + (1 if g9 else 0)])
+        if len(o.supported_features) > 0 or o.finalized_features_epoch != -1 or len(o.finalized_features) > 0 or o.zk_migration_ready:
+            v4 = o.supported_features
+            g3 = len(v4) > 0
+            v6 = o.finalized_features_epoch
+            g5 = v6 != -1
+            v8 = o.finalized_features
+            g7 = len(v8) > 0
+            v10 = o.zk_migration_ready
+            g9 = bool(v10)
+            append(ONE[g3 + g5 + g7 + g9])
             if g3:
                 p11 = []
                 v12 = v4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -12,7 +12,9 @@ _r_UB = Layout(">16sB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_iqB = Layout(">iqB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_iq = Layout(">iq").pack
+_w_iqB = Layout(">iqB").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -137,23 +139,20 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.directories
-        append(_w_iq(o.broker_id, o.broker_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else _w_iq(o.broker_id, o.broker_epoch) + varint(n))
         for e2 in v1:
             if len(e2.id) != 16:
                 raise bad_uuid("DirectoryData.id")
             v3 = e2.topics
-            append(_w_U(e2.id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.id, n) if n < 128 else _w_U(e2.id) + varint(n))
             for e4 in v3:
                 if len(e4.topic_id) != 16:
                     raise bad_uuid("TopicData.topic_id")
                 v5 = e4.partitions
-                append(_w_U(e4.topic_id))
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_UB(e4.topic_id, n) if n < 128 else _w_U(e4.topic_id) + varint(n))
                 for e6 in v5:
                     append(_w_ix(e6.partition_index))
                 append(b"\0")

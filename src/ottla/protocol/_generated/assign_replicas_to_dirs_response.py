@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihx = Layout(">ihx").pack
 
 
@@ -138,23 +140,20 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.directories
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             if len(e2.id) != 16:
                 raise bad_uuid("DirectoryData.id")
             v3 = e2.topics
-            append(_w_U(e2.id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.id, n) if n < 128 else _w_U(e2.id) + varint(n))
             for e4 in v3:
                 if len(e4.topic_id) != 16:
                     raise bad_uuid("TopicData.topic_id")
                 v5 = e4.partitions
-                append(_w_U(e4.topic_id))
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_UB(e4.topic_id, n) if n < 128 else _w_U(e4.topic_id) + varint(n))
                 for e6 in v5:
                     append(_w_ihx(e6.partition_index, e6.error_code))
                 append(b"\0")

@@ -18,6 +18,7 @@ _w_Hx = Layout(">Hx").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_iUiix = Layout(">i16siix").pack
+_w_iB = Layout(">iB").pack
 _w_iii = Layout(">iii").pack
 
 
@@ -242,14 +243,16 @@ def _encode_0(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.topics
         append(_w_i(len(v2)))
         for e3 in v2:
             v4 = e3.topic_name
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e3.partitions
             append(_w_i(len(v5)))
@@ -271,9 +274,8 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v1)
         v2 = o.topics
-        append(_w_i(o.voter_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.voter_id, n) if n < 128 else _w_i(o.voter_id) + varint(n))
         for e3 in v2:
             v4 = e3.topic_name
             v4 = v4.encode()

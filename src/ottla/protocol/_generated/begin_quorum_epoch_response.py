@@ -17,8 +17,10 @@ _r_ihii = Layout(">ihii").unpack_from
 _r_ihiiB = Layout(">ihiiB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hi = Layout(">hi").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ihii = Layout(">ihii").pack
 _w_ihiix = Layout(">ihiix").pack
 
@@ -220,7 +222,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.topic_name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -234,9 +237,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_h(o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.topic_name
             v3 = v3.encode()
@@ -249,10 +251,10 @@ def _encode_1(o, out):
             for e5 in v4:
                 append(_w_ihiix(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch))
             append(b"\0")
-        v7 = o.node_endpoints
-        g6 = len(v7) > 0
-        if g6:
-            append(ONE[(1 if g6 else 0)])
+        if len(o.node_endpoints) > 0:
+            v7 = o.node_endpoints
+            g6 = len(v7) > 0
+            append(ONE[g6])
             if g6:
                 p8 = []
                 v9 = v7
@@ -261,9 +263,8 @@ def _encode_1(o, out):
                 for e10 in v9:
                     v11 = e10.host
                     v11 = v11.encode()
-                    p8.append(_w_i(e10.node_id))
                     n = len(v11) + 1
-                    p8.append(ONE[n] if n < 128 else string_head(n))
+                    p8.append(_w_iB(e10.node_id, n) if n < 128 else _w_i(e10.node_id) + string_head(n))
                     p8.append(v11)
                     p8.append(_w_Hx(e10.port))
                 p8 = b"".join(p8)

@@ -61,10 +61,10 @@ BeginTransactionRecord.DECODERS = {0: _decode_0}
 def _encode_0(o, out):
     try:
         append = out.append
-        v2 = o.name
-        g1 = v2 is not None
-        if g1:
-            append(ONE[(1 if g1 else 0)])
+        if o.name is not None:
+            v2 = o.name
+            g1 = v2 is not None
+            append(ONE[g1])
             if g1:
                 p3 = []
                 v4 = v2

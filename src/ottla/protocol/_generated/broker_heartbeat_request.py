@@ -154,10 +154,10 @@ def _encode_1(o, out):
         if o.cordoned_log_dirs is not None:
             raise not_in_version("BrokerHeartbeatRequest.cordoned_log_dirs")
         append(_w_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
-        v2 = o.offline_log_dirs
-        g1 = len(v2) > 0
-        if g1:
-            append(ONE[(1 if g1 else 0)])
+        if len(o.offline_log_dirs) > 0:
+            v2 = o.offline_log_dirs
+            g1 = len(v2) > 0
+            append(ONE[g1])
             if g1:
                 p3 = []
                 v4 = v2
@@ -179,12 +179,12 @@ def _encode_2(o, out):
     try:
         append = out.append
         append(_w_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
-        v2 = o.offline_log_dirs
-        g1 = len(v2) > 0
-        v4 = o.cordoned_log_dirs
-        g3 = v4 is not None
-        if g1 or g3:
-            append(ONE[(1 if g1 else 0) + (1 if g3 else 0)])
+        if len(o.offline_log_dirs) > 0 or o.cordoned_log_dirs is not None:
+            v2 = o.offline_log_dirs
+            g1 = len(v2) > 0
+            v4 = o.cordoned_log_dirs
+            g3 = v4 is not None
+            append(ONE[g1 + g3])
             if g1:
                 p5 = []
                 v6 = v2

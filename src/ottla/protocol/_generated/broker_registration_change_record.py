@@ -213,10 +213,10 @@ def _encode_0(o, out):
         if o.cordoned_log_dirs is not None:
             raise not_in_version("BrokerRegistrationChangeRecord.cordoned_log_dirs")
         append(_w_iq(o.broker_id, o.broker_epoch))
-        v2 = o.fenced
-        g1 = v2 != 0
-        if g1:
-            append(ONE[(1 if g1 else 0)])
+        if o.fenced != 0:
+            v2 = o.fenced
+            g1 = v2 != 0
+            append(ONE[g1])
             if g1:
                 p3 = []
                 p3.append(_w_b(v2))
@@ -236,12 +236,12 @@ def _encode_1(o, out):
         if o.cordoned_log_dirs is not None:
             raise not_in_version("BrokerRegistrationChangeRecord.cordoned_log_dirs")
         append(_w_iq(o.broker_id, o.broker_epoch))
-        v2 = o.fenced
-        g1 = v2 != 0
-        v4 = o.in_controlled_shutdown
-        g3 = v4 != 0
-        if g1 or g3:
-            append(ONE[(1 if g1 else 0) + (1 if g3 else 0)])
+        if o.fenced != 0 or o.in_controlled_shutdown != 0:
+            v2 = o.fenced
+            g1 = v2 != 0
+            v4 = o.in_controlled_shutdown
+            g3 = v4 != 0
+            append(ONE[g1 + g3])
             if g1:
                 p5 = []
                 p5.append(_w_b(v2))
@@ -264,14 +264,14 @@ def _encode_2(o, out):
         if o.cordoned_log_dirs is not None:
             raise not_in_version("BrokerRegistrationChangeRecord.cordoned_log_dirs")
         append(_w_iq(o.broker_id, o.broker_epoch))
-        v2 = o.fenced
-        g1 = v2 != 0
-        v4 = o.in_controlled_shutdown
-        g3 = v4 != 0
-        v6 = o.log_dirs
-        g5 = len(v6) > 0
-        if g1 or g3 or g5:
-            append(ONE[(1 if g1 else 0) + (1 if g3 else 0) + (1 if g5 else 0)])
+        if o.fenced != 0 or o.in_controlled_shutdown != 0 or len(o.log_dirs) > 0:
+            v2 = o.fenced
+            g1 = v2 != 0
+            v4 = o.in_controlled_shutdown
+            g3 = v4 != 0
+            v6 = o.log_dirs
+            g5 = len(v6) > 0
+            append(ONE[g1 + g3 + g5])
             if g1:
                 p7 = []
                 p7.append(_w_b(v2))
@@ -303,16 +303,16 @@ def _encode_3(o, out):
     try:
         append = out.append
         append(_w_iq(o.broker_id, o.broker_epoch))
-        v2 = o.fenced
-        g1 = v2 != 0
-        v4 = o.in_controlled_shutdown
-        g3 = v4 != 0
-        v6 = o.log_dirs
-        g5 = len(v6) > 0
-        v8 = o.cordoned_log_dirs
-        g7 = v8 is not None
-        if g1 or g3 or g5 or g7:
-            append(ONE[(1 if g1 else 0) + (1 if g3 else 0) + (1 if g5 else 0) + (1 if g7 else 0)])
+        if o.fenced != 0 or o.in_controlled_shutdown != 0 or len(o.log_dirs) > 0 or o.cordoned_log_dirs is not None:
+            v2 = o.fenced
+            g1 = v2 != 0
+            v4 = o.in_controlled_shutdown
+            g3 = v4 != 0
+            v6 = o.log_dirs
+            g5 = len(v6) > 0
+            v8 = o.cordoned_log_dirs
+            g7 = v8 is not None
+            append(ONE[g1 + g3 + g5 + g7])
             if g1:
                 p9 = []
                 p9.append(_w_b(v2))

@@ -15,11 +15,14 @@ _r_hhB = Layout(">hhB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_qB = Layout(">qB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_t = Layout(">?").pack
+_w_tB = Layout(">?B").pack
 _w_tx = Layout(">?x").pack
 _w_Hhx = Layout(">Hhx").pack
 _w_hhx = Layout(">hhx").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_qx = Layout(">qx").pack
 
 
@@ -485,16 +488,14 @@ def _encode_0(o, out):
             raise not_in_version("BrokerRegistrationRequest.is_migrating_zk_broker")
         v1 = o.cluster_id
         v1 = v1.encode()
-        append(_w_i(o.broker_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.broker_id, n) if n < 128 else _w_i(o.broker_id) + string_head(n))
         append(v1)
         if len(o.incarnation_id) != 16:
             raise bad_uuid("BrokerRegistrationRequest.incarnation_id")
         v2 = o.listeners
-        append(_w_U(o.incarnation_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_UB(o.incarnation_id, n) if n < 128 else _w_U(o.incarnation_id) + varint(n))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
@@ -535,16 +536,14 @@ def _encode_1(o, out):
         append = out.append
         v1 = o.cluster_id
         v1 = v1.encode()
-        append(_w_i(o.broker_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.broker_id, n) if n < 128 else _w_i(o.broker_id) + string_head(n))
         append(v1)
         if len(o.incarnation_id) != 16:
             raise bad_uuid("BrokerRegistrationRequest.incarnation_id")
         v2 = o.listeners
-        append(_w_U(o.incarnation_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_UB(o.incarnation_id, n) if n < 128 else _w_U(o.incarnation_id) + varint(n))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
@@ -585,16 +584,14 @@ def _encode_2(o, out):
         append = out.append
         v1 = o.cluster_id
         v1 = v1.encode()
-        append(_w_i(o.broker_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.broker_id, n) if n < 128 else _w_i(o.broker_id) + string_head(n))
         append(v1)
         if len(o.incarnation_id) != 16:
             raise bad_uuid("BrokerRegistrationRequest.incarnation_id")
         v2 = o.listeners
-        append(_w_U(o.incarnation_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_UB(o.incarnation_id, n) if n < 128 else _w_U(o.incarnation_id) + varint(n))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
@@ -626,9 +623,8 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v9)
         v10 = o.log_dirs
-        append(_w_t(o.is_migrating_zk_broker))
         n = len(v10) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_tB(o.is_migrating_zk_broker, n) if n < 128 else _w_t(o.is_migrating_zk_broker) + varint(n))
         for e11 in v10:
             if len(e11) != 16:
                 raise bad_uuid("BrokerRegistrationRequest.log_dirs")
@@ -643,16 +639,14 @@ def _encode_3(o, out):
         append = out.append
         v1 = o.cluster_id
         v1 = v1.encode()
-        append(_w_i(o.broker_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.broker_id, n) if n < 128 else _w_i(o.broker_id) + string_head(n))
         append(v1)
         if len(o.incarnation_id) != 16:
             raise bad_uuid("BrokerRegistrationRequest.incarnation_id")
         v2 = o.listeners
-        append(_w_U(o.incarnation_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_UB(o.incarnation_id, n) if n < 128 else _w_U(o.incarnation_id) + varint(n))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
@@ -684,9 +678,8 @@ def _encode_3(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v9)
         v10 = o.log_dirs
-        append(_w_t(o.is_migrating_zk_broker))
         n = len(v10) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_tB(o.is_migrating_zk_broker, n) if n < 128 else _w_t(o.is_migrating_zk_broker) + varint(n))
         for e11 in v10:
             if len(e11) != 16:
                 raise bad_uuid("BrokerRegistrationRequest.log_dirs")

@@ -9,6 +9,7 @@ from ottla.protocol.codec import ONE, Message, bad_length, long_string, malforme
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 
 
 class ConfigRecord(Message):
@@ -80,9 +81,8 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.resource_name
         v1 = v1.encode()
-        append(_w_b(o.resource_type))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_bB(o.resource_type, n) if n < 128 else _w_b(o.resource_type) + string_head(n))
         append(v1)
         v2 = o.name
         v2 = v2.encode()

@@ -11,7 +11,9 @@ ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_iibB = Layout(">iibB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_iib = Layout(">iib").pack
+_w_iibB = Layout(">iibB").pack
 
 
 class _TopicPartitions(Struct):
@@ -160,22 +162,20 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.assigned_partitions
-        append(_w_iib(o.member_epoch, o.previous_member_epoch, o.state))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else _w_iib(o.member_epoch, o.previous_member_epoch, o.state) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("TopicPartitions.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             if v3:
                 append(pack(f">{len(v3)}i", *v3))
-            v5 = e2.assignment_epochs
-            g4 = v5 is None or len(v5) > 0
-            if g4:
-                append(ONE[(1 if g4 else 0)])
+            if e2.assignment_epochs is None or len(e2.assignment_epochs) > 0:
+                v5 = e2.assignment_epochs
+                g4 = v5 is None or len(v5) > 0
+                append(ONE[g4])
                 if g4:
                     p6 = []
                     v7 = v5
@@ -197,15 +197,14 @@ def _encode_0(o, out):
             if len(e9.topic_id) != 16:
                 raise bad_uuid("TopicPartitions.topic_id")
             v10 = e9.partitions
-            append(_w_U(e9.topic_id))
             n = len(v10) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e9.topic_id, n) if n < 128 else _w_U(e9.topic_id) + varint(n))
             if v10:
                 append(pack(f">{len(v10)}i", *v10))
-            v12 = e9.assignment_epochs
-            g11 = v12 is None or len(v12) > 0
-            if g11:
-                append(ONE[(1 if g11 else 0)])
+            if e9.assignment_epochs is None or len(e9.assignment_epochs) > 0:
+                v12 = e9.assignment_epochs
+                g11 = v12 is None or len(v12) > 0
+                append(ONE[g11])
                 if g11:
                     p13 = []
                     v14 = v12

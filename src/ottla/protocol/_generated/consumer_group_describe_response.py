@@ -14,10 +14,15 @@ _r_hB = Layout(">hB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
 _w_ix = Layout(">ix").pack
+_w_x = Layout(">x").pack
+_w_xB = Layout(">xB").pack
 _w_xbx = Layout(">xbx").pack
 
 
@@ -616,9 +621,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))
@@ -641,9 +645,8 @@ def _encode_0(o, out):
             append(v5)
             v6 = e2.assignor_name
             v6 = v6.encode()
-            append(_w_ii(e2.group_epoch, e2.assignment_epoch))
             n = len(v6) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iiB(e2.group_epoch, e2.assignment_epoch, n) if n < 128 else _w_ii(e2.group_epoch, e2.assignment_epoch) + string_head(n))
             append(v6)
             v7 = e2.members
             n = len(v7) + 1
@@ -672,9 +675,8 @@ def _encode_0(o, out):
                     append(v11)
                 v12 = e8.client_id
                 v12 = v12.encode()
-                append(_w_i(e8.member_epoch))
                 n = len(v12) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e8.member_epoch, n) if n < 128 else _w_i(e8.member_epoch) + string_head(n))
                 append(v12)
                 v13 = e8.client_host
                 v13 = v13.encode()
@@ -707,9 +709,8 @@ def _encode_0(o, out):
                         raise bad_uuid("TopicPartitions.topic_id")
                     v21 = e20.topic_name
                     v21 = v21.encode()
-                    append(_w_U(e20.topic_id))
                     n = len(v21) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_UB(e20.topic_id, n) if n < 128 else _w_U(e20.topic_id) + string_head(n))
                     append(v21)
                     v22 = e20.partitions
                     n = len(v22) + 1
@@ -719,17 +720,15 @@ def _encode_0(o, out):
                     append(b"\0")
                 v23 = e8.target_assignment
                 v24 = v23.topic_partitions
-                append(b"\0")
                 n = len(v24) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_xB(n) if n < 128 else _w_x() + varint(n))
                 for e25 in v24:
                     if len(e25.topic_id) != 16:
                         raise bad_uuid("TopicPartitions.topic_id")
                     v26 = e25.topic_name
                     v26 = v26.encode()
-                    append(_w_U(e25.topic_id))
                     n = len(v26) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_UB(e25.topic_id, n) if n < 128 else _w_U(e25.topic_id) + string_head(n))
                     append(v26)
                     v27 = e25.partitions
                     n = len(v27) + 1
@@ -748,9 +747,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))
@@ -773,9 +771,8 @@ def _encode_1(o, out):
             append(v5)
             v6 = e2.assignor_name
             v6 = v6.encode()
-            append(_w_ii(e2.group_epoch, e2.assignment_epoch))
             n = len(v6) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iiB(e2.group_epoch, e2.assignment_epoch, n) if n < 128 else _w_ii(e2.group_epoch, e2.assignment_epoch) + string_head(n))
             append(v6)
             v7 = e2.members
             n = len(v7) + 1
@@ -804,9 +801,8 @@ def _encode_1(o, out):
                     append(v11)
                 v12 = e8.client_id
                 v12 = v12.encode()
-                append(_w_i(e8.member_epoch))
                 n = len(v12) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e8.member_epoch, n) if n < 128 else _w_i(e8.member_epoch) + string_head(n))
                 append(v12)
                 v13 = e8.client_host
                 v13 = v13.encode()
@@ -839,9 +835,8 @@ def _encode_1(o, out):
                         raise bad_uuid("TopicPartitions.topic_id")
                     v21 = e20.topic_name
                     v21 = v21.encode()
-                    append(_w_U(e20.topic_id))
                     n = len(v21) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_UB(e20.topic_id, n) if n < 128 else _w_U(e20.topic_id) + string_head(n))
                     append(v21)
                     v22 = e20.partitions
                     n = len(v22) + 1
@@ -851,17 +846,15 @@ def _encode_1(o, out):
                     append(b"\0")
                 v23 = e8.target_assignment
                 v24 = v23.topic_partitions
-                append(b"\0")
                 n = len(v24) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_xB(n) if n < 128 else _w_x() + varint(n))
                 for e25 in v24:
                     if len(e25.topic_id) != 16:
                         raise bad_uuid("TopicPartitions.topic_id")
                     v26 = e25.topic_name
                     v26 = v26.encode()
-                    append(_w_U(e25.topic_id))
                     n = len(v26) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_UB(e25.topic_id, n) if n < 128 else _w_U(e25.topic_id) + string_head(n))
                     append(v26)
                     v27 = e25.partitions
                     n = len(v27) + 1

@@ -11,6 +11,7 @@ ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_i = Layout(">i").pack
 
 
@@ -367,9 +368,8 @@ def _encode_0(o, out):
                 if len(e10.topic_id) != 16:
                     raise bad_uuid("TopicPartitions.topic_id")
                 v11 = e10.partitions
-                append(_w_U(e10.topic_id))
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_UB(e10.topic_id, n) if n < 128 else _w_U(e10.topic_id) + varint(n))
                 if v11:
                     append(pack(f">{len(v11)}i", *v11))
                 append(b"\0")
@@ -447,9 +447,8 @@ def _encode_1(o, out):
                 if len(e11.topic_id) != 16:
                     raise bad_uuid("TopicPartitions.topic_id")
                 v12 = e11.partitions
-                append(_w_U(e11.topic_id))
                 n = len(v12) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_UB(e11.topic_id, n) if n < 128 else _w_U(e11.topic_id) + varint(n))
                 if v12:
                     append(pack(f">{len(v12)}i", *v12))
                 append(b"\0")

@@ -12,6 +12,7 @@ _r_UB = Layout(">16sB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_iib = Layout(">iib").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
 _w_ii = Layout(">ii").pack
 
@@ -174,9 +175,8 @@ def _encode_0(o, out):
                 if len(e5.topic_id) != 16:
                     raise bad_uuid("TopicPartitions.topic_id")
                 v6 = e5.partitions
-                append(_w_U(e5.topic_id))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
                 if v6:
                     append(pack(f">{len(v6)}i", *v6))
                 append(b"\0")

@@ -9,6 +9,7 @@ from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_ta
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 
 
 class _ClassicProtocol(Struct):
@@ -278,10 +279,10 @@ def _encode_0(o, out):
             n = len(v9) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v9)
-        v11 = o.classic_member_metadata
-        g10 = v11 is not _DEFAULT_CLASSIC_MEMBER_METADATA and v11 != _DEFAULT_CLASSIC_MEMBER_METADATA
-        if g10:
-            append(ONE[(1 if g10 else 0)])
+        if o.classic_member_metadata is not _DEFAULT_CLASSIC_MEMBER_METADATA:
+            v11 = o.classic_member_metadata
+            g10 = v11 is not _DEFAULT_CLASSIC_MEMBER_METADATA and v11 != _DEFAULT_CLASSIC_MEMBER_METADATA
+            append(ONE[g10])
             if g10:
                 p12 = []
                 v13 = v11
@@ -290,9 +291,8 @@ def _encode_0(o, out):
                 else:
                     p12.append(b"\x01")
                     v14 = v13.supported_protocols
-                    p12.append(_w_i(v13.session_timeout_ms))
                     n = len(v14) + 1
-                    p12.append(ONE[n] if n < 128 else varint(n))
+                    p12.append(_w_iB(v13.session_timeout_ms, n) if n < 128 else _w_i(v13.session_timeout_ms) + varint(n))
                     for e15 in v14:
                         v16 = e15.name
                         v16 = v16.encode()

@@ -46,7 +46,8 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupPartitionMetadataKey", cause) from cause

@@ -11,7 +11,9 @@ ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 
 
 class _PartitionMetadata(Struct):
@@ -142,19 +144,16 @@ def _encode_0(o, out):
                 raise bad_uuid("TopicMetadata.topic_id")
             v3 = e2.topic_name
             v3 = v3.encode()
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + string_head(n))
             append(v3)
             v4 = e2.partition_metadata
-            append(_w_i(e2.num_partitions))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(e2.num_partitions, n) if n < 128 else _w_i(e2.num_partitions) + varint(n))
             for e5 in v4:
                 v6 = e5.racks
-                append(_w_i(e5.partition))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e5.partition, n) if n < 128 else _w_i(e5.partition) + varint(n))
                 for e7 in v6:
                     v8 = e7
                     v8 = v8.encode()

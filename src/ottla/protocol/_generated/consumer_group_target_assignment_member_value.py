@@ -10,6 +10,7 @@ new = object.__new__
 ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 
 
 class _TopicPartition(Struct):
@@ -88,9 +89,8 @@ def _encode_0(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("TopicPartition.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             if v3:
                 append(pack(f">{len(v3)}i", *v3))
             append(b"\0")

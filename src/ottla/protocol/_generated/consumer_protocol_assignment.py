@@ -90,7 +90,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -100,7 +101,8 @@ def _encode_0(o, out):
         if v5 is None:
             append(b"\xff\xff\xff\xff")
         else:
-            append(_w_i(len(v5)))
+            n = len(v5)
+            append(_w_i(n))
             append(v5)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerProtocolAssignment", cause) from cause

@@ -266,13 +266,15 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.user_data
         if v4 is None:
             append(b"\xff\xff\xff\xff")
         else:
-            append(_w_i(len(v4)))
+            n = len(v4)
+            append(_w_i(n))
             append(v4)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerProtocolSubscription", cause) from cause
@@ -286,20 +288,23 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.user_data
         if v4 is None:
             append(b"\xff\xff\xff\xff")
         else:
-            append(_w_i(len(v4)))
+            n = len(v4)
+            append(_w_i(n))
             append(v4)
         v5 = o.owned_partitions
         append(_w_i(len(v5)))
         for e6 in v5:
             v7 = e6.topic
             v7 = v7.encode()
-            append(_w_h(len(v7)))
+            n = len(v7)
+            append(_w_h(n))
             append(v7)
             v8 = e6.partitions
             append(_w_i(len(v8)))
@@ -317,20 +322,23 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.user_data
         if v4 is None:
             append(b"\xff\xff\xff\xff")
         else:
-            append(_w_i(len(v4)))
+            n = len(v4)
+            append(_w_i(n))
             append(v4)
         v5 = o.owned_partitions
         append(_w_i(len(v5)))
         for e6 in v5:
             v7 = e6.topic
             v7 = v7.encode()
-            append(_w_h(len(v7)))
+            n = len(v7)
+            append(_w_h(n))
             append(v7)
             v8 = e6.partitions
             append(_w_i(len(v8)))
@@ -349,20 +357,23 @@ def _encode_3(o, out):
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.user_data
         if v4 is None:
             append(b"\xff\xff\xff\xff")
         else:
-            append(_w_i(len(v4)))
+            n = len(v4)
+            append(_w_i(n))
             append(v4)
         v5 = o.owned_partitions
         append(_w_i(len(v5)))
         for e6 in v5:
             v7 = e6.topic
             v7 = v7.encode()
-            append(_w_h(len(v7)))
+            n = len(v7)
+            append(_w_h(n))
             append(v7)
             v8 = e6.partitions
             append(_w_i(len(v8)))
@@ -374,7 +385,8 @@ def _encode_3(o, out):
             append(b"\xff\xff")
         else:
             v9 = v9.encode()
-            append(_w_h(len(v9)))
+            n = len(v9)
+            append(_w_h(n))
             append(v9)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerProtocolSubscription", cause) from cause

@@ -14,6 +14,7 @@ _r_iUtB = Layout(">i16s?B").unpack_from
 _w_Hhx = Layout(">Hhx").pack
 _w_hhx = Layout(">hhx").pack
 _w_iUt = Layout(">i16s?").pack
+_w_iUtB = Layout(">i16s?B").pack
 
 
 class _Listener(Struct):
@@ -149,9 +150,8 @@ def _encode_0(o, out):
         if len(o.incarnation_id) != 16:
             raise bad_uuid("ControllerRegistrationRequest.incarnation_id")
         v1 = o.listeners
-        append(_w_iUt(o.controller_id, o.incarnation_id, o.zk_migration_ready))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iUtB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n) if n < 128 else _w_iUt(o.controller_id, o.incarnation_id, o.zk_migration_ready) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()

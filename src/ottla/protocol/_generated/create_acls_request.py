@@ -14,6 +14,7 @@ _r_bh = Layout(">bh").unpack_from
 _r_h = Layout(">h").unpack_from
 _r_i = Layout(">i").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bb = Layout(">bb").pack
 _w_bbx = Layout(">bbx").pack
 _w_bh = Layout(">bh").pack
@@ -163,15 +164,18 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()
-            append(_w_bh(e2.resource_type, len(v3)))
+            n = len(v3)
+            append(_w_bh(e2.resource_type, n))
             append(v3)
             v4 = e2.principal
             v4 = v4.encode()
-            append(_w_bh(e2.resource_pattern_type, len(v4)))
+            n = len(v4)
+            append(_w_bh(e2.resource_pattern_type, n))
             append(v4)
             v5 = e2.host
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             append(_w_bb(e2.operation, e2.permission_type))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -187,15 +191,13 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()
-            append(_w_b(e2.resource_type))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(e2.resource_type, n) if n < 128 else _w_b(e2.resource_type) + string_head(n))
             append(v3)
             v4 = e2.principal
             v4 = v4.encode()
-            append(_w_b(e2.resource_pattern_type))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(e2.resource_pattern_type, n) if n < 128 else _w_b(e2.resource_pattern_type) + string_head(n))
             append(v4)
             v5 = e2.host
             v5 = v5.encode()

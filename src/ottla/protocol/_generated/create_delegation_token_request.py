@@ -217,11 +217,13 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.principal_type
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.principal_name
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
         append(_w_q(o.max_lifetime_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

@@ -15,10 +15,12 @@ _r_iB = Layout(">iB").unpack_from
 _r_qqqB = Layout(">qqqB").unpack_from
 _r_qqqh = Layout(">qqqh").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hh = Layout(">hh").pack
 _w_i = Layout(">i").pack
 _w_ix = Layout(">ix").pack
 _w_qqq = Layout(">qqq").pack
+_w_qqqB = Layout(">qqqB").pack
 _w_qqqh = Layout(">qqqh").pack
 
 
@@ -225,18 +227,22 @@ def _encode_1(o, out):
             raise not_in_version("CreateDelegationTokenResponse.token_requester_principal_name")
         v1 = o.principal_type
         v1 = v1.encode()
-        append(_w_hh(o.error_code, len(v1)))
+        n = len(v1)
+        append(_w_hh(o.error_code, n))
         append(v1)
         v2 = o.principal_name
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
         v3 = o.token_id
         v3 = v3.encode()
-        append(_w_qqqh(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, len(v3)))
+        n = len(v3)
+        append(_w_qqqh(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n))
         append(v3)
         v4 = o.hmac
-        append(_w_i(len(v4)))
+        n = len(v4)
+        append(_w_i(n))
         append(v4)
         append(_w_i(o.throttle_time_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -252,9 +258,8 @@ def _encode_2(o, out):
             raise not_in_version("CreateDelegationTokenResponse.token_requester_principal_name")
         v1 = o.principal_type
         v1 = v1.encode()
-        append(_w_h(o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + string_head(n))
         append(v1)
         v2 = o.principal_name
         v2 = v2.encode()
@@ -263,9 +268,8 @@ def _encode_2(o, out):
         append(v2)
         v3 = o.token_id
         v3 = v3.encode()
-        append(_w_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else _w_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + string_head(n))
         append(v3)
         v4 = o.hmac
         n = len(v4) + 1
@@ -281,9 +285,8 @@ def _encode_3(o, out):
         append = out.append
         v1 = o.principal_type
         v1 = v1.encode()
-        append(_w_h(o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + string_head(n))
         append(v1)
         v2 = o.principal_name
         v2 = v2.encode()
@@ -302,9 +305,8 @@ def _encode_3(o, out):
         append(v4)
         v5 = o.token_id
         v5 = v5.encode()
-        append(_w_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms))
         n = len(v5) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else _w_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + string_head(n))
         append(v5)
         v6 = o.hmac
         n = len(v6) + 1

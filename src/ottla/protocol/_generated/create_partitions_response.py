@@ -14,6 +14,7 @@ _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 
 
@@ -141,7 +142,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.error_message
             append(_w_h(e2.error_code))
@@ -149,7 +151,8 @@ def _encode_0(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreatePartitionsResponse", cause) from cause
@@ -159,9 +162,8 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.results
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()

@@ -19,7 +19,9 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_it = Layout(">i?").pack
 _w_itx = Layout(">i?x").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihi = Layout(">ihi").pack
 _w_ii = Layout(">ii").pack
 
@@ -261,7 +263,8 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.assignments
             append(_w_ihi(e2.num_partitions, e2.replication_factor, len(v4)))
@@ -275,14 +278,16 @@ def _encode_2(o, out):
             for e8 in v7:
                 v9 = e8.name
                 v9 = v9.encode()
-                append(_w_h(len(v9)))
+                n = len(v9)
+                append(_w_h(n))
                 append(v9)
                 v10 = e8.value
                 if v10 is None:
                     append(b"\xff\xff")
                 else:
                     v10 = v10.encode()
-                    append(_w_h(len(v10)))
+                    n = len(v10)
+                    append(_w_h(n))
                     append(v10)
         append(_w_it(o.timeout_ms, o.validate_only))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -302,14 +307,12 @@ def _encode_5(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             v4 = e2.assignments
-            append(_w_ih(e2.num_partitions, e2.replication_factor))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_ihB(e2.num_partitions, e2.replication_factor, n) if n < 128 else _w_ih(e2.num_partitions, e2.replication_factor) + varint(n))
             for e5 in v4:
                 v6 = e5.broker_ids
-                append(_w_i(e5.partition_index))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e5.partition_index, n) if n < 128 else _w_i(e5.partition_index) + varint(n))
                 if v6:
                     append(pack(f">{len(v6)}i", *v6))
                 append(b"\0")

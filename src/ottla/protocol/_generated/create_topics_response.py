@@ -20,6 +20,7 @@ _w_Uh = Layout(">16sh").pack
 _w_tbtx = Layout(">?b?x").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_ii = Layout(">ii").pack
 
@@ -333,7 +334,8 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.error_message
             append(_w_h(e2.error_code))
@@ -341,7 +343,8 @@ def _encode_2(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateTopicsResponse", cause) from cause
@@ -351,9 +354,8 @@ def _encode_5(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -391,10 +393,10 @@ def _encode_5(o, out):
                         append(ONE[n] if n < 128 else string_head(n))
                         append(v8)
                     append(_w_tbtx(e6.read_only, e6.config_source, e6.is_sensitive))
-            v10 = e2.topic_config_error_code
-            g9 = v10 != 0
-            if g9:
-                append(ONE[(1 if g9 else 0)])
+            if e2.topic_config_error_code != 0:
+                v10 = e2.topic_config_error_code
+                g9 = v10 != 0
+                append(ONE[g9])
                 if g9:
                     p11 = []
                     p11.append(_w_h(v10))
@@ -411,9 +413,8 @@ def _encode_7(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -453,10 +454,10 @@ def _encode_7(o, out):
                         append(ONE[n] if n < 128 else string_head(n))
                         append(v8)
                     append(_w_tbtx(e6.read_only, e6.config_source, e6.is_sensitive))
-            v10 = e2.topic_config_error_code
-            g9 = v10 != 0
-            if g9:
-                append(ONE[(1 if g9 else 0)])
+            if e2.topic_config_error_code != 0:
+                v10 = e2.topic_config_error_code
+                g9 = v10 != 0
+                append(ONE[g9])
                 if g9:
                     p11 = []
                     p11.append(_w_h(v10))

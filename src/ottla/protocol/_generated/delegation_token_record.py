@@ -9,6 +9,7 @@ from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, l
 new = object.__new__
 _r_qqqB = Layout(">qqqB").unpack_from
 _w_qqq = Layout(">qqq").pack
+_w_qqqB = Layout(">qqqB").pack
 
 
 class DelegationTokenRecord(Message):
@@ -120,9 +121,8 @@ def _encode_0(o, out):
             append(v5)
         v6 = o.token_id
         v6 = v6.encode()
-        append(_w_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp))
         n = len(v6) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_qqqB(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n) if n < 128 else _w_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp) + string_head(n))
         append(v6)
         append(b"\0")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

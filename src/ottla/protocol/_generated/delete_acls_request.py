@@ -184,7 +184,8 @@ def _encode_1(o, out):
                 append(b"\xff\xff")
             else:
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
             v4 = e2.principal_filter
             append(_w_b(e2.pattern_type_filter))
@@ -192,14 +193,16 @@ def _encode_1(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
             v5 = e2.host_filter
             if v5 is None:
                 append(b"\xff\xff")
             else:
                 v5 = v5.encode()
-                append(_w_h(len(v5)))
+                n = len(v5)
+                append(_w_h(n))
                 append(v5)
             append(_w_bb(e2.operation, e2.permission_type))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

@@ -18,11 +18,13 @@ _r_i = Layout(">i").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bb = Layout(">bb").pack
 _w_bbx = Layout(">bbx").pack
 _w_bh = Layout(">bh").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 
 
@@ -261,7 +263,8 @@ def _encode_1(o, out):
                 append(b"\xff\xff")
             else:
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
             v4 = e2.matching_acls
             append(_w_i(len(v4)))
@@ -272,19 +275,23 @@ def _encode_1(o, out):
                     append(b"\xff\xff")
                 else:
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
                 v7 = e5.resource_name
                 v7 = v7.encode()
-                append(_w_bh(e5.resource_type, len(v7)))
+                n = len(v7)
+                append(_w_bh(e5.resource_type, n))
                 append(v7)
                 v8 = e5.principal
                 v8 = v8.encode()
-                append(_w_bh(e5.pattern_type, len(v8)))
+                n = len(v8)
+                append(_w_bh(e5.pattern_type, n))
                 append(v8)
                 v9 = e5.host
                 v9 = v9.encode()
-                append(_w_h(len(v9)))
+                n = len(v9)
+                append(_w_h(n))
                 append(v9)
                 append(_w_bb(e5.operation, e5.permission_type))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -295,9 +302,8 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.filter_results
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))
@@ -323,15 +329,13 @@ def _encode_2(o, out):
                     append(v6)
                 v7 = e5.resource_name
                 v7 = v7.encode()
-                append(_w_b(e5.resource_type))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_bB(e5.resource_type, n) if n < 128 else _w_b(e5.resource_type) + string_head(n))
                 append(v7)
                 v8 = e5.principal
                 v8 = v8.encode()
-                append(_w_b(e5.pattern_type))
                 n = len(v8) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_bB(e5.pattern_type, n) if n < 128 else _w_b(e5.pattern_type) + string_head(n))
                 append(v8)
                 v9 = e5.host
                 v9 = v9.encode()

@@ -89,7 +89,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteGroupsRequest", cause) from cause

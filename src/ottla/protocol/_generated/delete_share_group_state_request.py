@@ -11,6 +11,7 @@ ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -124,9 +125,8 @@ def _encode_0(o, out):
             if len(e3.topic_id) != 16:
                 raise bad_uuid("DeleteStateData.topic_id")
             v4 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 append(_w_ix(e5.partition))
             append(b"\0")

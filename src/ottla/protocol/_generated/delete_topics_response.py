@@ -17,6 +17,7 @@ _w_Uh = Layout(">16sh").pack
 _w_h = Layout(">h").pack
 _w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 
 
@@ -232,7 +233,8 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             append(_w_h(e2.error_code))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -243,9 +245,8 @@ def _encode_4(o, out):
     try:
         append = out.append
         v1 = o.responses
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -262,9 +263,8 @@ def _encode_5(o, out):
     try:
         append = out.append
         v1 = o.responses
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -290,9 +290,8 @@ def _encode_6(o, out):
     try:
         append = out.append
         v1 = o.responses
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             if v3 is None:

@@ -144,7 +144,8 @@ def _encode_1(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.principal_filter
         append(_w_b(o.pattern_type_filter))
@@ -152,14 +153,16 @@ def _encode_1(o, out):
             append(b"\xff\xff")
         else:
             v2 = v2.encode()
-            append(_w_h(len(v2)))
+            n = len(v2)
+            append(_w_h(n))
             append(v2)
         v3 = o.host_filter
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         append(_w_bb(o.operation, o.permission_type))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

@@ -17,6 +17,7 @@ _r_i = Layout(">i").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_ihh = Layout(">ihh").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bb = Layout(">bb").pack
 _w_bbx = Layout(">bbx").pack
 _w_bh = Layout(">bh").pack
@@ -232,25 +233,29 @@ def _encode_1(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.resources
         append(_w_i(len(v2)))
         for e3 in v2:
             v4 = e3.resource_name
             v4 = v4.encode()
-            append(_w_bh(e3.resource_type, len(v4)))
+            n = len(v4)
+            append(_w_bh(e3.resource_type, n))
             append(v4)
             v5 = e3.acls
             append(_w_bi(e3.pattern_type, len(v5)))
             for e6 in v5:
                 v7 = e6.principal
                 v7 = v7.encode()
-                append(_w_h(len(v7)))
+                n = len(v7)
+                append(_w_h(n))
                 append(v7)
                 v8 = e6.host
                 v8 = v8.encode()
-                append(_w_h(len(v8)))
+                n = len(v8)
+                append(_w_h(n))
                 append(v8)
                 append(_w_bb(e6.operation, e6.permission_type))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -275,14 +280,12 @@ def _encode_2(o, out):
         for e3 in v2:
             v4 = e3.resource_name
             v4 = v4.encode()
-            append(_w_b(e3.resource_type))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(e3.resource_type, n) if n < 128 else _w_b(e3.resource_type) + string_head(n))
             append(v4)
             v5 = e3.acls
-            append(_w_b(e3.pattern_type))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_bB(e3.pattern_type, n) if n < 128 else _w_b(e3.pattern_type) + varint(n))
             for e6 in v5:
                 v7 = e6.principal
                 v7 = v7.encode()

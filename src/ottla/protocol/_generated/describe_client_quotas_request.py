@@ -146,7 +146,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.entity_type
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.match
             append(_w_b(e2.match_type))
@@ -154,7 +155,8 @@ def _encode_0(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
         append(_w_t(o.strict))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

@@ -267,7 +267,8 @@ def _encode_0(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.entries
         if v2 is None:
@@ -280,21 +281,24 @@ def _encode_0(o, out):
                 for e5 in v4:
                     v6 = e5.entity_type
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
                     v7 = e5.entity_name
                     if v7 is None:
                         append(b"\xff\xff")
                     else:
                         v7 = v7.encode()
-                        append(_w_h(len(v7)))
+                        n = len(v7)
+                        append(_w_h(n))
                         append(v7)
                 v8 = e3.values
                 append(_w_i(len(v8)))
                 for e9 in v8:
                     v10 = e9.key
                     v10 = v10.encode()
-                    append(_w_h(len(v10)))
+                    n = len(v10)
+                    append(_w_h(n))
                     append(v10)
                     append(_w_d(e9.value))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

@@ -13,7 +13,9 @@ _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_tx = Layout(">?x").pack
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_ix = Layout(">ix").pack
 
@@ -300,17 +302,15 @@ def _encode_0(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v2)
         v3 = o.brokers
-        append(_w_i(o.controller_id))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e4 in v3:
             if e4.is_fenced:
                 raise not_in_version("DescribeClusterBroker.is_fenced")
             v5 = e4.host
             v5 = v5.encode()
-            append(_w_i(e4.broker_id))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e4.broker_id, n) if n < 128 else _w_i(e4.broker_id) + string_head(n))
             append(v5)
             v6 = e4.rack
             append(_w_i(e4.port))
@@ -341,22 +341,19 @@ def _encode_1(o, out):
             append(v1)
         v2 = o.cluster_id
         v2 = v2.encode()
-        append(_w_b(o.endpoint_type))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_bB(o.endpoint_type, n) if n < 128 else _w_b(o.endpoint_type) + string_head(n))
         append(v2)
         v3 = o.brokers
-        append(_w_i(o.controller_id))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e4 in v3:
             if e4.is_fenced:
                 raise not_in_version("DescribeClusterBroker.is_fenced")
             v5 = e4.host
             v5 = v5.encode()
-            append(_w_i(e4.broker_id))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e4.broker_id, n) if n < 128 else _w_i(e4.broker_id) + string_head(n))
             append(v5)
             v6 = e4.rack
             append(_w_i(e4.port))
@@ -387,20 +384,17 @@ def _encode_2(o, out):
             append(v1)
         v2 = o.cluster_id
         v2 = v2.encode()
-        append(_w_b(o.endpoint_type))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_bB(o.endpoint_type, n) if n < 128 else _w_b(o.endpoint_type) + string_head(n))
         append(v2)
         v3 = o.brokers
-        append(_w_i(o.controller_id))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e4 in v3:
             v5 = e4.host
             v5 = v5.encode()
-            append(_w_i(e4.broker_id))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e4.broker_id, n) if n < 128 else _w_i(e4.broker_id) + string_head(n))
             append(v5)
             v6 = e4.rack
             append(_w_i(e4.port))

@@ -18,6 +18,7 @@ _w_t = Layout(">?").pack
 _w_tt = Layout(">??").pack
 _w_ttx = Layout(">??x").pack
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bh = Layout(">bh").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
@@ -211,7 +212,8 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()
-            append(_w_bh(e2.resource_type, len(v3)))
+            n = len(v3)
+            append(_w_bh(e2.resource_type, n))
             append(v3)
             v4 = e2.configuration_keys
             if v4 is None:
@@ -221,7 +223,8 @@ def _encode_1(o, out):
                 for e5 in v4:
                     v6 = e5
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
         append(_w_t(o.include_synonyms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -236,7 +239,8 @@ def _encode_3(o, out):
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()
-            append(_w_bh(e2.resource_type, len(v3)))
+            n = len(v3)
+            append(_w_bh(e2.resource_type, n))
             append(v3)
             v4 = e2.configuration_keys
             if v4 is None:
@@ -246,7 +250,8 @@ def _encode_3(o, out):
                 for e5 in v4:
                     v6 = e5
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
         append(_w_tt(o.include_synonyms, o.include_documentation))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -262,9 +267,8 @@ def _encode_4(o, out):
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()
-            append(_w_b(e2.resource_type))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(e2.resource_type, n) if n < 128 else _w_b(e2.resource_type) + string_head(n))
             append(v3)
             v4 = e2.configuration_keys
             if v4 is None:

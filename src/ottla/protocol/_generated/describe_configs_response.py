@@ -19,12 +19,15 @@ _r_i = Layout(">i").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_tbt = Layout(">?b?").pack
+_w_tbtB = Layout(">?b?B").pack
 _w_tbti = Layout(">?b?i").pack
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bh = Layout(">bh").pack
 _w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 
 
@@ -436,39 +439,45 @@ def _encode_1(o, out):
                 append(b"\xff\xff")
             else:
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
-            append(_w_bh(e2.resource_type, len(v4)))
+            n = len(v4)
+            append(_w_bh(e2.resource_type, n))
             append(v4)
             v5 = e2.configs
             append(_w_i(len(v5)))
             for e6 in v5:
                 v7 = e6.name
                 v7 = v7.encode()
-                append(_w_h(len(v7)))
+                n = len(v7)
+                append(_w_h(n))
                 append(v7)
                 v8 = e6.value
                 if v8 is None:
                     append(b"\xff\xff")
                 else:
                     v8 = v8.encode()
-                    append(_w_h(len(v8)))
+                    n = len(v8)
+                    append(_w_h(n))
                     append(v8)
                 v9 = e6.synonyms
                 append(_w_tbti(e6.read_only, e6.config_source, e6.is_sensitive, len(v9)))
                 for e10 in v9:
                     v11 = e10.name
                     v11 = v11.encode()
-                    append(_w_h(len(v11)))
+                    n = len(v11)
+                    append(_w_h(n))
                     append(v11)
                     v12 = e10.value
                     if v12 is None:
                         append(b"\xff\xff")
                     else:
                         v12 = v12.encode()
-                        append(_w_h(len(v12)))
+                        n = len(v12)
+                        append(_w_h(n))
                         append(v12)
                     append(_w_b(e10.source))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -487,39 +496,45 @@ def _encode_3(o, out):
                 append(b"\xff\xff")
             else:
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
-            append(_w_bh(e2.resource_type, len(v4)))
+            n = len(v4)
+            append(_w_bh(e2.resource_type, n))
             append(v4)
             v5 = e2.configs
             append(_w_i(len(v5)))
             for e6 in v5:
                 v7 = e6.name
                 v7 = v7.encode()
-                append(_w_h(len(v7)))
+                n = len(v7)
+                append(_w_h(n))
                 append(v7)
                 v8 = e6.value
                 if v8 is None:
                     append(b"\xff\xff")
                 else:
                     v8 = v8.encode()
-                    append(_w_h(len(v8)))
+                    n = len(v8)
+                    append(_w_h(n))
                     append(v8)
                 v9 = e6.synonyms
                 append(_w_tbti(e6.read_only, e6.config_source, e6.is_sensitive, len(v9)))
                 for e10 in v9:
                     v11 = e10.name
                     v11 = v11.encode()
-                    append(_w_h(len(v11)))
+                    n = len(v11)
+                    append(_w_h(n))
                     append(v11)
                     v12 = e10.value
                     if v12 is None:
                         append(b"\xff\xff")
                     else:
                         v12 = v12.encode()
-                        append(_w_h(len(v12)))
+                        n = len(v12)
+                        append(_w_h(n))
                         append(v12)
                     append(_w_b(e10.source))
                 v13 = e6.documentation
@@ -528,7 +543,8 @@ def _encode_3(o, out):
                     append(b"\xff\xff")
                 else:
                     v13 = v13.encode()
-                    append(_w_h(len(v13)))
+                    n = len(v13)
+                    append(_w_h(n))
                     append(v13)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeConfigsResponse", cause) from cause
@@ -538,9 +554,8 @@ def _encode_4(o, out):
     try:
         append = out.append
         v1 = o.results
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))
@@ -553,9 +568,8 @@ def _encode_4(o, out):
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
-            append(_w_b(e2.resource_type))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(e2.resource_type, n) if n < 128 else _w_b(e2.resource_type) + string_head(n))
             append(v4)
             v5 = e2.configs
             n = len(v5) + 1
@@ -575,9 +589,8 @@ def _encode_4(o, out):
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v8)
                 v9 = e6.synonyms
-                append(_w_tbt(e6.read_only, e6.config_source, e6.is_sensitive))
                 n = len(v9) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_tbtB(e6.read_only, e6.config_source, e6.is_sensitive, n) if n < 128 else _w_tbt(e6.read_only, e6.config_source, e6.is_sensitive) + varint(n))
                 for e10 in v9:
                     v11 = e10.name
                     v11 = v11.encode()

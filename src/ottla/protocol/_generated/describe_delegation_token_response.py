@@ -15,10 +15,12 @@ _r_iB = Layout(">iB").unpack_from
 _r_qqqB = Layout(">qqqB").unpack_from
 _r_qqqh = Layout(">qqqh").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hi = Layout(">hi").pack
 _w_i = Layout(">i").pack
 _w_ix = Layout(">ix").pack
 _w_qqq = Layout(">qqq").pack
+_w_qqqB = Layout(">qqqB").pack
 _w_qqqh = Layout(">qqqh").pack
 
 
@@ -382,29 +384,35 @@ def _encode_1(o, out):
                 raise not_in_version("DescribedDelegationToken.token_requester_principal_name")
             v3 = e2.principal_type
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.principal_name
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e2.token_id
             v5 = v5.encode()
-            append(_w_qqqh(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, len(v5)))
+            n = len(v5)
+            append(_w_qqqh(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n))
             append(v5)
             v6 = e2.hmac
-            append(_w_i(len(v6)))
+            n = len(v6)
+            append(_w_i(n))
             append(v6)
             v7 = e2.renewers
             append(_w_i(len(v7)))
             for e8 in v7:
                 v9 = e8.principal_type
                 v9 = v9.encode()
-                append(_w_h(len(v9)))
+                n = len(v9)
+                append(_w_h(n))
                 append(v9)
                 v10 = e8.principal_name
                 v10 = v10.encode()
-                append(_w_h(len(v10)))
+                n = len(v10)
+                append(_w_h(n))
                 append(v10)
         append(_w_i(o.throttle_time_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -415,9 +423,8 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.tokens
-        append(_w_h(o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + varint(n))
         for e2 in v1:
             if e2.token_requester_principal_type != "":
                 raise not_in_version("DescribedDelegationToken.token_requester_principal_type")
@@ -435,9 +442,8 @@ def _encode_2(o, out):
             append(v4)
             v5 = e2.token_id
             v5 = v5.encode()
-            append(_w_qqq(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_qqqB(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n) if n < 128 else _w_qqq(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp) + string_head(n))
             append(v5)
             v6 = e2.hmac
             n = len(v6) + 1
@@ -468,9 +474,8 @@ def _encode_3(o, out):
     try:
         append = out.append
         v1 = o.tokens
-        append(_w_h(o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.principal_type
             v3 = v3.encode()
@@ -494,9 +499,8 @@ def _encode_3(o, out):
             append(v6)
             v7 = e2.token_id
             v7 = v7.encode()
-            append(_w_qqq(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp))
             n = len(v7) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_qqqB(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp, n) if n < 128 else _w_qqq(e2.issue_timestamp, e2.expiry_timestamp, e2.max_timestamp) + string_head(n))
             append(v7)
             v8 = e2.hmac
             n = len(v8) + 1

@@ -122,7 +122,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeGroupsRequest", cause) from cause
@@ -136,7 +137,8 @@ def _encode_3(o, out):
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         append(_w_t(o.include_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

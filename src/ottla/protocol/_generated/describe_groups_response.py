@@ -14,8 +14,10 @@ _r_i = Layout(">i").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hh = Layout(">hh").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 _w_ix = Layout(">ix").pack
 
@@ -758,40 +760,49 @@ def _encode_0(o, out):
                 raise not_in_version("DescribedGroup.authorized_operations")
             v3 = e2.group_id
             v3 = v3.encode()
-            append(_w_hh(e2.error_code, len(v3)))
+            n = len(v3)
+            append(_w_hh(e2.error_code, n))
             append(v3)
             v4 = e2.group_state
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e2.protocol_type
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e2.protocol_data
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e2.members
             append(_w_i(len(v7)))
             for e8 in v7:
                 v9 = e8.member_id
                 v9 = v9.encode()
-                append(_w_h(len(v9)))
+                n = len(v9)
+                append(_w_h(n))
                 append(v9)
                 v10 = e8.client_id
                 v10 = v10.encode()
-                append(_w_h(len(v10)))
+                n = len(v10)
+                append(_w_h(n))
                 append(v10)
                 v11 = e8.client_host
                 v11 = v11.encode()
-                append(_w_h(len(v11)))
+                n = len(v11)
+                append(_w_h(n))
                 append(v11)
                 v12 = e8.member_metadata
-                append(_w_i(len(v12)))
+                n = len(v12)
+                append(_w_i(n))
                 append(v12)
                 v13 = e8.member_assignment
-                append(_w_i(len(v13)))
+                n = len(v13)
+                append(_w_i(n))
                 append(v13)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeGroupsResponse", cause) from cause
@@ -809,40 +820,49 @@ def _encode_1(o, out):
                 raise not_in_version("DescribedGroup.authorized_operations")
             v3 = e2.group_id
             v3 = v3.encode()
-            append(_w_hh(e2.error_code, len(v3)))
+            n = len(v3)
+            append(_w_hh(e2.error_code, n))
             append(v3)
             v4 = e2.group_state
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e2.protocol_type
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e2.protocol_data
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e2.members
             append(_w_i(len(v7)))
             for e8 in v7:
                 v9 = e8.member_id
                 v9 = v9.encode()
-                append(_w_h(len(v9)))
+                n = len(v9)
+                append(_w_h(n))
                 append(v9)
                 v10 = e8.client_id
                 v10 = v10.encode()
-                append(_w_h(len(v10)))
+                n = len(v10)
+                append(_w_h(n))
                 append(v10)
                 v11 = e8.client_host
                 v11 = v11.encode()
-                append(_w_h(len(v11)))
+                n = len(v11)
+                append(_w_h(n))
                 append(v11)
                 v12 = e8.member_metadata
-                append(_w_i(len(v12)))
+                n = len(v12)
+                append(_w_i(n))
                 append(v12)
                 v13 = e8.member_assignment
-                append(_w_i(len(v13)))
+                n = len(v13)
+                append(_w_i(n))
                 append(v13)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeGroupsResponse", cause) from cause
@@ -858,40 +878,49 @@ def _encode_3(o, out):
                 raise not_in_version("DescribedGroup.error_message")
             v3 = e2.group_id
             v3 = v3.encode()
-            append(_w_hh(e2.error_code, len(v3)))
+            n = len(v3)
+            append(_w_hh(e2.error_code, n))
             append(v3)
             v4 = e2.group_state
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e2.protocol_type
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e2.protocol_data
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e2.members
             append(_w_i(len(v7)))
             for e8 in v7:
                 v9 = e8.member_id
                 v9 = v9.encode()
-                append(_w_h(len(v9)))
+                n = len(v9)
+                append(_w_h(n))
                 append(v9)
                 v10 = e8.client_id
                 v10 = v10.encode()
-                append(_w_h(len(v10)))
+                n = len(v10)
+                append(_w_h(n))
                 append(v10)
                 v11 = e8.client_host
                 v11 = v11.encode()
-                append(_w_h(len(v11)))
+                n = len(v11)
+                append(_w_h(n))
                 append(v11)
                 v12 = e8.member_metadata
-                append(_w_i(len(v12)))
+                n = len(v12)
+                append(_w_i(n))
                 append(v12)
                 v13 = e8.member_assignment
-                append(_w_i(len(v13)))
+                n = len(v13)
+                append(_w_i(n))
                 append(v13)
             append(_w_i(e2.authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -908,47 +937,57 @@ def _encode_4(o, out):
                 raise not_in_version("DescribedGroup.error_message")
             v3 = e2.group_id
             v3 = v3.encode()
-            append(_w_hh(e2.error_code, len(v3)))
+            n = len(v3)
+            append(_w_hh(e2.error_code, n))
             append(v3)
             v4 = e2.group_state
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e2.protocol_type
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e2.protocol_data
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e2.members
             append(_w_i(len(v7)))
             for e8 in v7:
                 v9 = e8.member_id
                 v9 = v9.encode()
-                append(_w_h(len(v9)))
+                n = len(v9)
+                append(_w_h(n))
                 append(v9)
                 v10 = e8.group_instance_id
                 if v10 is None:
                     append(b"\xff\xff")
                 else:
                     v10 = v10.encode()
-                    append(_w_h(len(v10)))
+                    n = len(v10)
+                    append(_w_h(n))
                     append(v10)
                 v11 = e8.client_id
                 v11 = v11.encode()
-                append(_w_h(len(v11)))
+                n = len(v11)
+                append(_w_h(n))
                 append(v11)
                 v12 = e8.client_host
                 v12 = v12.encode()
-                append(_w_h(len(v12)))
+                n = len(v12)
+                append(_w_h(n))
                 append(v12)
                 v13 = e8.member_metadata
-                append(_w_i(len(v13)))
+                n = len(v13)
+                append(_w_i(n))
                 append(v13)
                 v14 = e8.member_assignment
-                append(_w_i(len(v14)))
+                n = len(v14)
+                append(_w_i(n))
                 append(v14)
             append(_w_i(e2.authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -959,17 +998,15 @@ def _encode_5(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             if e2.error_message is not None:
                 raise not_in_version("DescribedGroup.error_message")
             v3 = e2.group_id
             v3 = v3.encode()
-            append(_w_h(e2.error_code))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
             append(v3)
             v4 = e2.group_state
             v4 = v4.encode()
@@ -1032,9 +1069,8 @@ def _encode_6(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))

@@ -19,9 +19,12 @@ _r_iqqtB = Layout(">iqq?B").unpack_from
 _r_qqtB = Layout(">qq?B").unpack_from
 _r_qqB = Layout(">qqB").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hh = Layout(">hh").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ii = Layout(">ii").pack
 _w_iqqt = Layout(">iqq?").pack
 _w_iqqtx = Layout(">iqq?x").pack
@@ -475,14 +478,16 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.log_dir
             v3 = v3.encode()
-            append(_w_hh(e2.error_code, len(v3)))
+            n = len(v3)
+            append(_w_hh(e2.error_code, n))
             append(v3)
             v4 = e2.topics
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.name
                 v6 = v6.encode()
-                append(_w_h(len(v6)))
+                n = len(v6)
+                append(_w_h(n))
                 append(v6)
                 v7 = e5.partitions
                 append(_w_i(len(v7)))
@@ -496,15 +501,13 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.results
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.log_dir
             v3 = v3.encode()
-            append(_w_h(e2.error_code))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
             append(v3)
             v4 = e2.topics
             n = len(v4) + 1
@@ -531,15 +534,13 @@ def _encode_3(o, out):
     try:
         append = out.append
         v1 = o.results
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.log_dir
             v3 = v3.encode()
-            append(_w_h(e2.error_code))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
             append(v3)
             v4 = e2.topics
             n = len(v4) + 1
@@ -566,15 +567,13 @@ def _encode_4(o, out):
     try:
         append = out.append
         v1 = o.results
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.log_dir
             v3 = v3.encode()
-            append(_w_h(e2.error_code))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
             append(v3)
             v4 = e2.topics
             n = len(v4) + 1
@@ -601,15 +600,13 @@ def _encode_5(o, out):
     try:
         append = out.append
         v1 = o.results
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.log_dir
             v3 = v3.encode()
-            append(_w_h(e2.error_code))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
             append(v3)
             v4 = e2.topics
             n = len(v4) + 1

@@ -11,6 +11,7 @@ _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_qiiqiqB = Layout(">qiiqiqB").unpack_from
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_qiiqiqx = Layout(">qiiqiqx").pack
 
@@ -169,9 +170,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()

@@ -19,11 +19,15 @@ _r_iqB = Layout(">iqB").unpack_from
 _r_iqqqB = Layout(">iqqqB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_i = Layout(">i").pack
 _w_iUqqqx = Layout(">i16sqqqx").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_ihiiq = Layout(">ihiiq").pack
+_w_ihiiqB = Layout(">ihiiqB").pack
 _w_iiq = Layout(">iiq").pack
+_w_iiqB = Layout(">iiqB").pack
 _w_iqqqx = Layout(">iqqqx").pack
 _w_iqx = Layout(">iqx").pack
 
@@ -477,9 +481,8 @@ def _encode_0(o, out):
         if len(o.nodes) > 0:
             raise not_in_version("DescribeQuorumResponse.nodes")
         v1 = o.topics
-        append(_w_h(o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.topic_name
             v3 = v3.encode()
@@ -491,9 +494,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.current_voters
-                append(_w_ihiiq(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihiiqB(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark, n) if n < 128 else _w_ihiiq(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark) + varint(n))
                 for e7 in v6:
                     if e7.replica_directory_id != ZERO_UUID:
                         raise not_in_version("ReplicaState.replica_directory_id")
@@ -518,9 +520,8 @@ def _encode_1(o, out):
         if len(o.nodes) > 0:
             raise not_in_version("DescribeQuorumResponse.nodes")
         v1 = o.topics
-        append(_w_h(o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.topic_name
             v3 = v3.encode()
@@ -532,9 +533,8 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.current_voters
-                append(_w_ihiiq(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihiiqB(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark, n) if n < 128 else _w_ihiiq(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.high_watermark) + varint(n))
                 for e7 in v6:
                     if e7.replica_directory_id != ZERO_UUID:
                         raise not_in_version("ReplicaState.replica_directory_id")
@@ -588,9 +588,8 @@ def _encode_2(o, out):
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v7)
                 v8 = e6.current_voters
-                append(_w_iiq(e6.leader_id, e6.leader_epoch, e6.high_watermark))
                 n = len(v8) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iiqB(e6.leader_id, e6.leader_epoch, e6.high_watermark, n) if n < 128 else _w_iiq(e6.leader_id, e6.leader_epoch, e6.high_watermark) + varint(n))
                 for e9 in v8:
                     if len(e9.replica_directory_id) != 16:
                         raise bad_uuid("ReplicaState.replica_directory_id")
@@ -609,9 +608,8 @@ def _encode_2(o, out):
         append(ONE[n] if n < 128 else varint(n))
         for e13 in v12:
             v14 = e13.listeners
-            append(_w_i(e13.node_id))
             n = len(v14) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(e13.node_id, n) if n < 128 else _w_i(e13.node_id) + varint(n))
             for e15 in v14:
                 v16 = e15.name
                 v16 = v16.encode()

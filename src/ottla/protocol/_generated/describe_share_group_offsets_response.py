@@ -14,8 +14,10 @@ _r_iB = Layout(">iB").unpack_from
 _r_iqihB = Layout(">iqihB").unpack_from
 _r_iqiqhB = Layout(">iqiqhB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_iqih = Layout(">iqih").pack
 _w_iqiqh = Layout(">iqiqh").pack
 
@@ -298,9 +300,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()
@@ -319,9 +320,8 @@ def _encode_0(o, out):
                 if len(e5.topic_id) != 16:
                     raise bad_uuid("DescribeShareGroupOffsetsResponseTopic.topic_id")
                 v7 = e5.partitions
-                append(_w_U(e5.topic_id))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
                 for e8 in v7:
                     v9 = e8.error_message
                     append(_w_iqih(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.error_code))
@@ -353,9 +353,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()
@@ -374,9 +373,8 @@ def _encode_1(o, out):
                 if len(e5.topic_id) != 16:
                     raise bad_uuid("DescribeShareGroupOffsetsResponseTopic.topic_id")
                 v7 = e5.partitions
-                append(_w_U(e5.topic_id))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
                 for e8 in v7:
                     v9 = e8.error_message
                     append(_w_iqiqh(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.lag, e8.error_code))

@@ -14,9 +14,12 @@ _r_hB = Layout(">hB").unpack_from
 _r_hiiiB = Layout(">hiiiB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_Ut = Layout(">16s?").pack
+_w_UtB = Layout(">16s?B").pack
 _w_h = Layout(">h").pack
 _w_hiii = Layout(">hiii").pack
+_w_hiiiB = Layout(">hiiiB").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -233,9 +236,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             append(_w_h(e2.error_code))
@@ -249,14 +251,12 @@ def _encode_0(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("DescribeTopicPartitionsResponseTopic.topic_id")
             v4 = e2.partitions
-            append(_w_Ut(e2.topic_id, e2.is_internal))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UtB(e2.topic_id, e2.is_internal, n) if n < 128 else _w_Ut(e2.topic_id, e2.is_internal) + varint(n))
             for e5 in v4:
                 v6 = e5.replica_nodes
-                append(_w_hiii(e5.error_code, e5.partition_index, e5.leader_id, e5.leader_epoch))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_hiiiB(e5.error_code, e5.partition_index, e5.leader_id, e5.leader_epoch, n) if n < 128 else _w_hiii(e5.error_code, e5.partition_index, e5.leader_id, e5.leader_epoch) + varint(n))
                 if v6:
                     append(pack(f">{len(v6)}i", *v6))
                 v7 = e5.isr_nodes

@@ -11,8 +11,11 @@ _r_hB = Layout(">hB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_iqqhB = Layout(">iqqhB").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_iqqh = Layout(">iqqh").pack
+_w_iqqhB = Layout(">iqqhB").pack
 
 
 class _TopicData(Struct):
@@ -155,15 +158,13 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.transaction_states
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.transactional_id
             v3 = v3.encode()
-            append(_w_h(e2.error_code))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
             append(v3)
             v4 = e2.transaction_state
             v4 = v4.encode()
@@ -171,9 +172,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v4)
             v5 = e2.topics
-            append(_w_iqqh(e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iqqhB(e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch, n) if n < 128 else _w_iqqh(e2.transaction_timeout_ms, e2.transaction_start_time_ms, e2.producer_id, e2.producer_epoch) + varint(n))
             for e6 in v5:
                 v7 = e6.topic
                 v7 = v7.encode()

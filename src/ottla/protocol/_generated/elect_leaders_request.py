@@ -184,7 +184,8 @@ def _encode_0(o, out):
             for e2 in v1:
                 v3 = e2.topic
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
                 v4 = e2.partitions
                 append(_w_i(len(v4)))
@@ -207,7 +208,8 @@ def _encode_1(o, out):
             for e2 in v1:
                 v3 = e2.topic
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
                 v4 = e2.partitions
                 append(_w_i(len(v4)))

@@ -16,6 +16,7 @@ _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihi = Layout(">ihi").pack
 _w_ii = Layout(">ii").pack
 
@@ -228,7 +229,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partition_result
             append(_w_i(len(v4)))
@@ -239,7 +241,8 @@ def _encode_0(o, out):
                     append(b"\xff\xff")
                 else:
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ElectLeadersResponse", cause) from cause
@@ -253,7 +256,8 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partition_result
             append(_w_i(len(v4)))
@@ -264,7 +268,8 @@ def _encode_1(o, out):
                     append(b"\xff\xff")
                 else:
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ElectLeadersResponse", cause) from cause
@@ -274,9 +279,8 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.replica_election_results
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()

@@ -19,6 +19,7 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_iUx = Layout(">i16sx").pack
 _w_iii = Layout(">iii").pack
+_w_iiiB = Layout(">iiiB").pack
 _w_iiii = Layout(">iiii").pack
 
 
@@ -276,14 +277,16 @@ def _encode_0(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.topics
         append(_w_i(len(v2)))
         for e3 in v2:
             v4 = e3.topic_name
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e3.partitions
             append(_w_i(len(v5)))
@@ -321,9 +324,8 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e6 in v5:
                 v7 = e6.preferred_candidates
-                append(_w_iii(e6.partition_index, e6.leader_id, e6.leader_epoch))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iiiB(e6.partition_index, e6.leader_id, e6.leader_epoch, n) if n < 128 else _w_iii(e6.partition_index, e6.leader_id, e6.leader_epoch) + varint(n))
                 for e8 in v7:
                     if len(e8.candidate_directory_id) != 16:
                         raise bad_uuid("ReplicaInfo.candidate_directory_id")

@@ -81,7 +81,8 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.transactional_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         append(_w_qht(o.producer_id, o.producer_epoch, o.committed))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

@@ -23,11 +23,14 @@ _r_iqi = Layout(">iqi").unpack_from
 _r_iqqi = Layout(">iqqi").unpack_from
 _r_q = Layout(">q").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_iiibii = Layout(">iiibii").pack
+_w_iiibiiB = Layout(">iiibiiB").pack
 _w_iiiibi = Layout(">iiiibi").pack
 _w_iiiibii = Layout(">iiiibii").pack
+_w_iiiibiiB = Layout(">iiiibiiB").pack
 _w_iiiibiii = Layout(">iiiibiii").pack
 _w_iiqiqi = Layout(">iiqiqi").pack
 _w_iiqiqix = Layout(">iiqiqix").pack
@@ -1032,7 +1035,8 @@ def _encode_4(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -1056,7 +1060,8 @@ def _encode_5(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -1078,7 +1083,8 @@ def _encode_7(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -1091,7 +1097,8 @@ def _encode_7(o, out):
         for e7 in v6:
             v8 = e7.topic
             v8 = v8.encode()
-            append(_w_h(len(v8)))
+            n = len(v8)
+            append(_w_h(n))
             append(v8)
             v9 = e7.partitions
             append(_w_i(len(v9)))
@@ -1111,7 +1118,8 @@ def _encode_9(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -1124,7 +1132,8 @@ def _encode_9(o, out):
         for e7 in v6:
             v8 = e7.topic
             v8 = v8.encode()
-            append(_w_h(len(v8)))
+            n = len(v8)
+            append(_w_h(n))
             append(v8)
             v9 = e7.partitions
             append(_w_i(len(v9)))
@@ -1144,7 +1153,8 @@ def _encode_11(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -1157,7 +1167,8 @@ def _encode_11(o, out):
         for e7 in v6:
             v8 = e7.topic
             v8 = v8.encode()
-            append(_w_h(len(v8)))
+            n = len(v8)
+            append(_w_h(n))
             append(v8)
             v9 = e7.partitions
             append(_w_i(len(v9)))
@@ -1165,7 +1176,8 @@ def _encode_11(o, out):
                 append(pack(f">{len(v9)}i", *v9))
         v10 = o.rack_id
         v10 = v10.encode()
-        append(_w_h(len(v10)))
+        n = len(v10)
+        append(_w_h(n))
         append(v10)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchRequest", cause) from cause
@@ -1177,9 +1189,8 @@ def _encode_12(o, out):
         if o.replica_state is not _DEFAULT_REPLICA_STATE and o.replica_state != _DEFAULT_REPLICA_STATE:
             raise not_in_version("FetchRequest.replica_state")
         v1 = o.topics
-        append(_w_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _w_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + varint(n))
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
@@ -1212,10 +1223,10 @@ def _encode_12(o, out):
         n = len(v10) + 1
         append(ONE[n] if n < 128 else string_head(n))
         append(v10)
-        v12 = o.cluster_id
-        g11 = v12 is not None
-        if g11:
-            append(ONE[(1 if g11 else 0)])
+        if o.cluster_id is not None:
+            v12 = o.cluster_id
+            g11 = v12 is not None
+            append(ONE[g11])
             if g11:
                 p13 = []
                 v14 = v12
@@ -1240,16 +1251,14 @@ def _encode_13(o, out):
         if o.replica_state is not _DEFAULT_REPLICA_STATE and o.replica_state != _DEFAULT_REPLICA_STATE:
             raise not_in_version("FetchRequest.replica_state")
         v1 = o.topics
-        append(_w_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _w_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("FetchTopic.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 append(_w_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
             append(b"\0")
@@ -1260,9 +1269,8 @@ def _encode_13(o, out):
             if len(e6.topic_id) != 16:
                 raise bad_uuid("ForgottenTopic.topic_id")
             v7 = e6.partitions
-            append(_w_U(e6.topic_id))
             n = len(v7) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e6.topic_id, n) if n < 128 else _w_U(e6.topic_id) + varint(n))
             if v7:
                 append(pack(f">{len(v7)}i", *v7))
             append(b"\0")
@@ -1271,10 +1279,10 @@ def _encode_13(o, out):
         n = len(v8) + 1
         append(ONE[n] if n < 128 else string_head(n))
         append(v8)
-        v10 = o.cluster_id
-        g9 = v10 is not None
-        if g9:
-            append(ONE[(1 if g9 else 0)])
+        if o.cluster_id is not None:
+            v10 = o.cluster_id
+            g9 = v10 is not None
+            append(ONE[g9])
             if g9:
                 p11 = []
                 v12 = v10
@@ -1299,16 +1307,14 @@ def _encode_15(o, out):
         if o.replica_id != -1:
             raise not_in_version("FetchRequest.replica_id")
         v1 = o.topics
-        append(_w_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _w_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("FetchTopic.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 append(_w_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
             append(b"\0")
@@ -1319,9 +1325,8 @@ def _encode_15(o, out):
             if len(e6.topic_id) != 16:
                 raise bad_uuid("ForgottenTopic.topic_id")
             v7 = e6.partitions
-            append(_w_U(e6.topic_id))
             n = len(v7) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e6.topic_id, n) if n < 128 else _w_U(e6.topic_id) + varint(n))
             if v7:
                 append(pack(f">{len(v7)}i", *v7))
             append(b"\0")
@@ -1330,12 +1335,12 @@ def _encode_15(o, out):
         n = len(v8) + 1
         append(ONE[n] if n < 128 else string_head(n))
         append(v8)
-        v10 = o.cluster_id
-        g9 = v10 is not None
-        v12 = o.replica_state
-        g11 = v12 is not _DEFAULT_REPLICA_STATE and v12 != _DEFAULT_REPLICA_STATE
-        if g9 or g11:
-            append(ONE[(1 if g9 else 0) + (1 if g11 else 0)])
+        if o.cluster_id is not None or o.replica_state is not _DEFAULT_REPLICA_STATE:
+            v10 = o.cluster_id
+            g9 = v10 is not None
+            v12 = o.replica_state
+            g11 = v12 is not _DEFAULT_REPLICA_STATE and v12 != _DEFAULT_REPLICA_STATE
+            append(ONE[g9 + g11])
             if g9:
                 p13 = []
                 v14 = v10
@@ -1366,22 +1371,20 @@ def _encode_17(o, out):
         if o.replica_id != -1:
             raise not_in_version("FetchRequest.replica_id")
         v1 = o.topics
-        append(_w_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _w_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("FetchTopic.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 append(_w_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
-                v6 = e4.replica_directory_id
-                g5 = v6 != ZERO_UUID
-                if g5:
-                    append(ONE[(1 if g5 else 0)])
+                if e4.replica_directory_id != ZERO_UUID:
+                    v6 = e4.replica_directory_id
+                    g5 = v6 != ZERO_UUID
+                    append(ONE[g5])
                     if g5:
                         p7 = []
                         if len(v6) != 16:
@@ -1399,9 +1402,8 @@ def _encode_17(o, out):
             if len(e9.topic_id) != 16:
                 raise bad_uuid("ForgottenTopic.topic_id")
             v10 = e9.partitions
-            append(_w_U(e9.topic_id))
             n = len(v10) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e9.topic_id, n) if n < 128 else _w_U(e9.topic_id) + varint(n))
             if v10:
                 append(pack(f">{len(v10)}i", *v10))
             append(b"\0")
@@ -1410,12 +1412,12 @@ def _encode_17(o, out):
         n = len(v11) + 1
         append(ONE[n] if n < 128 else string_head(n))
         append(v11)
-        v13 = o.cluster_id
-        g12 = v13 is not None
-        v15 = o.replica_state
-        g14 = v15 is not _DEFAULT_REPLICA_STATE and v15 != _DEFAULT_REPLICA_STATE
-        if g12 or g14:
-            append(ONE[(1 if g12 else 0) + (1 if g14 else 0)])
+        if o.cluster_id is not None or o.replica_state is not _DEFAULT_REPLICA_STATE:
+            v13 = o.cluster_id
+            g12 = v13 is not None
+            v15 = o.replica_state
+            g14 = v15 is not _DEFAULT_REPLICA_STATE and v15 != _DEFAULT_REPLICA_STATE
+            append(ONE[g12 + g14])
             if g12:
                 p16 = []
                 v17 = v13
@@ -1446,24 +1448,22 @@ def _encode_18(o, out):
         if o.replica_id != -1:
             raise not_in_version("FetchRequest.replica_id")
         v1 = o.topics
-        append(_w_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _w_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("FetchTopic.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 append(_w_iiqiqi(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
-                v6 = e4.replica_directory_id
-                g5 = v6 != ZERO_UUID
-                v8 = e4.high_watermark
-                g7 = v8 != 9223372036854775807
-                if g5 or g7:
-                    append(ONE[(1 if g5 else 0) + (1 if g7 else 0)])
+                if e4.replica_directory_id != ZERO_UUID or e4.high_watermark != 9223372036854775807:
+                    v6 = e4.replica_directory_id
+                    g5 = v6 != ZERO_UUID
+                    v8 = e4.high_watermark
+                    g7 = v8 != 9223372036854775807
+                    append(ONE[g5 + g7])
                     if g5:
                         p9 = []
                         if len(v6) != 16:
@@ -1486,9 +1486,8 @@ def _encode_18(o, out):
             if len(e12.topic_id) != 16:
                 raise bad_uuid("ForgottenTopic.topic_id")
             v13 = e12.partitions
-            append(_w_U(e12.topic_id))
             n = len(v13) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e12.topic_id, n) if n < 128 else _w_U(e12.topic_id) + varint(n))
             if v13:
                 append(pack(f">{len(v13)}i", *v13))
             append(b"\0")
@@ -1497,12 +1496,12 @@ def _encode_18(o, out):
         n = len(v14) + 1
         append(ONE[n] if n < 128 else string_head(n))
         append(v14)
-        v16 = o.cluster_id
-        g15 = v16 is not None
-        v18 = o.replica_state
-        g17 = v18 is not _DEFAULT_REPLICA_STATE and v18 != _DEFAULT_REPLICA_STATE
-        if g15 or g17:
-            append(ONE[(1 if g15 else 0) + (1 if g17 else 0)])
+        if o.cluster_id is not None or o.replica_state is not _DEFAULT_REPLICA_STATE:
+            v16 = o.cluster_id
+            g15 = v16 is not None
+            v18 = o.replica_state
+            g17 = v18 is not _DEFAULT_REPLICA_STATE and v18 != _DEFAULT_REPLICA_STATE
+            append(ONE[g15 + g17])
             if g15:
                 p19 = []
                 v20 = v16

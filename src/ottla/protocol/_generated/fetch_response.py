@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint, Records
+from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -24,9 +24,12 @@ _r_qiB = Layout(">qiB").unpack_from
 _r_qq = Layout(">qq").unpack_from
 _r_qqB = Layout(">qqB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ihi = Layout(">ihi").pack
+_w_ihiB = Layout(">ihiB").pack
 _w_ihii = Layout(">ihii").pack
 _w_ihqq = Layout(">ihqq").pack
 _w_ihqqq = Layout(">ihqqq").pack
@@ -842,7 +845,8 @@ def _encode_4(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -867,8 +871,9 @@ def _encode_4(o, out):
                 if v8 is None:
                     append(b"\xff\xff\xff\xff")
                 else:
-                    append(_w_i(len(v8)))
-                    if len(v8):
+                    n = len(v8)
+                    append(_w_i(n))
+                    if n:
                         append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchResponse", cause) from cause
@@ -886,7 +891,8 @@ def _encode_5(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -911,8 +917,9 @@ def _encode_5(o, out):
                 if v8 is None:
                     append(b"\xff\xff\xff\xff")
                 else:
-                    append(_w_i(len(v8)))
-                    if len(v8):
+                    n = len(v8)
+                    append(_w_i(n))
+                    if n:
                         append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchResponse", cause) from cause
@@ -928,7 +935,8 @@ def _encode_7(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -953,8 +961,9 @@ def _encode_7(o, out):
                 if v8 is None:
                     append(b"\xff\xff\xff\xff")
                 else:
-                    append(_w_i(len(v8)))
-                    if len(v8):
+                    n = len(v8)
+                    append(_w_i(n))
+                    if n:
                         append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchResponse", cause) from cause
@@ -970,7 +979,8 @@ def _encode_11(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -994,8 +1004,9 @@ def _encode_11(o, out):
                 if v8 is None:
                     append(b"\xff\xff\xff\xff")
                 else:
-                    append(_w_i(len(v8)))
-                    if len(v8):
+                    n = len(v8)
+                    append(_w_i(n))
+                    if n:
                         append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchResponse", cause) from cause
@@ -1007,9 +1018,8 @@ def _encode_12(o, out):
         if len(o.node_endpoints) > 0:
             raise not_in_version("FetchResponse.node_endpoints")
         v1 = o.responses
-        append(_w_ihi(o.throttle_time_ms, o.error_code, o.session_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else _w_ihi(o.throttle_time_ms, o.error_code, o.session_id) + varint(n))
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
@@ -1036,16 +1046,16 @@ def _encode_12(o, out):
                 else:
                     n = len(v8) + 1
                     append(ONE[n] if n < 128 else varint(n))
-                    if len(v8):
+                    if n > 1:
                         append(v8)
-                v10 = e5.diverging_epoch
-                g9 = v10 is not _DEFAULT_EPOCH_END_OFFSET and v10 != _DEFAULT_EPOCH_END_OFFSET
-                v12 = e5.current_leader
-                g11 = v12 is not _DEFAULT_LEADER_ID_AND_EPOCH and v12 != _DEFAULT_LEADER_ID_AND_EPOCH
-                v14 = e5.snapshot_id
-                g13 = v14 is not _DEFAULT_SNAPSHOT_ID and v14 != _DEFAULT_SNAPSHOT_ID
-                if g9 or g11 or g13:
-                    append(ONE[(1 if g9 else 0) + (1 if g11 else 0) + (1 if g13 else 0)])
+                if e5.diverging_epoch is not _DEFAULT_EPOCH_END_OFFSET or e5.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH or e5.snapshot_id is not _DEFAULT_SNAPSHOT_ID:
+                    v10 = e5.diverging_epoch
+                    g9 = v10 is not _DEFAULT_EPOCH_END_OFFSET and v10 != _DEFAULT_EPOCH_END_OFFSET
+                    v12 = e5.current_leader
+                    g11 = v12 is not _DEFAULT_LEADER_ID_AND_EPOCH and v12 != _DEFAULT_LEADER_ID_AND_EPOCH
+                    v14 = e5.snapshot_id
+                    g13 = v14 is not _DEFAULT_SNAPSHOT_ID and v14 != _DEFAULT_SNAPSHOT_ID
+                    append(ONE[g9 + g11 + g13])
                     if g9:
                         p15 = []
                         v16 = v10
@@ -1078,16 +1088,14 @@ def _encode_13(o, out):
         if len(o.node_endpoints) > 0:
             raise not_in_version("FetchResponse.node_endpoints")
         v1 = o.responses
-        append(_w_ihi(o.throttle_time_ms, o.error_code, o.session_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else _w_ihi(o.throttle_time_ms, o.error_code, o.session_id) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("FetchableTopicResponse.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.aborted_transactions
                 append(_w_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset))
@@ -1105,16 +1113,16 @@ def _encode_13(o, out):
                 else:
                     n = len(v7) + 1
                     append(ONE[n] if n < 128 else varint(n))
-                    if len(v7):
+                    if n > 1:
                         append(v7)
-                v9 = e4.diverging_epoch
-                g8 = v9 is not _DEFAULT_EPOCH_END_OFFSET and v9 != _DEFAULT_EPOCH_END_OFFSET
-                v11 = e4.current_leader
-                g10 = v11 is not _DEFAULT_LEADER_ID_AND_EPOCH and v11 != _DEFAULT_LEADER_ID_AND_EPOCH
-                v13 = e4.snapshot_id
-                g12 = v13 is not _DEFAULT_SNAPSHOT_ID and v13 != _DEFAULT_SNAPSHOT_ID
-                if g8 or g10 or g12:
-                    append(ONE[(1 if g8 else 0) + (1 if g10 else 0) + (1 if g12 else 0)])
+                if e4.diverging_epoch is not _DEFAULT_EPOCH_END_OFFSET or e4.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH or e4.snapshot_id is not _DEFAULT_SNAPSHOT_ID:
+                    v9 = e4.diverging_epoch
+                    g8 = v9 is not _DEFAULT_EPOCH_END_OFFSET and v9 != _DEFAULT_EPOCH_END_OFFSET
+                    v11 = e4.current_leader
+                    g10 = v11 is not _DEFAULT_LEADER_ID_AND_EPOCH and v11 != _DEFAULT_LEADER_ID_AND_EPOCH
+                    v13 = e4.snapshot_id
+                    g12 = v13 is not _DEFAULT_SNAPSHOT_ID and v13 != _DEFAULT_SNAPSHOT_ID
+                    append(ONE[g8 + g10 + g12])
                     if g8:
                         p14 = []
                         v15 = v9
@@ -1145,16 +1153,14 @@ def _encode_16(o, out):
     try:
         append = out.append
         v1 = o.responses
-        append(_w_ihi(o.throttle_time_ms, o.error_code, o.session_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else _w_ihi(o.throttle_time_ms, o.error_code, o.session_id) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("FetchableTopicResponse.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.aborted_transactions
                 append(_w_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset))
@@ -1172,16 +1178,16 @@ def _encode_16(o, out):
                 else:
                     n = len(v7) + 1
                     append(ONE[n] if n < 128 else varint(n))
-                    if len(v7):
+                    if n > 1:
                         append(v7)
-                v9 = e4.diverging_epoch
-                g8 = v9 is not _DEFAULT_EPOCH_END_OFFSET and v9 != _DEFAULT_EPOCH_END_OFFSET
-                v11 = e4.current_leader
-                g10 = v11 is not _DEFAULT_LEADER_ID_AND_EPOCH and v11 != _DEFAULT_LEADER_ID_AND_EPOCH
-                v13 = e4.snapshot_id
-                g12 = v13 is not _DEFAULT_SNAPSHOT_ID and v13 != _DEFAULT_SNAPSHOT_ID
-                if g8 or g10 or g12:
-                    append(ONE[(1 if g8 else 0) + (1 if g10 else 0) + (1 if g12 else 0)])
+                if e4.diverging_epoch is not _DEFAULT_EPOCH_END_OFFSET or e4.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH or e4.snapshot_id is not _DEFAULT_SNAPSHOT_ID:
+                    v9 = e4.diverging_epoch
+                    g8 = v9 is not _DEFAULT_EPOCH_END_OFFSET and v9 != _DEFAULT_EPOCH_END_OFFSET
+                    v11 = e4.current_leader
+                    g10 = v11 is not _DEFAULT_LEADER_ID_AND_EPOCH and v11 != _DEFAULT_LEADER_ID_AND_EPOCH
+                    v13 = e4.snapshot_id
+                    g12 = v13 is not _DEFAULT_SNAPSHOT_ID and v13 != _DEFAULT_SNAPSHOT_ID
+                    append(ONE[g8 + g10 + g12])
                     if g8:
                         p14 = []
                         v15 = v9
@@ -1203,10 +1209,10 @@ def _encode_16(o, out):
                 else:
                     append(b"\0")
             append(b"\0")
-        v21 = o.node_endpoints
-        g20 = len(v21) > 0
-        if g20:
-            append(ONE[(1 if g20 else 0)])
+        if len(o.node_endpoints) > 0:
+            v21 = o.node_endpoints
+            g20 = len(v21) > 0
+            append(ONE[g20])
             if g20:
                 p22 = []
                 v23 = v21
@@ -1215,9 +1221,8 @@ def _encode_16(o, out):
                 for e24 in v23:
                     v25 = e24.host
                     v25 = v25.encode()
-                    p22.append(_w_i(e24.node_id))
                     n = len(v25) + 1
-                    p22.append(ONE[n] if n < 128 else string_head(n))
+                    p22.append(_w_iB(e24.node_id, n) if n < 128 else _w_i(e24.node_id) + string_head(n))
                     p22.append(v25)
                     v26 = e24.rack
                     p22.append(_w_i(e24.port))

@@ -14,6 +14,7 @@ _r_iiqiB = Layout(">iiqiB").unpack_from
 _r_qB = Layout(">qB").unpack_from
 _w_U = Layout(">16s").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
 _w_iiqixq = Layout(">iiqixq").pack
 _w_iiqixqx = Layout(">iiqixqx").pack
 
@@ -264,9 +265,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_ii(o.replica_id, o.max_bytes))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiB(o.replica_id, o.max_bytes, n) if n < 128 else _w_ii(o.replica_id, o.max_bytes) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -280,10 +280,10 @@ def _encode_0(o, out):
                 v6 = e5.snapshot_id
                 append(_w_iiqixqx(e5.partition, e5.current_leader_epoch, v6.end_offset, v6.epoch, e5.position))
             append(b"\0")
-        v8 = o.cluster_id
-        g7 = v8 is not None
-        if g7:
-            append(ONE[(1 if g7 else 0)])
+        if o.cluster_id is not None:
+            v8 = o.cluster_id
+            g7 = v8 is not None
+            append(ONE[g7])
             if g7:
                 p9 = []
                 v10 = v8
@@ -306,9 +306,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_ii(o.replica_id, o.max_bytes))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiB(o.replica_id, o.max_bytes, n) if n < 128 else _w_ii(o.replica_id, o.max_bytes) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -321,10 +320,10 @@ def _encode_1(o, out):
             for e5 in v4:
                 v6 = e5.snapshot_id
                 append(_w_iiqixq(e5.partition, e5.current_leader_epoch, v6.end_offset, v6.epoch, e5.position))
-                v8 = e5.replica_directory_id
-                g7 = v8 != ZERO_UUID
-                if g7:
-                    append(ONE[(1 if g7 else 0)])
+                if e5.replica_directory_id != ZERO_UUID:
+                    v8 = e5.replica_directory_id
+                    g7 = v8 != ZERO_UUID
+                    append(ONE[g7])
                     if g7:
                         p9 = []
                         if len(v8) != 16:
@@ -335,10 +334,10 @@ def _encode_1(o, out):
                 else:
                     append(b"\0")
             append(b"\0")
-        v11 = o.cluster_id
-        g10 = v11 is not None
-        if g10:
-            append(ONE[(1 if g10 else 0)])
+        if o.cluster_id is not None:
+            v11 = o.cluster_id
+            g10 = v11 is not None
+            append(ONE[g10])
             if g10:
                 p12 = []
                 v13 = v11

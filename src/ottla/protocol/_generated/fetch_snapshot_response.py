@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint, Records
+from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_tag, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
 new = object.__new__
 _r_HB = Layout(">HB").unpack_from
@@ -15,8 +15,11 @@ _r_iiB = Layout(">iiB").unpack_from
 _r_qqB = Layout(">qqB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihqixqq = Layout(">ihqixqq").pack
+_w_ihqixqqB = Layout(">ihqixqqB").pack
 _w_iix = Layout(">iix").pack
 
 
@@ -335,9 +338,8 @@ def _encode_0(o, out):
         if len(o.node_endpoints) > 0:
             raise not_in_version("FetchSnapshotResponse.node_endpoints")
         v1 = o.topics
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -350,15 +352,14 @@ def _encode_0(o, out):
             for e5 in v4:
                 v6 = e5.snapshot_id
                 v7 = e5.unaligned_records
-                append(_w_ihqixqq(e5.index, e5.error_code, v6.end_offset, v6.epoch, e5.size, e5.position))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
-                if len(v7):
+                append(_w_ihqixqqB(e5.index, e5.error_code, v6.end_offset, v6.epoch, e5.size, e5.position, n) if n < 128 else _w_ihqixqq(e5.index, e5.error_code, v6.end_offset, v6.epoch, e5.size, e5.position) + varint(n))
+                if n > 1:
                     append(v7)
-                v9 = e5.current_leader
-                g8 = v9 is not _DEFAULT_LEADER_ID_AND_EPOCH and v9 != _DEFAULT_LEADER_ID_AND_EPOCH
-                if g8:
-                    append(ONE[(1 if g8 else 0)])
+                if e5.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH:
+                    v9 = e5.current_leader
+                    g8 = v9 is not _DEFAULT_LEADER_ID_AND_EPOCH and v9 != _DEFAULT_LEADER_ID_AND_EPOCH
+                    append(ONE[g8])
                     if g8:
                         p10 = []
                         v11 = v9
@@ -377,9 +378,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -392,15 +392,14 @@ def _encode_1(o, out):
             for e5 in v4:
                 v6 = e5.snapshot_id
                 v7 = e5.unaligned_records
-                append(_w_ihqixqq(e5.index, e5.error_code, v6.end_offset, v6.epoch, e5.size, e5.position))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
-                if len(v7):
+                append(_w_ihqixqqB(e5.index, e5.error_code, v6.end_offset, v6.epoch, e5.size, e5.position, n) if n < 128 else _w_ihqixqq(e5.index, e5.error_code, v6.end_offset, v6.epoch, e5.size, e5.position) + varint(n))
+                if n > 1:
                     append(v7)
-                v9 = e5.current_leader
-                g8 = v9 is not _DEFAULT_LEADER_ID_AND_EPOCH and v9 != _DEFAULT_LEADER_ID_AND_EPOCH
-                if g8:
-                    append(ONE[(1 if g8 else 0)])
+                if e5.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH:
+                    v9 = e5.current_leader
+                    g8 = v9 is not _DEFAULT_LEADER_ID_AND_EPOCH and v9 != _DEFAULT_LEADER_ID_AND_EPOCH
+                    append(ONE[g8])
                     if g8:
                         p10 = []
                         v11 = v9
@@ -410,10 +409,10 @@ def _encode_1(o, out):
                 else:
                     append(b"\0")
             append(b"\0")
-        v13 = o.node_endpoints
-        g12 = len(v13) > 0
-        if g12:
-            append(ONE[(1 if g12 else 0)])
+        if len(o.node_endpoints) > 0:
+            v13 = o.node_endpoints
+            g12 = len(v13) > 0
+            append(ONE[g12])
             if g12:
                 p14 = []
                 v15 = v13
@@ -422,9 +421,8 @@ def _encode_1(o, out):
                 for e16 in v15:
                     v17 = e16.host
                     v17 = v17.encode()
-                    p14.append(_w_i(e16.node_id))
                     n = len(v17) + 1
-                    p14.append(ONE[n] if n < 128 else string_head(n))
+                    p14.append(_w_iB(e16.node_id, n) if n < 128 else _w_i(e16.node_id) + string_head(n))
                     p14.append(v17)
                     p14.append(_w_Hx(e16.port))
                 p14 = b"".join(p14)

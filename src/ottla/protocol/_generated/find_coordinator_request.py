@@ -11,6 +11,7 @@ _r_b = Layout(">b").unpack_from
 _r_bB = Layout(">bB").unpack_from
 _r_h = Layout(">h").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 
@@ -135,7 +136,8 @@ def _encode_0(o, out):
             raise not_in_version("FindCoordinatorRequest.coordinator_keys")
         v1 = o.key
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FindCoordinatorRequest", cause) from cause
@@ -148,7 +150,8 @@ def _encode_1(o, out):
             raise not_in_version("FindCoordinatorRequest.coordinator_keys")
         v1 = o.key
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         append(_w_b(o.key_type))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -176,9 +179,8 @@ def _encode_4(o, out):
         if o.key != "":
             raise not_in_version("FindCoordinatorRequest.key")
         v1 = o.coordinator_keys
-        append(_w_b(o.key_type))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_bB(o.key_type, n) if n < 128 else _w_b(o.key_type) + varint(n))
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()

@@ -16,6 +16,7 @@ _r_ihh = Layout(">ihh").unpack_from
 _w_h = Layout(">h").pack
 _w_hih = Layout(">hih").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_ix = Layout(">ix").pack
 
@@ -224,7 +225,8 @@ def _encode_0(o, out):
             raise not_in_version("FindCoordinatorResponse.coordinators")
         v1 = o.host
         v1 = v1.encode()
-        append(_w_hih(o.error_code, o.node_id, len(v1)))
+        n = len(v1)
+        append(_w_hih(o.error_code, o.node_id, n))
         append(v1)
         append(_w_i(o.port))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -242,11 +244,13 @@ def _encode_1(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.host
         v2 = v2.encode()
-        append(_w_ih(o.node_id, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.node_id, n))
         append(v2)
         append(_w_i(o.port))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -269,9 +273,8 @@ def _encode_3(o, out):
             append(v1)
         v2 = o.host
         v2 = v2.encode()
-        append(_w_i(o.node_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.node_id, n) if n < 128 else _w_i(o.node_id) + string_head(n))
         append(v2)
         append(_w_ix(o.port))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -290,9 +293,8 @@ def _encode_4(o, out):
         if o.port != 0:
             raise not_in_version("FindCoordinatorResponse.port")
         v1 = o.coordinators
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.key
             v3 = v3.encode()
@@ -301,9 +303,8 @@ def _encode_4(o, out):
             append(v3)
             v4 = e2.host
             v4 = v4.encode()
-            append(_w_i(e2.node_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v4)
             v5 = e2.error_message
             append(_w_ih(e2.port, e2.error_code))

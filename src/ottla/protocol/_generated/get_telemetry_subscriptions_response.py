@@ -11,7 +11,9 @@ ZERO_UUID = bytes(16)
 _r_ihUiB = Layout(">ih16siB").unpack_from
 _r_iitB = Layout(">ii?B").unpack_from
 _w_ihUi = Layout(">ih16si").pack
+_w_ihUiB = Layout(">ih16siB").pack
 _w_iit = Layout(">ii?").pack
+_w_iitB = Layout(">ii?B").pack
 
 
 class GetTelemetrySubscriptionsResponse(Message):
@@ -91,15 +93,13 @@ def _encode_0(o, out):
         if len(o.client_instance_id) != 16:
             raise bad_uuid("GetTelemetrySubscriptionsResponse.client_instance_id")
         v1 = o.accepted_compression_types
-        append(_w_ihUi(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihUiB(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n) if n < 128 else _w_ihUi(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id) + varint(n))
         if v1:
             append(pack(f">{len(v1)}b", *v1))
         v2 = o.requested_metrics
-        append(_w_iit(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iitB(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n) if n < 128 else _w_iit(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality) + varint(n))
         for e3 in v2:
             v4 = e3
             v4 = v4.encode()

@@ -19,8 +19,10 @@ _r_qi = Layout(">qi").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
 _w_iii = Layout(">iii").pack
 _w_q = Layout(">q").pack
+_w_qB = Layout(">qB").pack
 _w_qi = Layout(">qi").pack
 
 
@@ -530,7 +532,8 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.protocol_type
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.protocol
         append(_w_i(o.generation))
@@ -538,35 +541,42 @@ def _encode_0(o, out):
             append(b"\xff\xff")
         else:
             v2 = v2.encode()
-            append(_w_h(len(v2)))
+            n = len(v2)
+            append(_w_h(n))
             append(v2)
         v3 = o.leader
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.members
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.client_id
             v7 = v7.encode()
-            append(_w_h(len(v7)))
+            n = len(v7)
+            append(_w_h(n))
             append(v7)
             v8 = e5.client_host
             v8 = v8.encode()
-            append(_w_h(len(v8)))
+            n = len(v8)
+            append(_w_h(n))
             append(v8)
             v9 = e5.subscription
-            append(_w_ii(e5.session_timeout, len(v9)))
+            n = len(v9)
+            append(_w_ii(e5.session_timeout, n))
             append(v9)
             v10 = e5.assignment
-            append(_w_i(len(v10)))
+            n = len(v10)
+            append(_w_i(n))
             append(v10)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("GroupMetadataValue", cause) from cause
@@ -577,7 +587,8 @@ def _encode_1(o, out):
         append = out.append
         v1 = o.protocol_type
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.protocol
         append(_w_i(o.generation))
@@ -585,35 +596,42 @@ def _encode_1(o, out):
             append(b"\xff\xff")
         else:
             v2 = v2.encode()
-            append(_w_h(len(v2)))
+            n = len(v2)
+            append(_w_h(n))
             append(v2)
         v3 = o.leader
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.members
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.client_id
             v7 = v7.encode()
-            append(_w_h(len(v7)))
+            n = len(v7)
+            append(_w_h(n))
             append(v7)
             v8 = e5.client_host
             v8 = v8.encode()
-            append(_w_h(len(v8)))
+            n = len(v8)
+            append(_w_h(n))
             append(v8)
             v9 = e5.subscription
-            append(_w_iii(e5.rebalance_timeout, e5.session_timeout, len(v9)))
+            n = len(v9)
+            append(_w_iii(e5.rebalance_timeout, e5.session_timeout, n))
             append(v9)
             v10 = e5.assignment
-            append(_w_i(len(v10)))
+            n = len(v10)
+            append(_w_i(n))
             append(v10)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("GroupMetadataValue", cause) from cause
@@ -624,7 +642,8 @@ def _encode_2(o, out):
         append = out.append
         v1 = o.protocol_type
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.protocol
         append(_w_i(o.generation))
@@ -632,35 +651,42 @@ def _encode_2(o, out):
             append(b"\xff\xff")
         else:
             v2 = v2.encode()
-            append(_w_h(len(v2)))
+            n = len(v2)
+            append(_w_h(n))
             append(v2)
         v3 = o.leader
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.members
         append(_w_qi(o.current_state_timestamp, len(v4)))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.client_id
             v7 = v7.encode()
-            append(_w_h(len(v7)))
+            n = len(v7)
+            append(_w_h(n))
             append(v7)
             v8 = e5.client_host
             v8 = v8.encode()
-            append(_w_h(len(v8)))
+            n = len(v8)
+            append(_w_h(n))
             append(v8)
             v9 = e5.subscription
-            append(_w_iii(e5.rebalance_timeout, e5.session_timeout, len(v9)))
+            n = len(v9)
+            append(_w_iii(e5.rebalance_timeout, e5.session_timeout, n))
             append(v9)
             v10 = e5.assignment
-            append(_w_i(len(v10)))
+            n = len(v10)
+            append(_w_i(n))
             append(v10)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("GroupMetadataValue", cause) from cause
@@ -671,7 +697,8 @@ def _encode_3(o, out):
         append = out.append
         v1 = o.protocol_type
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.protocol
         append(_w_i(o.generation))
@@ -679,42 +706,50 @@ def _encode_3(o, out):
             append(b"\xff\xff")
         else:
             v2 = v2.encode()
-            append(_w_h(len(v2)))
+            n = len(v2)
+            append(_w_h(n))
             append(v2)
         v3 = o.leader
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.members
         append(_w_qi(o.current_state_timestamp, len(v4)))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.group_instance_id
             if v7 is None:
                 append(b"\xff\xff")
             else:
                 v7 = v7.encode()
-                append(_w_h(len(v7)))
+                n = len(v7)
+                append(_w_h(n))
                 append(v7)
             v8 = e5.client_id
             v8 = v8.encode()
-            append(_w_h(len(v8)))
+            n = len(v8)
+            append(_w_h(n))
             append(v8)
             v9 = e5.client_host
             v9 = v9.encode()
-            append(_w_h(len(v9)))
+            n = len(v9)
+            append(_w_h(n))
             append(v9)
             v10 = e5.subscription
-            append(_w_iii(e5.rebalance_timeout, e5.session_timeout, len(v10)))
+            n = len(v10)
+            append(_w_iii(e5.rebalance_timeout, e5.session_timeout, n))
             append(v10)
             v11 = e5.assignment
-            append(_w_i(len(v11)))
+            n = len(v11)
+            append(_w_i(n))
             append(v11)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("GroupMetadataValue", cause) from cause
@@ -746,9 +781,8 @@ def _encode_4(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
         v4 = o.members
-        append(_w_q(o.current_state_timestamp))
         n = len(v4) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_qB(o.current_state_timestamp, n) if n < 128 else _w_q(o.current_state_timestamp) + varint(n))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
@@ -774,9 +808,8 @@ def _encode_4(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v9)
             v10 = e5.subscription
-            append(_w_ii(e5.rebalance_timeout, e5.session_timeout))
             n = len(v10) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iiB(e5.rebalance_timeout, e5.session_timeout, n) if n < 128 else _w_ii(e5.rebalance_timeout, e5.session_timeout) + varint(n))
             append(v10)
             v11 = e5.assignment
             n = len(v11) + 1

@@ -12,6 +12,7 @@ _r_iB = Layout(">iB").unpack_from
 _r_ih = Layout(">ih").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 
 
@@ -143,11 +144,13 @@ def _encode_0(o, out):
             raise not_in_version("HeartbeatRequest.group_instance_id")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.generation_id, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.generation_id, n))
         append(v2)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("HeartbeatRequest", cause) from cause
@@ -158,18 +161,21 @@ def _encode_3(o, out):
         append = out.append
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.generation_id, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.generation_id, n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("HeartbeatRequest", cause) from cause
@@ -185,9 +191,8 @@ def _encode_4(o, out):
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_i(o.generation_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.generation_id, n) if n < 128 else _w_i(o.generation_id) + string_head(n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:

@@ -14,9 +14,11 @@ _r_hh = Layout(">hh").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bh = Layout(">bh").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 
 
@@ -150,11 +152,13 @@ def _encode_0(o, out):
                 append(b"\xff\xff")
             else:
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
-            append(_w_bh(e2.resource_type, len(v4)))
+            n = len(v4)
+            append(_w_bh(e2.resource_type, n))
             append(v4)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("IncrementalAlterConfigsResponse", cause) from cause
@@ -164,9 +168,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.responses
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))
@@ -179,9 +182,8 @@ def _encode_1(o, out):
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
-            append(_w_b(e2.resource_type))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(e2.resource_type, n) if n < 128 else _w_b(e2.resource_type) + string_head(n))
             append(v4)
             append(b"\0")
         append(b"\0")

@@ -166,7 +166,8 @@ def _encode_0(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         append(_w_i(o.transaction_timeout_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

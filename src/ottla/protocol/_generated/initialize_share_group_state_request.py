@@ -11,6 +11,7 @@ ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_iiqB = Layout(">iiqB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_iiqx = Layout(">iiqx").pack
 
 
@@ -128,9 +129,8 @@ def _encode_0(o, out):
             if len(e3.topic_id) != 16:
                 raise bad_uuid("InitializeStateData.topic_id")
             v4 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 append(_w_iiqx(e5.partition, e5.state_epoch, e5.start_offset))
             append(b"\0")

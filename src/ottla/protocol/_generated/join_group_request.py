@@ -16,6 +16,7 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_ih = Layout(">ih").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
 _w_iih = Layout(">iih").pack
 
 
@@ -424,25 +425,30 @@ def _encode_0(o, out):
             raise not_in_version("JoinGroupRequest.group_instance_id")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.session_timeout_ms, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.session_timeout_ms, n))
         append(v2)
         v3 = o.protocol_type
         v3 = v3.encode()
-        append(_w_h(len(v3)))
+        n = len(v3)
+        append(_w_h(n))
         append(v3)
         v4 = o.protocols
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.name
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.metadata
-            append(_w_i(len(v7)))
+            n = len(v7)
+            append(_w_i(n))
             append(v7)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupRequest", cause) from cause
@@ -455,25 +461,30 @@ def _encode_1(o, out):
             raise not_in_version("JoinGroupRequest.group_instance_id")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_iih(o.session_timeout_ms, o.rebalance_timeout_ms, len(v2)))
+        n = len(v2)
+        append(_w_iih(o.session_timeout_ms, o.rebalance_timeout_ms, n))
         append(v2)
         v3 = o.protocol_type
         v3 = v3.encode()
-        append(_w_h(len(v3)))
+        n = len(v3)
+        append(_w_h(n))
         append(v3)
         v4 = o.protocols
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.name
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.metadata
-            append(_w_i(len(v7)))
+            n = len(v7)
+            append(_w_i(n))
             append(v7)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupRequest", cause) from cause
@@ -484,32 +495,38 @@ def _encode_5(o, out):
         append = out.append
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_iih(o.session_timeout_ms, o.rebalance_timeout_ms, len(v2)))
+        n = len(v2)
+        append(_w_iih(o.session_timeout_ms, o.rebalance_timeout_ms, n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.protocol_type
         v4 = v4.encode()
-        append(_w_h(len(v4)))
+        n = len(v4)
+        append(_w_h(n))
         append(v4)
         v5 = o.protocols
         append(_w_i(len(v5)))
         for e6 in v5:
             v7 = e6.name
             v7 = v7.encode()
-            append(_w_h(len(v7)))
+            n = len(v7)
+            append(_w_h(n))
             append(v7)
             v8 = e6.metadata
-            append(_w_i(len(v8)))
+            n = len(v8)
+            append(_w_i(n))
             append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupRequest", cause) from cause
@@ -525,9 +542,8 @@ def _encode_6(o, out):
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ii(o.session_timeout_ms, o.rebalance_timeout_ms))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n) if n < 128 else _w_ii(o.session_timeout_ms, o.rebalance_timeout_ms) + string_head(n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
@@ -571,9 +587,8 @@ def _encode_8(o, out):
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ii(o.session_timeout_ms, o.rebalance_timeout_ms))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n) if n < 128 else _w_ii(o.session_timeout_ms, o.rebalance_timeout_ms) + string_head(n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:

@@ -14,10 +14,12 @@ _r_i = Layout(">i").unpack_from
 _r_ihiB = Layout(">ihiB").unpack_from
 _r_ihih = Layout(">ihih").unpack_from
 _w_t = Layout(">?").pack
+_w_tB = Layout(">?B").pack
 _w_h = Layout(">h").pack
 _w_hih = Layout(">hih").pack
 _w_i = Layout(">i").pack
 _w_ihi = Layout(">ihi").pack
+_w_ihiB = Layout(">ihiB").pack
 _w_ihih = Layout(">ihih").pack
 
 
@@ -538,25 +540,30 @@ def _encode_0(o, out):
             raise not_in_version("JoinGroupResponse.skip_assignment")
         v1 = o.protocol_name
         v1 = v1.encode()
-        append(_w_hih(o.error_code, o.generation_id, len(v1)))
+        n = len(v1)
+        append(_w_hih(o.error_code, o.generation_id, n))
         append(v1)
         v2 = o.leader
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
         v3 = o.member_id
         v3 = v3.encode()
-        append(_w_h(len(v3)))
+        n = len(v3)
+        append(_w_h(n))
         append(v3)
         v4 = o.members
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.metadata
-            append(_w_i(len(v7)))
+            n = len(v7)
+            append(_w_i(n))
             append(v7)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupResponse", cause) from cause
@@ -569,25 +576,30 @@ def _encode_2(o, out):
             raise not_in_version("JoinGroupResponse.skip_assignment")
         v1 = o.protocol_name
         v1 = v1.encode()
-        append(_w_ihih(o.throttle_time_ms, o.error_code, o.generation_id, len(v1)))
+        n = len(v1)
+        append(_w_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n))
         append(v1)
         v2 = o.leader
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
         v3 = o.member_id
         v3 = v3.encode()
-        append(_w_h(len(v3)))
+        n = len(v3)
+        append(_w_h(n))
         append(v3)
         v4 = o.members
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.metadata
-            append(_w_i(len(v7)))
+            n = len(v7)
+            append(_w_i(n))
             append(v7)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupResponse", cause) from cause
@@ -600,32 +612,38 @@ def _encode_5(o, out):
             raise not_in_version("JoinGroupResponse.skip_assignment")
         v1 = o.protocol_name
         v1 = v1.encode()
-        append(_w_ihih(o.throttle_time_ms, o.error_code, o.generation_id, len(v1)))
+        n = len(v1)
+        append(_w_ihih(o.throttle_time_ms, o.error_code, o.generation_id, n))
         append(v1)
         v2 = o.leader
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
         v3 = o.member_id
         v3 = v3.encode()
-        append(_w_h(len(v3)))
+        n = len(v3)
+        append(_w_h(n))
         append(v3)
         v4 = o.members
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.group_instance_id
             if v7 is None:
                 append(b"\xff\xff")
             else:
                 v7 = v7.encode()
-                append(_w_h(len(v7)))
+                n = len(v7)
+                append(_w_h(n))
                 append(v7)
             v8 = e5.metadata
-            append(_w_i(len(v8)))
+            n = len(v8)
+            append(_w_i(n))
             append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupResponse", cause) from cause
@@ -638,9 +656,8 @@ def _encode_6(o, out):
             raise not_in_version("JoinGroupResponse.skip_assignment")
         v1 = o.protocol_name
         v1 = v1.encode()
-        append(_w_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else _w_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + string_head(n))
         append(v1)
         v2 = o.leader
         v2 = v2.encode()
@@ -765,9 +782,8 @@ def _encode_9(o, out):
         append(v3)
         v4 = o.member_id
         v4 = v4.encode()
-        append(_w_t(o.skip_assignment))
         n = len(v4) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_tB(o.skip_assignment, n) if n < 128 else _w_t(o.skip_assignment) + string_head(n))
         append(v4)
         v5 = o.members
         n = len(v5) + 1

@@ -12,6 +12,7 @@ _r_hiB = Layout(">hiB").unpack_from
 _r_iUB = Layout(">i16sB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_hi = Layout(">hi").pack
+_w_hiB = Layout(">hiB").pack
 _w_iUx = Layout(">i16sx").pack
 _w_ix = Layout(">ix").pack
 
@@ -142,9 +143,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.voters
-        append(_w_hi(o.version, o.leader_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hiB(o.version, o.leader_id, n) if n < 128 else _w_hi(o.version, o.leader_id) + varint(n))
         for e2 in v1:
             if e2.voter_directory_id != ZERO_UUID:
                 raise not_in_version("Voter.voter_directory_id")
@@ -165,9 +165,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.voters
-        append(_w_hi(o.version, o.leader_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hiB(o.version, o.leader_id, n) if n < 128 else _w_hi(o.version, o.leader_id) + varint(n))
         for e2 in v1:
             if len(e2.voter_directory_id) != 16:
                 raise bad_uuid("Voter.voter_directory_id")

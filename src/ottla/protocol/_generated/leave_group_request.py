@@ -253,11 +253,13 @@ def _encode_0(o, out):
             raise not_in_version("LeaveGroupRequest.members")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("LeaveGroupRequest", cause) from cause
@@ -270,21 +272,24 @@ def _encode_3(o, out):
             raise not_in_version("LeaveGroupRequest.member_id")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.members
         append(_w_i(len(v2)))
         for e3 in v2:
             v4 = e3.member_id
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e3.group_instance_id
             if v5 is None:
                 append(b"\xff\xff")
             else:
                 v5 = v5.encode()
-                append(_w_h(len(v5)))
+                n = len(v5)
+                append(_w_h(n))
                 append(v5)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("LeaveGroupRequest", cause) from cause

@@ -15,6 +15,7 @@ _r_ihi = Layout(">ihi").unpack_from
 _w_h = Layout(">h").pack
 _w_hx = Layout(">hx").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihi = Layout(">ihi").pack
 
 
@@ -191,14 +192,16 @@ def _encode_3(o, out):
         for e2 in v1:
             v3 = e2.member_id
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.group_instance_id
             if v4 is None:
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
             append(_w_h(e2.error_code))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -209,9 +212,8 @@ def _encode_4(o, out):
     try:
         append = out.append
         v1 = o.members
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.member_id
             v3 = v3.encode()

@@ -54,7 +54,8 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.metadata
         v1 = v1.encode()
-        append(_w_qh(o.offset, len(v1)))
+        n = len(v1)
+        append(_w_qh(o.offset, n))
         append(v1)
         append(_w_q(o.commit_timestamp))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

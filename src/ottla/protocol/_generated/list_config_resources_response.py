@@ -11,6 +11,7 @@ _r_bB = Layout(">bB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_bx = Layout(">bx").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 
 
 class _ConfigResource(Struct):
@@ -125,9 +126,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.config_resources
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()
@@ -144,9 +144,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.config_resources
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.resource_name
             v3 = v3.encode()

@@ -14,6 +14,7 @@ _r_ihi = Layout(">ihi").unpack_from
 _w_h = Layout(">h").pack
 _w_hi = Layout(">hi").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihi = Layout(">ihi").pack
 
 
@@ -297,11 +298,13 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.protocol_type
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListGroupsResponse", cause) from cause
@@ -315,11 +318,13 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.protocol_type
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListGroupsResponse", cause) from cause
@@ -329,9 +334,8 @@ def _encode_3(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()
@@ -353,9 +357,8 @@ def _encode_4(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()
@@ -382,9 +385,8 @@ def _encode_5(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()

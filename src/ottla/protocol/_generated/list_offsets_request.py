@@ -19,6 +19,7 @@ _r_iq = Layout(">iq").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_ib = Layout(">ib").pack
+_w_ibB = Layout(">ibB").pack
 _w_ibi = Layout(">ibi").pack
 _w_ii = Layout(">ii").pack
 _w_iiq = Layout(">iiq").pack
@@ -301,7 +302,8 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -319,7 +321,8 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -337,7 +340,8 @@ def _encode_4(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -351,9 +355,8 @@ def _encode_6(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_ib(o.replica_id, o.isolation_level))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ibB(o.replica_id, o.isolation_level, n) if n < 128 else _w_ib(o.replica_id, o.isolation_level) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -375,9 +378,8 @@ def _encode_10(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_ib(o.replica_id, o.isolation_level))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ibB(o.replica_id, o.isolation_level, n) if n < 128 else _w_ib(o.replica_id, o.isolation_level) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()

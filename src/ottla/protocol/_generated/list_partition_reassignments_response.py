@@ -10,6 +10,7 @@ new = object.__new__
 _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 
 
@@ -183,9 +184,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e6 in v5:
                 v7 = e6.replicas
-                append(_w_i(e6.partition_index))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e6.partition_index, n) if n < 128 else _w_i(e6.partition_index) + varint(n))
                 if v7:
                     append(pack(f">{len(v7)}i", *v7))
                 v8 = e6.adding_replicas

@@ -10,7 +10,9 @@ new = object.__new__
 _r_ihB = Layout(">ihB").unpack_from
 _r_qB = Layout(">qB").unpack_from
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_q = Layout(">q").pack
+_w_qB = Layout(">qB").pack
 
 
 class _TransactionState(Struct):
@@ -118,9 +120,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.unknown_state_filters
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         for e2 in v1:
             v3 = e2
             v3 = v3.encode()
@@ -138,9 +139,8 @@ def _encode_0(o, out):
             append(v6)
             v7 = e5.transaction_state
             v7 = v7.encode()
-            append(_w_q(e5.producer_id))
             n = len(v7) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_qB(e5.producer_id, n) if n < 128 else _w_q(e5.producer_id) + string_head(n))
             append(v7)
             append(b"\0")
         append(b"\0")

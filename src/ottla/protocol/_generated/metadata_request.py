@@ -322,7 +322,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("MetadataRequest", cause) from cause
@@ -345,7 +346,8 @@ def _encode_1(o, out):
             for e2 in v1:
                 v3 = e2.name
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("MetadataRequest", cause) from cause
@@ -366,7 +368,8 @@ def _encode_4(o, out):
             for e2 in v1:
                 v3 = e2.name
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
         append(_w_t(o.allow_auto_topic_creation))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -384,7 +387,8 @@ def _encode_8(o, out):
             for e2 in v1:
                 v3 = e2.name
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
         append(_w_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

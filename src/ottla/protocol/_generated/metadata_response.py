@@ -22,14 +22,19 @@ _r_iB = Layout(">iB").unpack_from
 _r_ih = Layout(">ih").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_Ut = Layout(">16s?").pack
+_w_UtB = Layout(">16s?B").pack
 _w_t = Layout(">?").pack
+_w_tB = Layout(">?B").pack
 _w_ti = Layout(">?i").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hh = Layout(">hh").pack
 _w_hiii = Layout(">hiii").pack
+_w_hiiiB = Layout(">hiiiB").pack
 _w_hiiii = Layout(">hiiii").pack
 _w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_ii = Layout(">ii").pack
 _w_ix = Layout(">ix").pack
@@ -1375,7 +1380,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_ih(e2.node_id, len(v3)))
+            n = len(v3)
+            append(_w_ih(e2.node_id, n))
             append(v3)
             append(_w_i(e2.port))
         v4 = o.topics
@@ -1385,7 +1391,8 @@ def _encode_0(o, out):
                 raise not_in_version("MetadataResponseTopic.topic_authorized_operations")
             v6 = e5.name
             v6 = v6.encode()
-            append(_w_hh(e5.error_code, len(v6)))
+            n = len(v6)
+            append(_w_hh(e5.error_code, n))
             append(v6)
             v7 = e5.partitions
             append(_w_i(len(v7)))
@@ -1412,7 +1419,8 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_ih(e2.node_id, len(v3)))
+            n = len(v3)
+            append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1420,7 +1428,8 @@ def _encode_1(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
         v5 = o.topics
         append(_w_ii(o.controller_id, len(v5)))
@@ -1429,7 +1438,8 @@ def _encode_1(o, out):
                 raise not_in_version("MetadataResponseTopic.topic_authorized_operations")
             v7 = e6.name
             v7 = v7.encode()
-            append(_w_hh(e6.error_code, len(v7)))
+            n = len(v7)
+            append(_w_hh(e6.error_code, n))
             append(v7)
             v8 = e6.partitions
             append(_w_ti(e6.is_internal, len(v8)))
@@ -1456,7 +1466,8 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_ih(e2.node_id, len(v3)))
+            n = len(v3)
+            append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1464,14 +1475,16 @@ def _encode_2(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
             append(b"\xff\xff")
         else:
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
         v6 = o.topics
         append(_w_ii(o.controller_id, len(v6)))
@@ -1480,7 +1493,8 @@ def _encode_2(o, out):
                 raise not_in_version("MetadataResponseTopic.topic_authorized_operations")
             v8 = e7.name
             v8 = v8.encode()
-            append(_w_hh(e7.error_code, len(v8)))
+            n = len(v8)
+            append(_w_hh(e7.error_code, n))
             append(v8)
             v9 = e7.partitions
             append(_w_ti(e7.is_internal, len(v9)))
@@ -1507,7 +1521,8 @@ def _encode_3(o, out):
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_ih(e2.node_id, len(v3)))
+            n = len(v3)
+            append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1515,14 +1530,16 @@ def _encode_3(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
             append(b"\xff\xff")
         else:
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
         v6 = o.topics
         append(_w_ii(o.controller_id, len(v6)))
@@ -1531,7 +1548,8 @@ def _encode_3(o, out):
                 raise not_in_version("MetadataResponseTopic.topic_authorized_operations")
             v8 = e7.name
             v8 = v8.encode()
-            append(_w_hh(e7.error_code, len(v8)))
+            n = len(v8)
+            append(_w_hh(e7.error_code, n))
             append(v8)
             v9 = e7.partitions
             append(_w_ti(e7.is_internal, len(v9)))
@@ -1558,7 +1576,8 @@ def _encode_5(o, out):
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_ih(e2.node_id, len(v3)))
+            n = len(v3)
+            append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1566,14 +1585,16 @@ def _encode_5(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
             append(b"\xff\xff")
         else:
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
         v6 = o.topics
         append(_w_ii(o.controller_id, len(v6)))
@@ -1582,7 +1603,8 @@ def _encode_5(o, out):
                 raise not_in_version("MetadataResponseTopic.topic_authorized_operations")
             v8 = e7.name
             v8 = v8.encode()
-            append(_w_hh(e7.error_code, len(v8)))
+            n = len(v8)
+            append(_w_hh(e7.error_code, n))
             append(v8)
             v9 = e7.partitions
             append(_w_ti(e7.is_internal, len(v9)))
@@ -1613,7 +1635,8 @@ def _encode_7(o, out):
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_ih(e2.node_id, len(v3)))
+            n = len(v3)
+            append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1621,14 +1644,16 @@ def _encode_7(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
             append(b"\xff\xff")
         else:
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
         v6 = o.topics
         append(_w_ii(o.controller_id, len(v6)))
@@ -1637,7 +1662,8 @@ def _encode_7(o, out):
                 raise not_in_version("MetadataResponseTopic.topic_authorized_operations")
             v8 = e7.name
             v8 = v8.encode()
-            append(_w_hh(e7.error_code, len(v8)))
+            n = len(v8)
+            append(_w_hh(e7.error_code, n))
             append(v8)
             v9 = e7.partitions
             append(_w_ti(e7.is_internal, len(v9)))
@@ -1666,7 +1692,8 @@ def _encode_8(o, out):
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_ih(e2.node_id, len(v3)))
+            n = len(v3)
+            append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1674,21 +1701,24 @@ def _encode_8(o, out):
                 append(b"\xff\xff")
             else:
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
             append(b"\xff\xff")
         else:
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
         v6 = o.topics
         append(_w_ii(o.controller_id, len(v6)))
         for e7 in v6:
             v8 = e7.name
             v8 = v8.encode()
-            append(_w_hh(e7.error_code, len(v8)))
+            n = len(v8)
+            append(_w_hh(e7.error_code, n))
             append(v8)
             v9 = e7.partitions
             append(_w_ti(e7.is_internal, len(v9)))
@@ -1715,15 +1745,13 @@ def _encode_9(o, out):
     try:
         append = out.append
         v1 = o.brokers
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_i(e2.node_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1744,25 +1772,21 @@ def _encode_9(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
         v6 = o.topics
-        append(_w_i(o.controller_id))
         n = len(v6) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e7 in v6:
             v8 = e7.name
             v8 = v8.encode()
-            append(_w_h(e7.error_code))
             n = len(v8) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e7.error_code, n) if n < 128 else _w_h(e7.error_code) + string_head(n))
             append(v8)
             v9 = e7.partitions
-            append(_w_t(e7.is_internal))
             n = len(v9) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_tB(e7.is_internal, n) if n < 128 else _w_t(e7.is_internal) + varint(n))
             for e10 in v9:
                 v11 = e10.replica_nodes
-                append(_w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch))
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n) if n < 128 else _w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + varint(n))
                 if v11:
                     append(pack(f">{len(v11)}i", *v11))
                 v12 = e10.isr_nodes
@@ -1786,15 +1810,13 @@ def _encode_10(o, out):
     try:
         append = out.append
         v1 = o.brokers
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_i(e2.node_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1815,27 +1837,23 @@ def _encode_10(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
         v6 = o.topics
-        append(_w_i(o.controller_id))
         n = len(v6) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e7 in v6:
             v8 = e7.name
             v8 = v8.encode()
-            append(_w_h(e7.error_code))
             n = len(v8) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e7.error_code, n) if n < 128 else _w_h(e7.error_code) + string_head(n))
             append(v8)
             if len(e7.topic_id) != 16:
                 raise bad_uuid("MetadataResponseTopic.topic_id")
             v9 = e7.partitions
-            append(_w_Ut(e7.topic_id, e7.is_internal))
             n = len(v9) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UtB(e7.topic_id, e7.is_internal, n) if n < 128 else _w_Ut(e7.topic_id, e7.is_internal) + varint(n))
             for e10 in v9:
                 v11 = e10.replica_nodes
-                append(_w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch))
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n) if n < 128 else _w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + varint(n))
                 if v11:
                     append(pack(f">{len(v11)}i", *v11))
                 v12 = e10.isr_nodes
@@ -1861,15 +1879,13 @@ def _encode_11(o, out):
         if o.cluster_authorized_operations != -2147483648:
             raise not_in_version("MetadataResponse.cluster_authorized_operations")
         v1 = o.brokers
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_i(e2.node_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1890,27 +1906,23 @@ def _encode_11(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
         v6 = o.topics
-        append(_w_i(o.controller_id))
         n = len(v6) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e7 in v6:
             v8 = e7.name
             v8 = v8.encode()
-            append(_w_h(e7.error_code))
             n = len(v8) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(e7.error_code, n) if n < 128 else _w_h(e7.error_code) + string_head(n))
             append(v8)
             if len(e7.topic_id) != 16:
                 raise bad_uuid("MetadataResponseTopic.topic_id")
             v9 = e7.partitions
-            append(_w_Ut(e7.topic_id, e7.is_internal))
             n = len(v9) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UtB(e7.topic_id, e7.is_internal, n) if n < 128 else _w_Ut(e7.topic_id, e7.is_internal) + varint(n))
             for e10 in v9:
                 v11 = e10.replica_nodes
-                append(_w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch))
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n) if n < 128 else _w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + varint(n))
                 if v11:
                     append(pack(f">{len(v11)}i", *v11))
                 v12 = e10.isr_nodes
@@ -1936,15 +1948,13 @@ def _encode_12(o, out):
         if o.cluster_authorized_operations != -2147483648:
             raise not_in_version("MetadataResponse.cluster_authorized_operations")
         v1 = o.brokers
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_i(e2.node_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -1965,9 +1975,8 @@ def _encode_12(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
         v6 = o.topics
-        append(_w_i(o.controller_id))
         n = len(v6) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e7 in v6:
             v8 = e7.name
             append(_w_h(e7.error_code))
@@ -1981,14 +1990,12 @@ def _encode_12(o, out):
             if len(e7.topic_id) != 16:
                 raise bad_uuid("MetadataResponseTopic.topic_id")
             v9 = e7.partitions
-            append(_w_Ut(e7.topic_id, e7.is_internal))
             n = len(v9) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UtB(e7.topic_id, e7.is_internal, n) if n < 128 else _w_Ut(e7.topic_id, e7.is_internal) + varint(n))
             for e10 in v9:
                 v11 = e10.replica_nodes
-                append(_w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch))
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n) if n < 128 else _w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + varint(n))
                 if v11:
                     append(pack(f">{len(v11)}i", *v11))
                 v12 = e10.isr_nodes
@@ -2014,15 +2021,13 @@ def _encode_13(o, out):
         if o.cluster_authorized_operations != -2147483648:
             raise not_in_version("MetadataResponse.cluster_authorized_operations")
         v1 = o.brokers
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.host
             v3 = v3.encode()
-            append(_w_i(e2.node_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
             append(_w_i(e2.port))
@@ -2043,9 +2048,8 @@ def _encode_13(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
         v6 = o.topics
-        append(_w_i(o.controller_id))
         n = len(v6) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e7 in v6:
             v8 = e7.name
             append(_w_h(e7.error_code))
@@ -2059,14 +2063,12 @@ def _encode_13(o, out):
             if len(e7.topic_id) != 16:
                 raise bad_uuid("MetadataResponseTopic.topic_id")
             v9 = e7.partitions
-            append(_w_Ut(e7.topic_id, e7.is_internal))
             n = len(v9) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UtB(e7.topic_id, e7.is_internal, n) if n < 128 else _w_Ut(e7.topic_id, e7.is_internal) + varint(n))
             for e10 in v9:
                 v11 = e10.replica_nodes
-                append(_w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch))
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_hiiiB(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch, n) if n < 128 else _w_hiii(e10.error_code, e10.partition_index, e10.leader_id, e10.leader_epoch) + varint(n))
                 if v11:
                     append(pack(f">{len(v11)}i", *v11))
                 v12 = e10.isr_nodes

@@ -61,11 +61,13 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.group
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.topic
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
         append(_w_i(o.partition))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

@@ -18,8 +18,10 @@ _r_iqiB = Layout(">iqiB").unpack_from
 _r_iqih = Layout(">iqih").unpack_from
 _r_qi = Layout(">qi").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_iq = Layout(">iq").pack
 _w_iqi = Layout(">iqi").pack
@@ -521,18 +523,21 @@ def _encode_2(o, out):
             raise not_in_version("OffsetCommitRequest.group_instance_id")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.generation_id_or_member_epoch, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.generation_id_or_member_epoch, n))
         append(v2)
         v3 = o.topics
         append(_w_qi(o.retention_time_ms, len(v3)))
         for e4 in v3:
             v5 = e4.name
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e4.partitions
             append(_w_i(len(v6)))
@@ -543,7 +548,8 @@ def _encode_2(o, out):
                     append(b"\xff\xff")
                 else:
                     v8 = v8.encode()
-                    append(_w_h(len(v8)))
+                    n = len(v8)
+                    append(_w_h(n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
@@ -556,18 +562,21 @@ def _encode_5(o, out):
             raise not_in_version("OffsetCommitRequest.group_instance_id")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.generation_id_or_member_epoch, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.generation_id_or_member_epoch, n))
         append(v2)
         v3 = o.topics
         append(_w_i(len(v3)))
         for e4 in v3:
             v5 = e4.name
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e4.partitions
             append(_w_i(len(v6)))
@@ -578,7 +587,8 @@ def _encode_5(o, out):
                     append(b"\xff\xff")
                 else:
                     v8 = v8.encode()
-                    append(_w_h(len(v8)))
+                    n = len(v8)
+                    append(_w_h(n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
@@ -591,18 +601,21 @@ def _encode_6(o, out):
             raise not_in_version("OffsetCommitRequest.group_instance_id")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.generation_id_or_member_epoch, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.generation_id_or_member_epoch, n))
         append(v2)
         v3 = o.topics
         append(_w_i(len(v3)))
         for e4 in v3:
             v5 = e4.name
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e4.partitions
             append(_w_i(len(v6)))
@@ -613,7 +626,8 @@ def _encode_6(o, out):
                     append(b"\xff\xff")
                 else:
                     v8 = v8.encode()
-                    append(_w_h(len(v8)))
+                    n = len(v8)
+                    append(_w_h(n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
@@ -624,25 +638,29 @@ def _encode_7(o, out):
         append = out.append
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.generation_id_or_member_epoch, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.generation_id_or_member_epoch, n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.topics
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.name
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.partitions
             append(_w_i(len(v7)))
@@ -653,7 +671,8 @@ def _encode_7(o, out):
                     append(b"\xff\xff")
                 else:
                     v9 = v9.encode()
-                    append(_w_h(len(v9)))
+                    n = len(v9)
+                    append(_w_h(n))
                     append(v9)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
@@ -669,9 +688,8 @@ def _encode_8(o, out):
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_i(o.generation_id_or_member_epoch))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.generation_id_or_member_epoch, n) if n < 128 else _w_i(o.generation_id_or_member_epoch) + string_head(n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
@@ -720,9 +738,8 @@ def _encode_10(o, out):
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_i(o.generation_id_or_member_epoch))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.generation_id_or_member_epoch, n) if n < 128 else _w_i(o.generation_id_or_member_epoch) + string_head(n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
@@ -739,9 +756,8 @@ def _encode_10(o, out):
             if len(e5.topic_id) != 16:
                 raise bad_uuid("OffsetCommitRequestTopic.topic_id")
             v6 = e5.partitions
-            append(_w_U(e5.topic_id))
             n = len(v6) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
             for e7 in v6:
                 v8 = e7.committed_metadata
                 append(_w_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch))

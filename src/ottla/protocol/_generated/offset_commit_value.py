@@ -19,6 +19,7 @@ _w_U = Layout(">16s").pack
 _w_q = Layout(">q").pack
 _w_qh = Layout(">qh").pack
 _w_qi = Layout(">qi").pack
+_w_qiB = Layout(">qiB").pack
 _w_qih = Layout(">qih").pack
 _w_qq = Layout(">qq").pack
 
@@ -148,7 +149,8 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.metadata
         v1 = v1.encode()
-        append(_w_qh(o.offset, len(v1)))
+        n = len(v1)
+        append(_w_qh(o.offset, n))
         append(v1)
         append(_w_q(o.commit_timestamp))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -160,7 +162,8 @@ def _encode_1(o, out):
         append = out.append
         v1 = o.metadata
         v1 = v1.encode()
-        append(_w_qh(o.offset, len(v1)))
+        n = len(v1)
+        append(_w_qh(o.offset, n))
         append(v1)
         append(_w_qq(o.commit_timestamp, o.expire_timestamp))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -172,7 +175,8 @@ def _encode_3(o, out):
         append = out.append
         v1 = o.metadata
         v1 = v1.encode()
-        append(_w_qih(o.offset, o.leader_epoch, len(v1)))
+        n = len(v1)
+        append(_w_qih(o.offset, o.leader_epoch, n))
         append(v1)
         append(_w_q(o.commit_timestamp))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -184,15 +188,14 @@ def _encode_4(o, out):
         append = out.append
         v1 = o.metadata
         v1 = v1.encode()
-        append(_w_qi(o.offset, o.leader_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_qiB(o.offset, o.leader_epoch, n) if n < 128 else _w_qi(o.offset, o.leader_epoch) + string_head(n))
         append(v1)
         append(_w_q(o.commit_timestamp))
-        v3 = o.topic_id
-        g2 = v3 != ZERO_UUID
-        if g2:
-            append(ONE[(1 if g2 else 0)])
+        if o.topic_id != ZERO_UUID:
+            v3 = o.topic_id
+            g2 = v3 != ZERO_UUID
+            append(ONE[g2])
             if g2:
                 p4 = []
                 if len(v3) != 16:

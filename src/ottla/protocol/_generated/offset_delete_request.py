@@ -101,14 +101,16 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.topics
         append(_w_i(len(v2)))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e3.partitions
             append(_w_i(len(v5)))

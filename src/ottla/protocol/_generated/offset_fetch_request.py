@@ -14,6 +14,7 @@ _r_h = Layout(">h").unpack_from
 _r_i = Layout(">i").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_tx = Layout(">?x").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
@@ -542,14 +543,16 @@ def _encode_1(o, out):
             raise not_in_version("OffsetFetchRequest.require_stable")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.topics
         append(_w_i(len(v2)))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e3.partition_indexes
             append(_w_i(len(v5)))
@@ -568,7 +571,8 @@ def _encode_2(o, out):
             raise not_in_version("OffsetFetchRequest.require_stable")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.topics
         if v2 is None:
@@ -578,7 +582,8 @@ def _encode_2(o, out):
             for e3 in v2:
                 v4 = e3.name
                 v4 = v4.encode()
-                append(_w_h(len(v4)))
+                n = len(v4)
+                append(_w_h(n))
                 append(v4)
                 v5 = e3.partition_indexes
                 append(_w_i(len(v5)))
@@ -780,9 +785,8 @@ def _encode_10(o, out):
                     if len(e6.topic_id) != 16:
                         raise bad_uuid("OffsetFetchRequestTopics.topic_id")
                     v7 = e6.partition_indexes
-                    append(_w_U(e6.topic_id))
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_UB(e6.topic_id, n) if n < 128 else _w_U(e6.topic_id) + varint(n))
                     if v7:
                         append(pack(f">{len(v7)}i", *v7))
                     append(b"\0")

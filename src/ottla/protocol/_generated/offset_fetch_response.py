@@ -18,9 +18,11 @@ _r_iqh = Layout(">iqh").unpack_from
 _r_iqiB = Layout(">iqiB").unpack_from
 _r_iqih = Layout(">iqih").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 _w_iq = Layout(">iq").pack
 _w_iqi = Layout(">iqi").pack
@@ -573,7 +575,8 @@ def _encode_1(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -584,7 +587,8 @@ def _encode_1(o, out):
                     append(b"\xff\xff")
                 else:
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
                 append(_w_h(e5.error_code))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -601,7 +605,8 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -612,7 +617,8 @@ def _encode_2(o, out):
                     append(b"\xff\xff")
                 else:
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
                 append(_w_h(e5.error_code))
         append(_w_h(o.error_code))
@@ -630,7 +636,8 @@ def _encode_3(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -641,7 +648,8 @@ def _encode_3(o, out):
                     append(b"\xff\xff")
                 else:
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
                 append(_w_h(e5.error_code))
         append(_w_h(o.error_code))
@@ -659,7 +667,8 @@ def _encode_5(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -670,7 +679,8 @@ def _encode_5(o, out):
                     append(b"\xff\xff")
                 else:
                     v6 = v6.encode()
-                    append(_w_h(len(v6)))
+                    n = len(v6)
+                    append(_w_h(n))
                     append(v6)
                 append(_w_h(e5.error_code))
         append(_w_h(o.error_code))
@@ -684,9 +694,8 @@ def _encode_6(o, out):
         if len(o.groups) > 0:
             raise not_in_version("OffsetFetchResponse.groups")
         v1 = o.topics
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -719,9 +728,8 @@ def _encode_8(o, out):
         if len(o.topics) > 0:
             raise not_in_version("OffsetFetchResponse.topics")
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()
@@ -764,9 +772,8 @@ def _encode_10(o, out):
         if len(o.topics) > 0:
             raise not_in_version("OffsetFetchResponse.topics")
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.group_id
             v3 = v3.encode()
@@ -780,9 +787,8 @@ def _encode_10(o, out):
                 if len(e5.topic_id) != 16:
                     raise bad_uuid("OffsetFetchResponseTopics.topic_id")
                 v6 = e5.partitions
-                append(_w_U(e5.topic_id))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
                 for e7 in v6:
                     v8 = e7.metadata
                     append(_w_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch))

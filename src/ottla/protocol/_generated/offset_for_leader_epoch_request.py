@@ -15,6 +15,7 @@ _r_iii = Layout(">iii").unpack_from
 _r_iiiB = Layout(">iiiB").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
 _w_iii = Layout(">iii").pack
 _w_iiix = Layout(">iiix").pack
@@ -196,7 +197,8 @@ def _encode_2(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -214,7 +216,8 @@ def _encode_3(o, out):
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -228,9 +231,8 @@ def _encode_4(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_i(o.replica_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.replica_id, n) if n < 128 else _w_i(o.replica_id) + varint(n))
         for e2 in v1:
             v3 = e2.topic
             v3 = v3.encode()

@@ -416,20 +416,20 @@ def _encode_0(o, out):
         if len(o.topic_id) != 16:
             raise bad_uuid("PartitionChangeRecord.topic_id")
         append(_w_iU(o.partition_id, o.topic_id))
-        v2 = o.isr
-        g1 = v2 is not None
-        v4 = o.leader
-        g3 = v4 != -2
-        v6 = o.replicas
-        g5 = v6 is not None
-        v8 = o.removing_replicas
-        g7 = v8 is not None
-        v10 = o.adding_replicas
-        g9 = v10 is not None
-        v12 = o.leader_recovery_state
-        g11 = v12 != -1
-        if g1 or g3 or g5 or g7 or g9 or g11:
-            append(ONE[(1 if g1 else 0) + (1 if g3 else 0) + (1 if g5 else 0) + (1 if g7 else 0) + (1 if g9 else 0) + (1 if g11 else 0)])
+        if o.isr is not None or o.leader != -2 or o.replicas is not None or o.removing_replicas is not None or o.adding_replicas is not None or o.leader_recovery_state != -1:
+            v2 = o.isr
+            g1 = v2 is not None
+            v4 = o.leader
+            g3 = v4 != -2
+            v6 = o.replicas
+            g5 = v6 is not None
+            v8 = o.removing_replicas
+            g7 = v8 is not None
+            v10 = o.adding_replicas
+            g9 = v10 is not None
+            v12 = o.leader_recovery_state
+            g11 = v12 != -1
+            append(ONE[g1 + g3 + g5 + g7 + g9 + g11])
             if g1:
                 p13 = []
                 v14 = v2
@@ -504,22 +504,22 @@ def _encode_1(o, out):
         if len(o.topic_id) != 16:
             raise bad_uuid("PartitionChangeRecord.topic_id")
         append(_w_iU(o.partition_id, o.topic_id))
-        v2 = o.isr
-        g1 = v2 is not None
-        v4 = o.leader
-        g3 = v4 != -2
-        v6 = o.replicas
-        g5 = v6 is not None
-        v8 = o.removing_replicas
-        g7 = v8 is not None
-        v10 = o.adding_replicas
-        g9 = v10 is not None
-        v12 = o.leader_recovery_state
-        g11 = v12 != -1
-        v14 = o.directories
-        g13 = v14 is not None
-        if g1 or g3 or g5 or g7 or g9 or g11 or g13:
-            append(ONE[(1 if g1 else 0) + (1 if g3 else 0) + (1 if g5 else 0) + (1 if g7 else 0) + (1 if g9 else 0) + (1 if g11 else 0) + (1 if g13 else 0)])
+        if o.isr is not None or o.leader != -2 or o.replicas is not None or o.removing_replicas is not None or o.adding_replicas is not None or o.leader_recovery_state != -1 or o.directories is not None:
+            v2 = o.isr
+            g1 = v2 is not None
+            v4 = o.leader
+            g3 = v4 != -2
+            v6 = o.replicas
+            g5 = v6 is not None
+            v8 = o.removing_replicas
+            g7 = v8 is not None
+            v10 = o.adding_replicas
+            g9 = v10 is not None
+            v12 = o.leader_recovery_state
+            g11 = v12 != -1
+            v14 = o.directories
+            g13 = v14 is not None
+            append(ONE[g1 + g3 + g5 + g7 + g9 + g11 + g13])
             if g1:
                 p15 = []
                 v16 = v2
@@ -604,26 +604,26 @@ def _encode_2(o, out):
         if len(o.topic_id) != 16:
             raise bad_uuid("PartitionChangeRecord.topic_id")
         append(_w_iU(o.partition_id, o.topic_id))
-        v2 = o.isr
-        g1 = v2 is not None
-        v4 = o.leader
-        g3 = v4 != -2
-        v6 = o.replicas
-        g5 = v6 is not None
-        v8 = o.removing_replicas
-        g7 = v8 is not None
-        v10 = o.adding_replicas
-        g9 = v10 is not None
-        v12 = o.leader_recovery_state
-        g11 = v12 != -1
-        v14 = o.eligible_leader_replicas
-        g13 = v14 is not None
-        v16 = o.last_known_elr
-        g15 = v16 is not None
-        v18 = o.directories
-        g17 = v18 is not None
-        if g1 or g3 or g5 or g7 or g9 or g11 or g13 or g15 or g17:
-            append(ONE[(1 if g1 else 0) + (1 if g3 else 0) + (1 if g5 else 0) + (1 if g7 else 0) + (1 if g9 else 0) + (1 if g11 else 0) + (1 if g13 else 0) + (1 if g15 else 0) + (1 if g17 else 0)])
+        if o.isr is not None or o.leader != -2 or o.replicas is not None or o.removing_replicas is not None or o.adding_replicas is not None or o.leader_recovery_state != -1 or o.eligible_leader_replicas is not None or o.last_known_elr is not None or o.directories is not None:
+            v2 = o.isr
+            g1 = v2 is not None
+            v4 = o.leader
+            g3 = v4 != -2
+            v6 = o.replicas
+            g5 = v6 is not None
+            v8 = o.removing_replicas
+            g7 = v8 is not None
+            v10 = o.adding_replicas
+            g9 = v10 is not None
+            v12 = o.leader_recovery_state
+            g11 = v12 != -1
+            v14 = o.eligible_leader_replicas
+            g13 = v14 is not None
+            v16 = o.last_known_elr
+            g15 = v16 is not None
+            v18 = o.directories
+            g17 = v18 is not None
+            append(ONE[g1 + g3 + g5 + g7 + g9 + g11 + g13 + g15 + g17])
             if g1:
                 p19 = []
                 v20 = v2

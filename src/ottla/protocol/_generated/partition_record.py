@@ -13,7 +13,9 @@ _r_iUB = Layout(">i16sB").unpack_from
 _r_iiiB = Layout(">iiiB").unpack_from
 _w_b = Layout(">b").pack
 _w_iU = Layout(">i16s").pack
+_w_iUB = Layout(">i16sB").pack
 _w_iii = Layout(">iii").pack
+_w_iiiB = Layout(">iiiB").pack
 
 
 class PartitionRecord(Message):
@@ -304,9 +306,8 @@ def _encode_0(o, out):
         if len(o.topic_id) != 16:
             raise bad_uuid("PartitionRecord.topic_id")
         v1 = o.replicas
-        append(_w_iU(o.partition_id, o.topic_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iUB(o.partition_id, o.topic_id, n) if n < 128 else _w_iU(o.partition_id, o.topic_id) + varint(n))
         if v1:
             append(pack(f">{len(v1)}i", *v1))
         v2 = o.isr
@@ -325,10 +326,10 @@ def _encode_0(o, out):
         if v4:
             append(pack(f">{len(v4)}i", *v4))
         append(_w_iii(o.leader, o.leader_epoch, o.partition_epoch))
-        v6 = o.leader_recovery_state
-        g5 = v6 != 0
-        if g5:
-            append(ONE[(1 if g5 else 0)])
+        if o.leader_recovery_state != 0:
+            v6 = o.leader_recovery_state
+            g5 = v6 != 0
+            append(ONE[g5])
             if g5:
                 p7 = []
                 p7.append(_w_b(v6))
@@ -350,9 +351,8 @@ def _encode_1(o, out):
         if len(o.topic_id) != 16:
             raise bad_uuid("PartitionRecord.topic_id")
         v1 = o.replicas
-        append(_w_iU(o.partition_id, o.topic_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iUB(o.partition_id, o.topic_id, n) if n < 128 else _w_iU(o.partition_id, o.topic_id) + varint(n))
         if v1:
             append(pack(f">{len(v1)}i", *v1))
         v2 = o.isr
@@ -371,17 +371,16 @@ def _encode_1(o, out):
         if v4:
             append(pack(f">{len(v4)}i", *v4))
         v5 = o.directories
-        append(_w_iii(o.leader, o.leader_epoch, o.partition_epoch))
         n = len(v5) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n) if n < 128 else _w_iii(o.leader, o.leader_epoch, o.partition_epoch) + varint(n))
         for e6 in v5:
             if len(e6) != 16:
                 raise bad_uuid("PartitionRecord.directories")
             append(e6)
-        v8 = o.leader_recovery_state
-        g7 = v8 != 0
-        if g7:
-            append(ONE[(1 if g7 else 0)])
+        if o.leader_recovery_state != 0:
+            v8 = o.leader_recovery_state
+            g7 = v8 != 0
+            append(ONE[g7])
             if g7:
                 p9 = []
                 p9.append(_w_b(v8))
@@ -399,9 +398,8 @@ def _encode_2(o, out):
         if len(o.topic_id) != 16:
             raise bad_uuid("PartitionRecord.topic_id")
         v1 = o.replicas
-        append(_w_iU(o.partition_id, o.topic_id))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iUB(o.partition_id, o.topic_id, n) if n < 128 else _w_iU(o.partition_id, o.topic_id) + varint(n))
         if v1:
             append(pack(f">{len(v1)}i", *v1))
         v2 = o.isr
@@ -420,21 +418,20 @@ def _encode_2(o, out):
         if v4:
             append(pack(f">{len(v4)}i", *v4))
         v5 = o.directories
-        append(_w_iii(o.leader, o.leader_epoch, o.partition_epoch))
         n = len(v5) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n) if n < 128 else _w_iii(o.leader, o.leader_epoch, o.partition_epoch) + varint(n))
         for e6 in v5:
             if len(e6) != 16:
                 raise bad_uuid("PartitionRecord.directories")
             append(e6)
-        v8 = o.leader_recovery_state
-        g7 = v8 != 0
-        v10 = o.eligible_leader_replicas
-        g9 = v10 is not None
-        v12 = o.last_known_elr
-        g11 = v12 is not None
-        if g7 or g9 or g11:
-            append(ONE[(1 if g7 else 0) + (1 if g9 else 0) + (1 if g11 else 0)])
+        if o.leader_recovery_state != 0 or o.eligible_leader_replicas is not None or o.last_known_elr is not None:
+            v8 = o.leader_recovery_state
+            g7 = v8 != 0
+            v10 = o.eligible_leader_replicas
+            g9 = v10 is not None
+            v12 = o.last_known_elr
+            g11 = v12 is not None
+            append(ONE[g7 + g9 + g11])
             if g7:
                 p13 = []
                 p13.append(_w_b(v8))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint, Records
+from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -16,8 +16,10 @@ _r_i = Layout(">i").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_hi = Layout(">hi").pack
+_w_hiB = Layout(">hiB").pack
 _w_hii = Layout(">hii").pack
 _w_i = Layout(">i").pack
 
@@ -282,14 +284,16 @@ def _encode_3(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.topic_data
         append(_w_hii(o.acks, o.timeout_ms, len(v2)))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
-            append(_w_h(len(v4)))
+            n = len(v4)
+            append(_w_h(n))
             append(v4)
             v5 = e3.partition_data
             append(_w_i(len(v5)))
@@ -299,8 +303,9 @@ def _encode_3(o, out):
                 if v7 is None:
                     append(b"\xff\xff\xff\xff")
                 else:
-                    append(_w_i(len(v7)))
-                    if len(v7):
+                    n = len(v7)
+                    append(_w_i(n))
+                    if n:
                         append(v7)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ProduceRequest", cause) from cause
@@ -318,9 +323,8 @@ def _encode_9(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v1)
         v2 = o.topic_data
-        append(_w_hi(o.acks, o.timeout_ms))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hiB(o.acks, o.timeout_ms, n) if n < 128 else _w_hi(o.acks, o.timeout_ms) + varint(n))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()
@@ -338,7 +342,7 @@ def _encode_9(o, out):
                 else:
                     n = len(v7) + 1
                     append(ONE[n] if n < 128 else varint(n))
-                    if len(v7):
+                    if n > 1:
                         append(v7)
                 append(b"\0")
             append(b"\0")
@@ -359,16 +363,14 @@ def _encode_13(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v1)
         v2 = o.topic_data
-        append(_w_hi(o.acks, o.timeout_ms))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hiB(o.acks, o.timeout_ms, n) if n < 128 else _w_hi(o.acks, o.timeout_ms) + varint(n))
         for e3 in v2:
             if len(e3.topic_id) != 16:
                 raise bad_uuid("TopicProduceData.topic_id")
             v4 = e3.partition_data
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.records
                 append(_w_i(e5.index))
@@ -377,7 +379,7 @@ def _encode_13(o, out):
                 else:
                     n = len(v6) + 1
                     append(ONE[n] if n < 128 else varint(n))
-                    if len(v6):
+                    if n > 1:
                         append(v6)
                 append(b"\0")
             append(b"\0")

@@ -19,10 +19,13 @@ _r_ihqqqB = Layout(">ihqqqB").unpack_from
 _r_ihqqqi = Layout(">ihqqqi").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ihqq = Layout(">ihqq").pack
 _w_ihqqq = Layout(">ihqqq").pack
+_w_ihqqqB = Layout(">ihqqqB").pack
 _w_ihqqqi = Layout(">ihqqqi").pack
 _w_iix = Layout(">iix").pack
 _w_ix = Layout(">ix").pack
@@ -685,7 +688,8 @@ def _encode_3(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partition_responses
             append(_w_i(len(v4)))
@@ -708,7 +712,8 @@ def _encode_5(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partition_responses
             append(_w_i(len(v4)))
@@ -731,7 +736,8 @@ def _encode_8(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partition_responses
             append(_w_i(len(v4)))
@@ -747,14 +753,16 @@ def _encode_8(o, out):
                         append(b"\xff\xff")
                     else:
                         v8 = v8.encode()
-                        append(_w_h(len(v8)))
+                        n = len(v8)
+                        append(_w_h(n))
                         append(v8)
                 v9 = e5.error_message
                 if v9 is None:
                     append(b"\xff\xff")
                 else:
                     v9 = v9.encode()
-                    append(_w_h(len(v9)))
+                    n = len(v9)
+                    append(_w_h(n))
                     append(v9)
         append(_w_i(o.throttle_time_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -782,9 +790,8 @@ def _encode_9(o, out):
                 if e5.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH and e5.current_leader != _DEFAULT_LEADER_ID_AND_EPOCH:
                     raise not_in_version("PartitionProduceResponse.current_leader")
                 v6 = e5.record_errors
-                append(_w_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihqqqB(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n) if n < 128 else _w_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset) + varint(n))
                 for e7 in v6:
                     v8 = e7.batch_index_error_message
                     append(_w_i(e7.batch_index))
@@ -828,9 +835,8 @@ def _encode_10(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.record_errors
-                append(_w_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihqqqB(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n) if n < 128 else _w_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset) + varint(n))
                 for e7 in v6:
                     v8 = e7.batch_index_error_message
                     append(_w_i(e7.batch_index))
@@ -850,10 +856,10 @@ def _encode_10(o, out):
                     n = len(v9) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v9)
-                v11 = e5.current_leader
-                g10 = v11 is not _DEFAULT_LEADER_ID_AND_EPOCH and v11 != _DEFAULT_LEADER_ID_AND_EPOCH
-                if g10:
-                    append(ONE[(1 if g10 else 0)])
+                if e5.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH:
+                    v11 = e5.current_leader
+                    g10 = v11 is not _DEFAULT_LEADER_ID_AND_EPOCH and v11 != _DEFAULT_LEADER_ID_AND_EPOCH
+                    append(ONE[g10])
                     if g10:
                         p12 = []
                         v13 = v11
@@ -864,10 +870,10 @@ def _encode_10(o, out):
                     append(b"\0")
             append(b"\0")
         append(_w_i(o.throttle_time_ms))
-        v15 = o.node_endpoints
-        g14 = len(v15) > 0
-        if g14:
-            append(ONE[(1 if g14 else 0)])
+        if len(o.node_endpoints) > 0:
+            v15 = o.node_endpoints
+            g14 = len(v15) > 0
+            append(ONE[g14])
             if g14:
                 p16 = []
                 v17 = v15
@@ -876,9 +882,8 @@ def _encode_10(o, out):
                 for e18 in v17:
                     v19 = e18.host
                     v19 = v19.encode()
-                    p16.append(_w_i(e18.node_id))
                     n = len(v19) + 1
-                    p16.append(ONE[n] if n < 128 else string_head(n))
+                    p16.append(_w_iB(e18.node_id, n) if n < 128 else _w_i(e18.node_id) + string_head(n))
                     p16.append(v19)
                     v20 = e18.rack
                     p16.append(_w_i(e18.port))
@@ -908,14 +913,12 @@ def _encode_13(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("TopicProduceResponse.topic_id")
             v3 = e2.partition_responses
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.record_errors
-                append(_w_ihqqq(e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset))
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihqqqB(e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n) if n < 128 else _w_ihqqq(e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset) + varint(n))
                 for e6 in v5:
                     v7 = e6.batch_index_error_message
                     append(_w_i(e6.batch_index))
@@ -935,10 +938,10 @@ def _encode_13(o, out):
                     n = len(v8) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v8)
-                v10 = e4.current_leader
-                g9 = v10 is not _DEFAULT_LEADER_ID_AND_EPOCH and v10 != _DEFAULT_LEADER_ID_AND_EPOCH
-                if g9:
-                    append(ONE[(1 if g9 else 0)])
+                if e4.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH:
+                    v10 = e4.current_leader
+                    g9 = v10 is not _DEFAULT_LEADER_ID_AND_EPOCH and v10 != _DEFAULT_LEADER_ID_AND_EPOCH
+                    append(ONE[g9])
                     if g9:
                         p11 = []
                         v12 = v10
@@ -949,10 +952,10 @@ def _encode_13(o, out):
                     append(b"\0")
             append(b"\0")
         append(_w_i(o.throttle_time_ms))
-        v14 = o.node_endpoints
-        g13 = len(v14) > 0
-        if g13:
-            append(ONE[(1 if g13 else 0)])
+        if len(o.node_endpoints) > 0:
+            v14 = o.node_endpoints
+            g13 = len(v14) > 0
+            append(ONE[g13])
             if g13:
                 p15 = []
                 v16 = v14
@@ -961,9 +964,8 @@ def _encode_13(o, out):
                 for e17 in v16:
                     v18 = e17.host
                     v18 = v18.encode()
-                    p15.append(_w_i(e17.node_id))
                     n = len(v18) + 1
-                    p15.append(ONE[n] if n < 128 else string_head(n))
+                    p15.append(_w_iB(e17.node_id, n) if n < 128 else _w_i(e17.node_id) + string_head(n))
                     p15.append(v18)
                     v19 = e17.rack
                     p15.append(_w_i(e17.port))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import ONE, Message, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import Message, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
 _r_UitbB = Layout(">16si?bB").unpack_from
 _w_Uitb = Layout(">16si?b").pack
+_w_UitbB = Layout(">16si?bB").pack
 
 
 class PushTelemetryRequest(Message):
@@ -63,9 +64,8 @@ def _encode_0(o, out):
         if len(o.client_instance_id) != 16:
             raise bad_uuid("PushTelemetryRequest.client_instance_id")
         v1 = o.metrics
-        append(_w_Uitb(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_UitbB(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n) if n < 128 else _w_Uitb(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type) + varint(n))
         append(v1)
         append(b"\0")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

@@ -13,8 +13,10 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_iqB = Layout(">iqB").unpack_from
 _r_qqbhB = Layout(">qqbhB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
 _w_iq = Layout(">iq").pack
+_w_iqB = Layout(">iqB").pack
 _w_qqbhx = Layout(">qqbhx").pack
 
 
@@ -167,9 +169,8 @@ def _encode_0(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("ReadStateResult.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.error_message
                 append(_w_ih(e4.partition, e4.error_code))
@@ -181,9 +182,8 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v5)
                 v6 = e4.state_batches
-                append(_w_iq(e4.state_epoch, e4.start_offset))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iqB(e4.state_epoch, e4.start_offset, n) if n < 128 else _w_iq(e4.state_epoch, e4.start_offset) + varint(n))
                 for e7 in v6:
                     append(_w_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
                 append(b"\0")

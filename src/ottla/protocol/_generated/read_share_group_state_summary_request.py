@@ -11,6 +11,7 @@ ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_iix = Layout(">iix").pack
 
 
@@ -126,9 +127,8 @@ def _encode_0(o, out):
             if len(e3.topic_id) != 16:
                 raise bad_uuid("ReadStateSummaryData.topic_id")
             v4 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 append(_w_iix(e5.partition, e5.leader_epoch))
             append(b"\0")

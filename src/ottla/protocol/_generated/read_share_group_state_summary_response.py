@@ -13,6 +13,7 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_iiqB = Layout(">iiqB").unpack_from
 _r_iiqiB = Layout(">iiqiB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
 _w_iiqix = Layout(">iiqix").pack
 _w_iiqx = Layout(">iiqx").pack
@@ -192,9 +193,8 @@ def _encode_0(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("ReadStateSummaryResult.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.error_message
                 append(_w_ih(e4.partition, e4.error_code))
@@ -222,9 +222,8 @@ def _encode_1(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("ReadStateSummaryResult.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.error_message
                 append(_w_ih(e4.partition, e4.error_code))

@@ -20,7 +20,9 @@ _w_tx = Layout(">?x").pack
 _w_Hhx = Layout(">Hhx").pack
 _w_hhx = Layout(">hhx").pack
 _w_iUq = Layout(">i16sq").pack
+_w_iUqB = Layout(">i16sqB").pack
 _w_itUq = Layout(">i?16sq").pack
+_w_itUqB = Layout(">i?16sqB").pack
 
 
 class _BrokerEndpoint(Struct):
@@ -581,9 +583,8 @@ def _encode_0(o, out):
         if len(o.incarnation_id) != 16:
             raise bad_uuid("RegisterBrokerRecord.incarnation_id")
         v1 = o.end_points
-        append(_w_iUq(o.broker_id, o.incarnation_id, o.broker_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iUqB(o.broker_id, o.incarnation_id, o.broker_epoch, n) if n < 128 else _w_iUq(o.broker_id, o.incarnation_id, o.broker_epoch) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -631,9 +632,8 @@ def _encode_1(o, out):
         if len(o.incarnation_id) != 16:
             raise bad_uuid("RegisterBrokerRecord.incarnation_id")
         v1 = o.end_points
-        append(_w_iUq(o.broker_id, o.incarnation_id, o.broker_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iUqB(o.broker_id, o.incarnation_id, o.broker_epoch, n) if n < 128 else _w_iUq(o.broker_id, o.incarnation_id, o.broker_epoch) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -679,9 +679,8 @@ def _encode_2(o, out):
         if len(o.incarnation_id) != 16:
             raise bad_uuid("RegisterBrokerRecord.incarnation_id")
         v1 = o.end_points
-        append(_w_itUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_itUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else _w_itUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -725,9 +724,8 @@ def _encode_3(o, out):
         if len(o.incarnation_id) != 16:
             raise bad_uuid("RegisterBrokerRecord.incarnation_id")
         v1 = o.end_points
-        append(_w_itUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_itUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else _w_itUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -759,10 +757,10 @@ def _encode_3(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v8)
         append(_w_tt(o.fenced, o.in_controlled_shutdown))
-        v10 = o.log_dirs
-        g9 = len(v10) > 0
-        if g9:
-            append(ONE[(1 if g9 else 0)])
+        if len(o.log_dirs) > 0:
+            v10 = o.log_dirs
+            g9 = len(v10) > 0
+            append(ONE[g9])
             if g9:
                 p11 = []
                 v12 = v10
@@ -786,9 +784,8 @@ def _encode_4(o, out):
         if len(o.incarnation_id) != 16:
             raise bad_uuid("RegisterBrokerRecord.incarnation_id")
         v1 = o.end_points
-        append(_w_itUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_itUqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else _w_itUq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
@@ -820,12 +817,12 @@ def _encode_4(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v8)
         append(_w_tt(o.fenced, o.in_controlled_shutdown))
-        v10 = o.log_dirs
-        g9 = len(v10) > 0
-        v12 = o.cordoned_log_dirs
-        g11 = v12 is not None
-        if g9 or g11:
-            append(ONE[(1 if g9 else 0) + (1 if g11 else 0)])
+        if len(o.log_dirs) > 0 or o.cordoned_log_dirs is not None:
+            v10 = o.log_dirs
+            g9 = len(v10) > 0
+            v12 = o.cordoned_log_dirs
+            g11 = v12 is not None
+            append(ONE[g9 + g11])
             if g9:
                 p13 = []
                 v14 = v10

@@ -16,6 +16,7 @@ _r_iB = Layout(">iB").unpack_from
 _r_iqB = Layout(">iqB").unpack_from
 _r_qqiqqB = Layout(">qqiqqB").unpack_from
 _w_UixUxqqiqq = Layout(">16six16sxqqiqq").pack
+_w_UixUxqqiqqB = Layout(">16six16sxqqiqqB").pack
 _w_t = Layout(">?").pack
 _w_b = Layout(">b").pack
 _w_i = Layout(">i").pack
@@ -194,9 +195,8 @@ def _encode_0(o, out):
         if len(v1.id) != 16:
             raise bad_uuid("RemoteLogSegmentIdEntry.id")
         v4 = o.segment_leader_epochs
-        append(_w_UixUxqqiqq(v2.id, v2.partition, v1.id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms))
         n = len(v4) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_UixUxqqiqqB(v2.id, v2.partition, v1.id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n) if n < 128 else _w_UixUxqqiqq(v2.id, v2.partition, v1.id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms) + varint(n))
         for e5 in v4:
             append(_w_iqx(e5.leader_epoch, e5.offset))
         v6 = o.custom_metadata
@@ -208,10 +208,10 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             append(v6)
         append(_w_b(o.remote_log_segment_state))
-        v8 = o.txn_index_empty
-        g7 = v8
-        if g7:
-            append(ONE[(1 if g7 else 0)])
+        if o.txn_index_empty:
+            v8 = o.txn_index_empty
+            g7 = bool(v8)
+            append(ONE[g7])
             if g7:
                 p9 = []
                 p9.append(_w_t(v8))

@@ -14,6 +14,7 @@ _r_bB = Layout(">bB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_iqB = Layout(">iqB").unpack_from
 _w_Uqqiqq = Layout(">16sqqiqq").pack
+_w_UqqiqqB = Layout(">16sqqiqqB").pack
 _w_t = Layout(">?").pack
 _w_b = Layout(">b").pack
 _w_i = Layout(">i").pack
@@ -126,9 +127,8 @@ def _encode_0(o, out):
         if len(o.segment_id) != 16:
             raise bad_uuid("RemoteLogSegmentMetadataSnapshotRecord.segment_id")
         v1 = o.segment_leader_epochs
-        append(_w_Uqqiqq(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_UqqiqqB(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n) if n < 128 else _w_Uqqiqq(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms) + varint(n))
         for e2 in v1:
             append(_w_iqx(e2.leader_epoch, e2.offset))
         v3 = o.custom_metadata
@@ -140,10 +140,10 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             append(v3)
         append(_w_b(o.remote_log_segment_state))
-        v5 = o.txn_index_empty
-        g4 = v5
-        if g4:
-            append(ONE[(1 if g4 else 0)])
+        if o.txn_index_empty:
+            v5 = o.txn_index_empty
+            g4 = bool(v5)
+            append(ONE[g4])
             if g4:
                 p6 = []
                 p6.append(_w_t(v5))

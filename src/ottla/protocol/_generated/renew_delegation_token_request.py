@@ -76,7 +76,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.hmac
-        append(_w_i(len(v1)))
+        n = len(v1)
+        append(_w_i(n))
         append(v1)
         append(_w_q(o.renew_period_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

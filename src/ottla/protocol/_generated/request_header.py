@@ -83,7 +83,8 @@ def _encode_1(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("RequestHeader", cause) from cause
@@ -98,7 +99,8 @@ def _encode_2(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         append(b"\0")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

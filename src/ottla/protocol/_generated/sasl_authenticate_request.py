@@ -68,7 +68,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.auth_bytes
-        append(_w_i(len(v1)))
+        n = len(v1)
+        append(_w_i(n))
         append(v1)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SaslAuthenticateRequest", cause) from cause

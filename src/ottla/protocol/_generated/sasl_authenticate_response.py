@@ -137,10 +137,12 @@ def _encode_0(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.auth_bytes
-        append(_w_i(len(v2)))
+        n = len(v2)
+        append(_w_i(n))
         append(v2)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SaslAuthenticateResponse", cause) from cause
@@ -155,10 +157,12 @@ def _encode_1(o, out):
             append(b"\xff\xff")
         else:
             v1 = v1.encode()
-            append(_w_h(len(v1)))
+            n = len(v1)
+            append(_w_h(n))
             append(v1)
         v2 = o.auth_bytes
-        append(_w_i(len(v2)))
+        n = len(v2)
+        append(_w_i(n))
         append(v2)
         append(_w_q(o.session_lifetime_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

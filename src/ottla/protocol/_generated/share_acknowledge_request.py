@@ -13,9 +13,13 @@ _r_itB = Layout(">i?B").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_qqB = Layout(">qqB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_i = Layout(">i").pack
 _w_it = Layout(">i?").pack
+_w_itB = Layout(">i?B").pack
+_w_iB = Layout(">iB").pack
 _w_qq = Layout(">qq").pack
+_w_qqB = Layout(">qqB").pack
 
 
 class _AcknowledgementBatch(Struct):
@@ -290,26 +294,22 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v2)
         v3 = o.topics
-        append(_w_i(o.share_session_epoch))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.share_session_epoch, n) if n < 128 else _w_i(o.share_session_epoch) + varint(n))
         for e4 in v3:
             if len(e4.topic_id) != 16:
                 raise bad_uuid("AcknowledgeTopic.topic_id")
             v5 = e4.partitions
-            append(_w_U(e4.topic_id))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e4.topic_id, n) if n < 128 else _w_U(e4.topic_id) + varint(n))
             for e6 in v5:
                 v7 = e6.acknowledgement_batches
-                append(_w_i(e6.partition_index))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e6.partition_index, n) if n < 128 else _w_i(e6.partition_index) + varint(n))
                 for e8 in v7:
                     v9 = e8.acknowledge_types
-                    append(_w_qq(e8.first_offset, e8.last_offset))
                     n = len(v9) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_qqB(e8.first_offset, e8.last_offset, n) if n < 128 else _w_qq(e8.first_offset, e8.last_offset) + varint(n))
                     if v9:
                         append(pack(f">{len(v9)}b", *v9))
                     append(b"\0")
@@ -340,26 +340,22 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v2)
         v3 = o.topics
-        append(_w_it(o.share_session_epoch, o.is_renew_ack))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_itB(o.share_session_epoch, o.is_renew_ack, n) if n < 128 else _w_it(o.share_session_epoch, o.is_renew_ack) + varint(n))
         for e4 in v3:
             if len(e4.topic_id) != 16:
                 raise bad_uuid("AcknowledgeTopic.topic_id")
             v5 = e4.partitions
-            append(_w_U(e4.topic_id))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e4.topic_id, n) if n < 128 else _w_U(e4.topic_id) + varint(n))
             for e6 in v5:
                 v7 = e6.acknowledgement_batches
-                append(_w_i(e6.partition_index))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e6.partition_index, n) if n < 128 else _w_i(e6.partition_index) + varint(n))
                 for e8 in v7:
                     v9 = e8.acknowledge_types
-                    append(_w_qq(e8.first_offset, e8.last_offset))
                     n = len(v9) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_qqB(e8.first_offset, e8.last_offset, n) if n < 128 else _w_qq(e8.first_offset, e8.last_offset) + varint(n))
                     if v9:
                         append(pack(f">{len(v9)}b", *v9))
                     append(b"\0")

@@ -13,7 +13,9 @@ _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_iixx = Layout(">iixx").pack
 
@@ -348,9 +350,8 @@ def _encode_1(o, out):
             if len(e3.topic_id) != 16:
                 raise bad_uuid("ShareAcknowledgeTopicResponse.topic_id")
             v4 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.error_message
                 append(_w_ih(e5.partition_index, e5.error_code))
@@ -370,9 +371,8 @@ def _encode_1(o, out):
         for e9 in v8:
             v10 = e9.host
             v10 = v10.encode()
-            append(_w_i(e9.node_id))
             n = len(v10) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e9.node_id, n) if n < 128 else _w_i(e9.node_id) + string_head(n))
             append(v10)
             v11 = e9.rack
             append(_w_i(e9.port))
@@ -402,16 +402,14 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v1)
         v2 = o.responses
-        append(_w_i(o.acquisition_lock_timeout_ms))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.acquisition_lock_timeout_ms, n) if n < 128 else _w_i(o.acquisition_lock_timeout_ms) + varint(n))
         for e3 in v2:
             if len(e3.topic_id) != 16:
                 raise bad_uuid("ShareAcknowledgeTopicResponse.topic_id")
             v4 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.error_message
                 append(_w_ih(e5.partition_index, e5.error_code))
@@ -431,9 +429,8 @@ def _encode_2(o, out):
         for e9 in v8:
             v10 = e9.host
             v10 = v10.encode()
-            append(_w_i(e9.node_id))
             n = len(v10) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e9.node_id, n) if n < 128 else _w_i(e9.node_id) + string_head(n))
             append(v10)
             v11 = e9.rack
             append(_w_i(e9.port))

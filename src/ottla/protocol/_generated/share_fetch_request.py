@@ -14,10 +14,15 @@ _r_iiiiiiB = Layout(">iiiiiiB").unpack_from
 _r_iiiiiibtB = Layout(">iiiiiib?B").unpack_from
 _r_qqB = Layout(">qqB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_iiiiii = Layout(">iiiiii").pack
+_w_iiiiiiB = Layout(">iiiiiiB").pack
 _w_iiiiiibt = Layout(">iiiiiib?").pack
+_w_iiiiiibtB = Layout(">iiiiiib?B").pack
 _w_qq = Layout(">qq").pack
+_w_qqB = Layout(">qqB").pack
 
 
 class _AcknowledgementBatch(Struct):
@@ -373,28 +378,24 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v2)
         v3 = o.topics
-        append(_w_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiiiiiB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, n) if n < 128 else _w_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size) + varint(n))
         for e4 in v3:
             if len(e4.topic_id) != 16:
                 raise bad_uuid("FetchTopic.topic_id")
             v5 = e4.partitions
-            append(_w_U(e4.topic_id))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e4.topic_id, n) if n < 128 else _w_U(e4.topic_id) + varint(n))
             for e6 in v5:
                 if e6.partition_max_bytes != 0:
                     raise not_in_version("FetchPartition.partition_max_bytes")
                 v7 = e6.acknowledgement_batches
-                append(_w_i(e6.partition_index))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e6.partition_index, n) if n < 128 else _w_i(e6.partition_index) + varint(n))
                 for e8 in v7:
                     v9 = e8.acknowledge_types
-                    append(_w_qq(e8.first_offset, e8.last_offset))
                     n = len(v9) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_qqB(e8.first_offset, e8.last_offset, n) if n < 128 else _w_qq(e8.first_offset, e8.last_offset) + varint(n))
                     if v9:
                         append(pack(f">{len(v9)}b", *v9))
                     append(b"\0")
@@ -407,9 +408,8 @@ def _encode_1(o, out):
             if len(e11.topic_id) != 16:
                 raise bad_uuid("ForgottenTopic.topic_id")
             v12 = e11.partitions
-            append(_w_U(e11.topic_id))
             n = len(v12) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e11.topic_id, n) if n < 128 else _w_U(e11.topic_id) + varint(n))
             if v12:
                 append(pack(f">{len(v12)}i", *v12))
             append(b"\0")
@@ -438,28 +438,24 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v2)
         v3 = o.topics
-        append(_w_iiiiiibt(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiiiiibtB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack, n) if n < 128 else _w_iiiiiibt(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack) + varint(n))
         for e4 in v3:
             if len(e4.topic_id) != 16:
                 raise bad_uuid("FetchTopic.topic_id")
             v5 = e4.partitions
-            append(_w_U(e4.topic_id))
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e4.topic_id, n) if n < 128 else _w_U(e4.topic_id) + varint(n))
             for e6 in v5:
                 if e6.partition_max_bytes != 0:
                     raise not_in_version("FetchPartition.partition_max_bytes")
                 v7 = e6.acknowledgement_batches
-                append(_w_i(e6.partition_index))
                 n = len(v7) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e6.partition_index, n) if n < 128 else _w_i(e6.partition_index) + varint(n))
                 for e8 in v7:
                     v9 = e8.acknowledge_types
-                    append(_w_qq(e8.first_offset, e8.last_offset))
                     n = len(v9) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_qqB(e8.first_offset, e8.last_offset, n) if n < 128 else _w_qq(e8.first_offset, e8.last_offset) + varint(n))
                     if v9:
                         append(pack(f">{len(v9)}b", *v9))
                     append(b"\0")
@@ -472,9 +468,8 @@ def _encode_2(o, out):
             if len(e11.topic_id) != 16:
                 raise bad_uuid("ForgottenTopic.topic_id")
             v12 = e11.partitions
-            append(_w_U(e11.topic_id))
             n = len(v12) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e11.topic_id, n) if n < 128 else _w_U(e11.topic_id) + varint(n))
             if v12:
                 append(pack(f">{len(v12)}i", *v12))
             append(b"\0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint, Records
+from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -15,10 +15,13 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _r_qqhB = Layout(">qqhB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_iix = Layout(">iix").pack
+_w_iixB = Layout(">iixB").pack
 _w_qqhx = Layout(">qqhx").pack
 
 
@@ -297,16 +300,14 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v1)
         v2 = o.responses
-        append(_w_i(o.acquisition_lock_timeout_ms))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.acquisition_lock_timeout_ms, n) if n < 128 else _w_i(o.acquisition_lock_timeout_ms) + varint(n))
         for e3 in v2:
             if len(e3.topic_id) != 16:
                 raise bad_uuid("ShareFetchableTopicResponse.topic_id")
             v4 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.error_message
                 append(_w_ih(e5.partition_index, e5.error_code))
@@ -328,10 +329,9 @@ def _encode_1(o, out):
                     append(v7)
                 v8 = e5.current_leader
                 v9 = e5.records
-                append(_w_iix(v8.leader_id, v8.leader_epoch))
                 n = len(v9) + 1
-                append(ONE[n] if n < 128 else varint(n))
-                if len(v9):
+                append(_w_iixB(v8.leader_id, v8.leader_epoch, n) if n < 128 else _w_iix(v8.leader_id, v8.leader_epoch) + varint(n))
+                if n > 1:
                     append(v9)
                 v10 = e5.acquired_records
                 n = len(v10) + 1
@@ -346,9 +346,8 @@ def _encode_1(o, out):
         for e13 in v12:
             v14 = e13.host
             v14 = v14.encode()
-            append(_w_i(e13.node_id))
             n = len(v14) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(e13.node_id, n) if n < 128 else _w_i(e13.node_id) + string_head(n))
             append(v14)
             v15 = e13.rack
             append(_w_i(e13.port))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_iibB = Layout(">iibB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_iib = Layout(">iib").pack
+_w_iibB = Layout(">iibB").pack
 
 
 class _TopicPartitions(Struct):
@@ -90,16 +92,14 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.assigned_partitions
-        append(_w_iib(o.member_epoch, o.previous_member_epoch, o.state))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else _w_iib(o.member_epoch, o.previous_member_epoch, o.state) + varint(n))
         for e2 in v1:
             if len(e2.topic_id) != 16:
                 raise bad_uuid("TopicPartitions.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             if v3:
                 append(pack(f">{len(v3)}i", *v3))
             append(b"\0")

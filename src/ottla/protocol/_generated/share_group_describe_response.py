@@ -13,9 +13,12 @@ _r_hB = Layout(">hB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -301,9 +304,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))
@@ -326,9 +328,8 @@ def _encode_1(o, out):
             append(v5)
             v6 = e2.assignor_name
             v6 = v6.encode()
-            append(_w_ii(e2.group_epoch, e2.assignment_epoch))
             n = len(v6) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iiB(e2.group_epoch, e2.assignment_epoch, n) if n < 128 else _w_ii(e2.group_epoch, e2.assignment_epoch) + string_head(n))
             append(v6)
             v7 = e2.members
             n = len(v7) + 1
@@ -349,9 +350,8 @@ def _encode_1(o, out):
                     append(v10)
                 v11 = e8.client_id
                 v11 = v11.encode()
-                append(_w_i(e8.member_epoch))
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e8.member_epoch, n) if n < 128 else _w_i(e8.member_epoch) + string_head(n))
                 append(v11)
                 v12 = e8.client_host
                 v12 = v12.encode()
@@ -376,9 +376,8 @@ def _encode_1(o, out):
                         raise bad_uuid("TopicPartitions.topic_id")
                     v19 = e18.topic_name
                     v19 = v19.encode()
-                    append(_w_U(e18.topic_id))
                     n = len(v19) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_UB(e18.topic_id, n) if n < 128 else _w_U(e18.topic_id) + string_head(n))
                     append(v19)
                     v20 = e18.partitions
                     n = len(v20) + 1

@@ -10,6 +10,7 @@ new = object.__new__
 ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 
 
 class _TopicPartitionsInfo(Struct):
@@ -175,9 +176,8 @@ def _encode_0(o, out):
                 raise bad_uuid("TopicPartitionsInfo.topic_id")
             v3 = e2.topic_name
             v3 = v3.encode()
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + string_head(n))
             append(v3)
             v4 = e2.partitions
             n = len(v4) + 1
@@ -193,9 +193,8 @@ def _encode_0(o, out):
                 raise bad_uuid("TopicPartitionsInfo.topic_id")
             v7 = e6.topic_name
             v7 = v7.encode()
-            append(_w_U(e6.topic_id))
             n = len(v7) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_UB(e6.topic_id, n) if n < 128 else _w_U(e6.topic_id) + string_head(n))
             append(v7)
             v8 = e6.partitions
             n = len(v8) + 1
@@ -211,9 +210,8 @@ def _encode_0(o, out):
                 raise bad_uuid("TopicInfo.topic_id")
             v11 = e10.topic_name
             v11 = v11.encode()
-            append(_w_U(e10.topic_id))
             n = len(v11) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_UB(e10.topic_id, n) if n < 128 else _w_U(e10.topic_id) + string_head(n))
             append(v11)
             append(b"\0")
         append(b"\0")

@@ -58,10 +58,10 @@ def _encode_0(o, out):
     try:
         append = out.append
         append(_w_i(o.assignment_epoch))
-        v2 = o.assignment_timestamp
-        g1 = v2 != 0
-        if g1:
-            append(ONE[(1 if g1 else 0)])
+        if o.assignment_timestamp != 0:
+            v2 = o.assignment_timestamp
+            g1 = v2 != 0
+            append(ONE[g1])
             if g1:
                 p3 = []
                 p3.append(_w_q(v2))

@@ -12,6 +12,7 @@ _r_iiqB = Layout(">iiqB").unpack_from
 _r_qqbhB = Layout(">qqbhB").unpack_from
 _w_i = Layout(">i").pack
 _w_iiq = Layout(">iiq").pack
+_w_iiqB = Layout(">iiqB").pack
 _w_qqbhx = Layout(">qqbhx").pack
 
 
@@ -99,15 +100,14 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.state_batches
-        append(_w_iiq(o.snapshot_epoch, o.leader_epoch, o.start_offset))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiqB(o.snapshot_epoch, o.leader_epoch, o.start_offset, n) if n < 128 else _w_iiq(o.snapshot_epoch, o.leader_epoch, o.start_offset) + varint(n))
         for e2 in v1:
             append(_w_qqbhx(e2.first_offset, e2.last_offset, e2.delivery_state, e2.delivery_count))
-        v4 = o.delivery_complete_count
-        g3 = v4 != -1
-        if g3:
-            append(ONE[(1 if g3 else 0)])
+        if o.delivery_complete_count != -1:
+            v4 = o.delivery_complete_count
+            g3 = v4 != -1
+            append(ONE[g3])
             if g3:
                 p5 = []
                 p5.append(_w_i(v4))

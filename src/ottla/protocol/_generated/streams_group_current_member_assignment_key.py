@@ -55,11 +55,13 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("StreamsGroupCurrentMemberAssignmentKey", cause) from cause

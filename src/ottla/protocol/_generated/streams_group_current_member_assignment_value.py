@@ -9,6 +9,7 @@ from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_ta
 new = object.__new__
 _r_iibB = Layout(">iibB").unpack_from
 _w_iib = Layout(">iib").pack
+_w_iibB = Layout(">iibB").pack
 
 
 class _TaskIds(Struct):
@@ -399,9 +400,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.active_tasks
-        append(_w_iib(o.member_epoch, o.previous_member_epoch, o.state))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else _w_iib(o.member_epoch, o.previous_member_epoch, o.state) + varint(n))
         for e2 in v1:
             v3 = e2.subtopology_id
             v3 = v3.encode()
@@ -413,10 +413,10 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v4:
                 append(pack(f">{len(v4)}i", *v4))
-            v6 = e2.assignment_epochs
-            g5 = v6 is None or len(v6) > 0
-            if g5:
-                append(ONE[(1 if g5 else 0)])
+            if e2.assignment_epochs is None or len(e2.assignment_epochs) > 0:
+                v6 = e2.assignment_epochs
+                g5 = v6 is None or len(v6) > 0
+                append(ONE[g5])
                 if g5:
                     p7 = []
                     v8 = v6
@@ -445,10 +445,10 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v12:
                 append(pack(f">{len(v12)}i", *v12))
-            v14 = e10.assignment_epochs
-            g13 = v14 is None or len(v14) > 0
-            if g13:
-                append(ONE[(1 if g13 else 0)])
+            if e10.assignment_epochs is None or len(e10.assignment_epochs) > 0:
+                v14 = e10.assignment_epochs
+                g13 = v14 is None or len(v14) > 0
+                append(ONE[g13])
                 if g13:
                     p15 = []
                     v16 = v14
@@ -477,10 +477,10 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v20:
                 append(pack(f">{len(v20)}i", *v20))
-            v22 = e18.assignment_epochs
-            g21 = v22 is None or len(v22) > 0
-            if g21:
-                append(ONE[(1 if g21 else 0)])
+            if e18.assignment_epochs is None or len(e18.assignment_epochs) > 0:
+                v22 = e18.assignment_epochs
+                g21 = v22 is None or len(v22) > 0
+                append(ONE[g21])
                 if g21:
                     p23 = []
                     v24 = v22
@@ -509,10 +509,10 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v28:
                 append(pack(f">{len(v28)}i", *v28))
-            v30 = e26.assignment_epochs
-            g29 = v30 is None or len(v30) > 0
-            if g29:
-                append(ONE[(1 if g29 else 0)])
+            if e26.assignment_epochs is None or len(e26.assignment_epochs) > 0:
+                v30 = e26.assignment_epochs
+                g29 = v30 is None or len(v30) > 0
+                append(ONE[g29])
                 if g29:
                     p31 = []
                     v32 = v30
@@ -541,10 +541,10 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v36:
                 append(pack(f">{len(v36)}i", *v36))
-            v38 = e34.assignment_epochs
-            g37 = v38 is None or len(v38) > 0
-            if g37:
-                append(ONE[(1 if g37 else 0)])
+            if e34.assignment_epochs is None or len(e34.assignment_epochs) > 0:
+                v38 = e34.assignment_epochs
+                g37 = v38 is None or len(v38) > 0
+                append(ONE[g37])
                 if g37:
                     p39 = []
                     v40 = v38
@@ -573,10 +573,10 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v44:
                 append(pack(f">{len(v44)}i", *v44))
-            v46 = e42.assignment_epochs
-            g45 = v46 is None or len(v46) > 0
-            if g45:
-                append(ONE[(1 if g45 else 0)])
+            if e42.assignment_epochs is None or len(e42.assignment_epochs) > 0:
+                v46 = e42.assignment_epochs
+                g45 = v46 is None or len(v46) > 0
+                append(ONE[g45])
                 if g45:
                     p47 = []
                     v48 = v46

@@ -18,11 +18,15 @@ _r_iqB = Layout(">iqB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ii = Layout(">ii").pack
 _w_iqx = Layout(">iqx").pack
 _w_ix = Layout(">ix").pack
+_w_x = Layout(">x").pack
 _w_xtx = Layout(">x?x").pack
+_w_xB = Layout(">xB").pack
 
 
 class _KeyValue(Struct):
@@ -875,9 +879,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.groups
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
             append(_w_h(e2.error_code))
@@ -945,9 +948,8 @@ def _encode_0(o, out):
                             append(ONE[n] if n < 128 else string_head(n))
                             append(v18)
                             v19 = e17.topic_configs
-                            append(_w_ih(e17.partitions, e17.replication_factor))
                             n = len(v19) + 1
-                            append(ONE[n] if n < 128 else varint(n))
+                            append(_w_ihB(e17.partitions, e17.replication_factor, n) if n < 128 else _w_ih(e17.partitions, e17.replication_factor) + varint(n))
                             for e20 in v19:
                                 v21 = e20.key
                                 v21 = v21.encode()
@@ -971,9 +973,8 @@ def _encode_0(o, out):
                             append(ONE[n] if n < 128 else string_head(n))
                             append(v25)
                             v26 = e24.topic_configs
-                            append(_w_ih(e24.partitions, e24.replication_factor))
                             n = len(v26) + 1
-                            append(ONE[n] if n < 128 else varint(n))
+                            append(_w_ihB(e24.partitions, e24.replication_factor, n) if n < 128 else _w_ih(e24.partitions, e24.replication_factor) + varint(n))
                             for e27 in v26:
                                 v28 = e27.key
                                 v28 = v28.encode()
@@ -1027,9 +1028,8 @@ def _encode_0(o, out):
                 append(v36)
                 v37 = e31.process_id
                 v37 = v37.encode()
-                append(_w_i(e31.topology_epoch))
                 n = len(v37) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e31.topology_epoch, n) if n < 128 else _w_i(e31.topology_epoch) + string_head(n))
                 append(v37)
                 v38 = e31.user_endpoint
                 if v38 is None:
@@ -1125,9 +1125,8 @@ def _encode_0(o, out):
                     append(b"\0")
                 v63 = e31.target_assignment
                 v64 = v63.active_tasks
-                append(b"\0")
                 n = len(v64) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_xB(n) if n < 128 else _w_x() + varint(n))
                 for e65 in v64:
                     v66 = e65.subtopology_id
                     v66 = v66.encode()

@@ -18,7 +18,9 @@ _r_iqB = Layout(">iqB").unpack_from
 _w_tx = Layout(">?x").pack
 _w_Hx = Layout(">Hx").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ii = Layout(">ii").pack
 _w_iqx = Layout(">iqx").pack
 
@@ -767,9 +769,8 @@ def _encode_0(o, out):
         else:
             append(b"\x01")
             v6 = v5.subtopologies
-            append(_w_i(v5.epoch))
             n = len(v6) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(v5.epoch, n) if n < 128 else _w_i(v5.epoch) + varint(n))
             for e7 in v6:
                 v8 = e7.subtopology_id
                 v8 = v8.encode()
@@ -804,9 +805,8 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v17)
                     v18 = e16.topic_configs
-                    append(_w_ih(e16.partitions, e16.replication_factor))
                     n = len(v18) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_ihB(e16.partitions, e16.replication_factor, n) if n < 128 else _w_ih(e16.partitions, e16.replication_factor) + varint(n))
                     for e19 in v18:
                         v20 = e19.key
                         v20 = v20.encode()
@@ -839,9 +839,8 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v27)
                     v28 = e26.topic_configs
-                    append(_w_ih(e26.partitions, e26.replication_factor))
                     n = len(v28) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_ihB(e26.partitions, e26.replication_factor, n) if n < 128 else _w_ih(e26.partitions, e26.replication_factor) + varint(n))
                     for e29 in v28:
                         v30 = e29.key
                         v30 = v30.encode()

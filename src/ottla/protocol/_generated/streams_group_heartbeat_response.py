@@ -13,7 +13,9 @@ _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_iiiiB = Layout(">iiiiB").unpack_from
 _w_Hx = Layout(">Hx").pack
+_w_HxB = Layout(">HxB").pack
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_i = Layout(">i").pack
 _w_ih = Layout(">ih").pack
 _w_iiii = Layout(">iiii").pack
@@ -430,9 +432,8 @@ def _encode_0(o, out):
             for e4 in v3:
                 v5 = e4.status_detail
                 v5 = v5.encode()
-                append(_w_b(e4.status_code))
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_bB(e4.status_code, n) if n < 128 else _w_b(e4.status_code) + string_head(n))
                 append(v5)
                 append(b"\0")
         v6 = o.active_tasks
@@ -504,9 +505,8 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v21)
                 v22 = e19.active_partitions
-                append(_w_Hx(v20.port))
                 n = len(v22) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_HxB(v20.port, n) if n < 128 else _w_Hx(v20.port) + varint(n))
                 for e23 in v22:
                     v24 = e23.topic
                     v24 = v24.encode()

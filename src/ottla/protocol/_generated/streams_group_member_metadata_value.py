@@ -12,6 +12,7 @@ _r_b = Layout(">b").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
 
 
 class _Endpoint(Struct):
@@ -221,9 +222,8 @@ def _encode_0(o, out):
         append(v4)
         v5 = o.process_id
         v5 = v5.encode()
-        append(_w_ii(o.rebalance_timeout_ms, o.topology_epoch))
         n = len(v5) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iiB(o.rebalance_timeout_ms, o.topology_epoch, n) if n < 128 else _w_ii(o.rebalance_timeout_ms, o.topology_epoch) + string_head(n))
         append(v5)
         v6 = o.user_endpoint
         if v6 is None:

@@ -116,12 +116,12 @@ def _encode_0(o, out):
     try:
         append = out.append
         append(_w_iq(o.epoch, o.metadata_hash))
-        v2 = o.validated_topology_epoch
-        g1 = v2 != -1
-        v4 = o.last_assignment_configs
-        g3 = v4 is None or len(v4) > 0
-        if g1 or g3:
-            append(ONE[(1 if g1 else 0) + (1 if g3 else 0)])
+        if o.validated_topology_epoch != -1 or o.last_assignment_configs is None or len(o.last_assignment_configs) > 0:
+            v2 = o.validated_topology_epoch
+            g1 = v2 != -1
+            v4 = o.last_assignment_configs
+            g3 = v4 is None or len(v4) > 0
+            append(ONE[g1 + g3])
             if g1:
                 p5 = []
                 p5.append(_w_i(v2))

@@ -10,7 +10,9 @@ new = object.__new__
 _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 
 
 class _TopicConfig(Struct):
@@ -353,9 +355,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.subtopologies
-        append(_w_i(o.epoch))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.epoch, n) if n < 128 else _w_i(o.epoch) + varint(n))
         for e2 in v1:
             v3 = e2.subtopology_id
             v3 = v3.encode()
@@ -390,9 +391,8 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v12)
                 v13 = e11.topic_configs
-                append(_w_ih(e11.partitions, e11.replication_factor))
                 n = len(v13) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihB(e11.partitions, e11.replication_factor, n) if n < 128 else _w_ih(e11.partitions, e11.replication_factor) + varint(n))
                 for e14 in v13:
                     v15 = e14.key
                     v15 = v15.encode()
@@ -425,9 +425,8 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v22)
                 v23 = e21.topic_configs
-                append(_w_ih(e21.partitions, e21.replication_factor))
                 n = len(v23) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihB(e21.partitions, e21.replication_factor, n) if n < 128 else _w_ih(e21.partitions, e21.replication_factor) + varint(n))
                 for e24 in v23:
                     v25 = e24.key
                     v25 = v25.encode()

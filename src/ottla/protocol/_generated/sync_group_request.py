@@ -13,6 +13,7 @@ _r_iB = Layout(">iB").unpack_from
 _r_ih = Layout(">ih").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 
 
@@ -347,21 +348,25 @@ def _encode_0(o, out):
             raise not_in_version("SyncGroupRequest.group_instance_id")
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.generation_id, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.generation_id, n))
         append(v2)
         v3 = o.assignments
         append(_w_i(len(v3)))
         for e4 in v3:
             v5 = e4.member_id
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e4.assignment
-            append(_w_i(len(v6)))
+            n = len(v6)
+            append(_w_i(n))
             append(v6)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SyncGroupRequest", cause) from cause
@@ -372,28 +377,33 @@ def _encode_3(o, out):
         append = out.append
         v1 = o.group_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_ih(o.generation_id, len(v2)))
+        n = len(v2)
+        append(_w_ih(o.generation_id, n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
             append(b"\xff\xff")
         else:
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
         v4 = o.assignments
         append(_w_i(len(v4)))
         for e5 in v4:
             v6 = e5.member_id
             v6 = v6.encode()
-            append(_w_h(len(v6)))
+            n = len(v6)
+            append(_w_h(n))
             append(v6)
             v7 = e5.assignment
-            append(_w_i(len(v7)))
+            n = len(v7)
+            append(_w_i(n))
             append(v7)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SyncGroupRequest", cause) from cause
@@ -409,9 +419,8 @@ def _encode_4(o, out):
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_i(o.generation_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.generation_id, n) if n < 128 else _w_i(o.generation_id) + string_head(n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
@@ -450,9 +459,8 @@ def _encode_5(o, out):
         append(v1)
         v2 = o.member_id
         v2 = v2.encode()
-        append(_w_i(o.generation_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_iB(o.generation_id, n) if n < 128 else _w_i(o.generation_id) + string_head(n))
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:

@@ -12,6 +12,7 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_ihi = Layout(">ihi").unpack_from
 _w_hi = Layout(">hi").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihi = Layout(">ihi").pack
 
 
@@ -149,7 +150,8 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.assignment
-        append(_w_hi(o.error_code, len(v1)))
+        n = len(v1)
+        append(_w_hi(o.error_code, n))
         append(v1)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SyncGroupResponse", cause) from cause
@@ -159,7 +161,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.assignment
-        append(_w_ihi(o.throttle_time_ms, o.error_code, len(v1)))
+        n = len(v1)
+        append(_w_ihi(o.throttle_time_ms, o.error_code, n))
         append(v1)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SyncGroupResponse", cause) from cause
@@ -169,9 +172,8 @@ def _encode_4(o, out):
     try:
         append = out.append
         v1 = o.assignment
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         append(v1)
         append(b"\0")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

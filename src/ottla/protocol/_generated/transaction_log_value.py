@@ -207,7 +207,8 @@ def _encode_0(o, out):
             for e2 in v1:
                 v3 = e2.topic
                 v3 = v3.encode()
-                append(_w_h(len(v3)))
+                n = len(v3)
+                append(_w_h(n))
                 append(v3)
                 v4 = e2.partition_ids
                 append(_w_i(len(v4)))
@@ -241,16 +242,16 @@ def _encode_1(o, out):
                     append(pack(f">{len(v4)}i", *v4))
                 append(b"\0")
         append(_w_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
-        v6 = o.previous_producer_id
-        g5 = v6 != -1
-        v8 = o.next_producer_id
-        g7 = v8 != -1
-        v10 = o.client_transaction_version
-        g9 = v10 != 0
-        v12 = o.next_producer_epoch
-        g11 = v12 != -1
-        if g5 or g7 or g9 or g11:
-            append(ONE[(1 if g5 else 0) + (1 if g7 else 0) + (1 if g9 else 0) + (1 if g11 else 0)])
+        if o.previous_producer_id != -1 or o.next_producer_id != -1 or o.client_transaction_version != 0 or o.next_producer_epoch != -1:
+            v6 = o.previous_producer_id
+            g5 = v6 != -1
+            v8 = o.next_producer_id
+            g7 = v8 != -1
+            v10 = o.client_transaction_version
+            g9 = v10 != 0
+            v12 = o.next_producer_epoch
+            g11 = v12 != -1
+            append(ONE[g5 + g7 + g9 + g11])
             if g5:
                 p13 = []
                 p13.append(_w_q(v6))

@@ -19,6 +19,7 @@ _w_i = Layout(">i").pack
 _w_iq = Layout(">iq").pack
 _w_iqi = Layout(">iqi").pack
 _w_qhi = Layout(">qhi").pack
+_w_qhiB = Layout(">qhiB").pack
 
 
 class _TxnOffsetCommitRequestPartition(Struct):
@@ -315,18 +316,21 @@ def _encode_0(o, out):
             raise not_in_version("TxnOffsetCommitRequest.group_instance_id")
         v1 = o.transactional_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.group_id
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
         v3 = o.topics
         append(_w_qhi(o.producer_id, o.producer_epoch, len(v3)))
         for e4 in v3:
             v5 = e4.name
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e4.partitions
             append(_w_i(len(v6)))
@@ -337,7 +341,8 @@ def _encode_0(o, out):
                     append(b"\xff\xff")
                 else:
                     v8 = v8.encode()
-                    append(_w_h(len(v8)))
+                    n = len(v8)
+                    append(_w_h(n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("TxnOffsetCommitRequest", cause) from cause
@@ -354,18 +359,21 @@ def _encode_2(o, out):
             raise not_in_version("TxnOffsetCommitRequest.group_instance_id")
         v1 = o.transactional_id
         v1 = v1.encode()
-        append(_w_h(len(v1)))
+        n = len(v1)
+        append(_w_h(n))
         append(v1)
         v2 = o.group_id
         v2 = v2.encode()
-        append(_w_h(len(v2)))
+        n = len(v2)
+        append(_w_h(n))
         append(v2)
         v3 = o.topics
         append(_w_qhi(o.producer_id, o.producer_epoch, len(v3)))
         for e4 in v3:
             v5 = e4.name
             v5 = v5.encode()
-            append(_w_h(len(v5)))
+            n = len(v5)
+            append(_w_h(n))
             append(v5)
             v6 = e4.partitions
             append(_w_i(len(v6)))
@@ -376,7 +384,8 @@ def _encode_2(o, out):
                     append(b"\xff\xff")
                 else:
                     v8 = v8.encode()
-                    append(_w_h(len(v8)))
+                    n = len(v8)
+                    append(_w_h(n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("TxnOffsetCommitRequest", cause) from cause
@@ -397,9 +406,8 @@ def _encode_3(o, out):
         append(v2)
         v3 = o.member_id
         v3 = v3.encode()
-        append(_w_qhi(o.producer_id, o.producer_epoch, o.generation_id))
         n = len(v3) + 1
-        append(ONE[n] if n < 128 else string_head(n))
+        append(_w_qhiB(o.producer_id, o.producer_epoch, o.generation_id, n) if n < 128 else _w_qhi(o.producer_id, o.producer_epoch, o.generation_id) + string_head(n))
         append(v3)
         v4 = o.group_instance_id
         if v4 is None:

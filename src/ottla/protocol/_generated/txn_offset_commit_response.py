@@ -15,6 +15,7 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_ihx = Layout(">ihx").pack
 _w_ii = Layout(">ii").pack
@@ -159,7 +160,8 @@ def _encode_0(o, out):
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()
-            append(_w_h(len(v3)))
+            n = len(v3)
+            append(_w_h(n))
             append(v3)
             v4 = e2.partitions
             append(_w_i(len(v4)))
@@ -173,9 +175,8 @@ def _encode_3(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_i(o.throttle_time_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
             v3 = v3.encode()

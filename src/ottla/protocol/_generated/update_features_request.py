@@ -15,6 +15,7 @@ _w_tx = Layout(">?x").pack
 _w_htx = Layout(">h?x").pack
 _w_hbx = Layout(">hbx").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 
 
 class _FeatureUpdateKey(Struct):
@@ -137,9 +138,8 @@ def _encode_0(o, out):
         if o.validate_only:
             raise not_in_version("UpdateFeaturesRequest.validate_only")
         v1 = o.feature_updates
-        append(_w_i(o.timeout_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.timeout_ms, n) if n < 128 else _w_i(o.timeout_ms) + varint(n))
         for e2 in v1:
             if e2.upgrade_type != 1:
                 raise not_in_version("FeatureUpdateKey.upgrade_type")
@@ -158,9 +158,8 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.feature_updates
-        append(_w_i(o.timeout_ms))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.timeout_ms, n) if n < 128 else _w_i(o.timeout_ms) + varint(n))
         for e2 in v1:
             if e2.allow_downgrade:
                 raise not_in_version("FeatureUpdateKey.allow_downgrade")

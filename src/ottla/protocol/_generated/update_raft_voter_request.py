@@ -14,6 +14,7 @@ _r_iiUB = Layout(">ii16sB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_hhxx = Layout(">hhxx").pack
 _w_iiU = Layout(">ii16s").pack
+_w_iiUB = Layout(">ii16sB").pack
 
 
 class _Listener(Struct):
@@ -152,9 +153,8 @@ def _encode_0(o, out):
         if len(o.voter_directory_id) != 16:
             raise bad_uuid("UpdateRaftVoterRequest.voter_directory_id")
         v2 = o.listeners
-        append(_w_iiU(o.current_leader_epoch, o.voter_id, o.voter_directory_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iiUB(o.current_leader_epoch, o.voter_id, o.voter_directory_id, n) if n < 128 else _w_iiU(o.current_leader_epoch, o.voter_id, o.voter_directory_id) + varint(n))
         for e3 in v2:
             v4 = e3.name
             v4 = v4.encode()

@@ -12,6 +12,7 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _w_ih = Layout(">ih").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -96,18 +97,17 @@ def _encode_0(o, out):
     try:
         append = out.append
         append(_w_ih(o.throttle_time_ms, o.error_code))
-        v2 = o.current_leader
-        g1 = v2 is not _DEFAULT_CURRENT_LEADER and v2 != _DEFAULT_CURRENT_LEADER
-        if g1:
-            append(ONE[(1 if g1 else 0)])
+        if o.current_leader is not _DEFAULT_CURRENT_LEADER:
+            v2 = o.current_leader
+            g1 = v2 is not _DEFAULT_CURRENT_LEADER and v2 != _DEFAULT_CURRENT_LEADER
+            append(ONE[g1])
             if g1:
                 p3 = []
                 v4 = v2
                 v5 = v4.host
                 v5 = v5.encode()
-                p3.append(_w_ii(v4.leader_id, v4.leader_epoch))
                 n = len(v5) + 1
-                p3.append(ONE[n] if n < 128 else string_head(n))
+                p3.append(_w_iiB(v4.leader_id, v4.leader_epoch, n) if n < 128 else _w_ii(v4.leader_id, v4.leader_epoch) + string_head(n))
                 p3.append(v5)
                 p3.append(_w_ix(v4.port))
                 p3 = b"".join(p3)

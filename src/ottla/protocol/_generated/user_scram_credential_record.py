@@ -10,6 +10,7 @@ new = object.__new__
 _r_bB = Layout(">bB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -96,9 +97,8 @@ def _encode_0(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v1)
         v2 = o.salt
-        append(_w_b(o.mechanism))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_bB(o.mechanism, n) if n < 128 else _w_b(o.mechanism) + varint(n))
         append(v2)
         v3 = o.stored_key
         n = len(v3) + 1

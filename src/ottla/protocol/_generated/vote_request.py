@@ -13,6 +13,7 @@ _r_iiiUUiqtB = Layout(">iii16s16siq?B").unpack_from
 _r_iiiUUiqB = Layout(">iii16s16siqB").unpack_from
 _r_iiiiqB = Layout(">iiiiqB").unpack_from
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_iiiUUiqtx = Layout(">iii16s16siq?x").pack
 _w_iiiUUiqx = Layout(">iii16s16siqx").pack
 _w_iiiiqx = Layout(">iiiiqx").pack
@@ -319,9 +320,8 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v1)
         v2 = o.topics
-        append(_w_i(o.voter_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.voter_id, n) if n < 128 else _w_i(o.voter_id) + varint(n))
         for e3 in v2:
             v4 = e3.topic_name
             v4 = v4.encode()
@@ -357,9 +357,8 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v1)
         v2 = o.topics
-        append(_w_i(o.voter_id))
         n = len(v2) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_iB(o.voter_id, n) if n < 128 else _w_i(o.voter_id) + varint(n))
         for e3 in v2:
             v4 = e3.topic_name
             v4 = v4.encode()

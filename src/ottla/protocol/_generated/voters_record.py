@@ -14,8 +14,10 @@ _r_hhB = Layout(">hhB").unpack_from
 _r_iUB = Layout(">i16sB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hhxx = Layout(">hhxx").pack
 _w_iU = Layout(">i16s").pack
+_w_iUB = Layout(">i16sB").pack
 
 
 class _Endpoint(Struct):
@@ -156,16 +158,14 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.voters
-        append(_w_h(o.version))
         n = len(v1) + 1
-        append(ONE[n] if n < 128 else varint(n))
+        append(_w_hB(o.version, n) if n < 128 else _w_h(o.version) + varint(n))
         for e2 in v1:
             if len(e2.voter_directory_id) != 16:
                 raise bad_uuid("Voter.voter_directory_id")
             v3 = e2.endpoints
-            append(_w_iU(e2.voter_id, e2.voter_directory_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iUB(e2.voter_id, e2.voter_directory_id, n) if n < 128 else _w_iU(e2.voter_id, e2.voter_directory_id) + varint(n))
             for e4 in v3:
                 v5 = e4.name
                 v5 = v5.encode()

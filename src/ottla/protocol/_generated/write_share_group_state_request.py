@@ -13,8 +13,11 @@ _r_iiiqB = Layout(">iiiqB").unpack_from
 _r_iiiqiB = Layout(">iiiqiB").unpack_from
 _r_qqbhB = Layout(">qqbhB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_iiiq = Layout(">iiiq").pack
+_w_iiiqB = Layout(">iiiqB").pack
 _w_iiiqi = Layout(">iiiqi").pack
+_w_iiiqiB = Layout(">iiiqiB").pack
 _w_qqbhx = Layout(">qqbhx").pack
 
 
@@ -239,14 +242,12 @@ def _encode_0(o, out):
             if len(e3.topic_id) != 16:
                 raise bad_uuid("WriteStateData.topic_id")
             v4 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.state_batches
-                append(_w_iiiq(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iiiqB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, n) if n < 128 else _w_iiiq(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset) + varint(n))
                 for e7 in v6:
                     append(_w_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
                 append(b"\0")
@@ -271,14 +272,12 @@ def _encode_1(o, out):
             if len(e3.topic_id) != 16:
                 raise bad_uuid("WriteStateData.topic_id")
             v4 = e3.partitions
-            append(_w_U(e3.topic_id))
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.state_batches
-                append(_w_iiiqi(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count))
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iiiqiB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count, n) if n < 128 else _w_iiiqi(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count) + varint(n))
                 for e7 in v6:
                     append(_w_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
                 append(b"\0")

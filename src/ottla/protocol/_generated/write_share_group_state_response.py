@@ -11,6 +11,7 @@ ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
 
 
@@ -124,9 +125,8 @@ def _encode_0(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("WriteStateResult.topic_id")
             v3 = e2.partitions
-            append(_w_U(e2.topic_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.error_message
                 append(_w_ih(e4.partition, e4.error_code))

@@ -13,6 +13,7 @@ _r_qhtB = Layout(">qh?B").unpack_from
 _w_ibx = Layout(">ibx").pack
 _w_ix = Layout(">ix").pack
 _w_qht = Layout(">qh?").pack
+_w_qhtB = Layout(">qh?B").pack
 
 
 class _WritableTxnMarkerTopic(Struct):
@@ -197,9 +198,8 @@ def _encode_1(o, out):
         append(ONE[n] if n < 128 else varint(n))
         for e2 in v1:
             v3 = e2.topics
-            append(_w_qht(e2.producer_id, e2.producer_epoch, e2.transaction_result))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_qhtB(e2.producer_id, e2.producer_epoch, e2.transaction_result, n) if n < 128 else _w_qht(e2.producer_id, e2.producer_epoch, e2.transaction_result) + varint(n))
             for e4 in v3:
                 v5 = e4.name
                 v5 = v5.encode()
@@ -226,9 +226,8 @@ def _encode_2(o, out):
         append(ONE[n] if n < 128 else varint(n))
         for e2 in v1:
             v3 = e2.topics
-            append(_w_qht(e2.producer_id, e2.producer_epoch, e2.transaction_result))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_qhtB(e2.producer_id, e2.producer_epoch, e2.transaction_result, n) if n < 128 else _w_qht(e2.producer_id, e2.producer_epoch, e2.transaction_result) + varint(n))
             for e4 in v3:
                 v5 = e4.name
                 v5 = v5.encode()

@@ -11,6 +11,7 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_qB = Layout(">qB").unpack_from
 _w_ihx = Layout(">ihx").pack
 _w_q = Layout(">q").pack
+_w_qB = Layout(">qB").pack
 
 
 class _WritableTxnMarkerPartitionResult(Struct):
@@ -145,9 +146,8 @@ def _encode_1(o, out):
         append(ONE[n] if n < 128 else varint(n))
         for e2 in v1:
             v3 = e2.topics
-            append(_w_q(e2.producer_id))
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_qB(e2.producer_id, n) if n < 128 else _w_q(e2.producer_id) + varint(n))
             for e4 in v3:
                 v5 = e4.name
                 v5 = v5.encode()

@@ -1,0 +1,83 @@
+"""The judgement of a run: a benchmark that cannot fail is a defect, so each way to fail is stated here."""
+
+from dataclasses import dataclass
+
+from bench.__main__ import exit_code
+from bench.measures import Failure, Measure, Metric, ratio_at_least, ratio_at_most, value_at_most
+from bench.rounds import interleaved
+
+
+@dataclass
+class Stand:
+    """All that the order of trials needs of a server."""
+
+    name: str
+
+
+def measured(target_metric: Metric, kafka: tuple[float, ...], ottla: tuple[float, ...]) -> Measure:
+    return Measure("work", target_metric, kafka, ottla)
+
+
+RATE = Metric("rate", "throughput", "MB/s", ratio_at_least(1.0))
+CPU = Metric("cpu", "server CPU per GB", "s", ratio_at_most(0.7))
+START = Metric("seconds", "start", "s", value_at_most(0.5))
+SEEN = Metric("p50", "p50", "ms")
+
+
+def test_a_ratio_is_taken_between_medians() -> None:
+    assert measured(RATE, (90.0, 100.0, 900.0), (109.0, 110.0, 1.0)).ratio == 1.09
+
+
+def test_a_throughput_below_kafkas_is_missed() -> None:
+    assert measured(RATE, (100.0,), (100.0,)).reached is True
+    assert measured(RATE, (100.0,), (99.9,)).reached is False
+
+
+def test_cpu_above_its_share_of_kafkas_is_missed() -> None:
+    assert measured(CPU, (4.0,), (2.8,)).reached is True
+    assert measured(CPU, (4.0,), (2.81,)).reached is False
+
+
+def test_an_absolute_target_does_not_look_at_kafka() -> None:
+    assert measured(START, (), (0.5,)).reached is True
+    assert measured(START, (3.0,), (0.51,)).reached is False
+
+
+def test_a_percentile_of_zero_whole_milliseconds_is_still_compared() -> None:
+    p50 = Metric("p50", "p50", "ms", ratio_at_most(1.0))
+    assert measured(p50, (0.0,), (0.0,)).reached is True
+    assert measured(p50, (0.0,), (1.0,)).reached is False
+
+
+def test_a_target_that_was_not_measured_is_missed() -> None:
+    assert measured(RATE, (100.0,), ()).reached is False
+    assert measured(RATE, (), (100.0,)).reached is False
+
+
+def test_a_measure_without_a_target_is_not_judged() -> None:
+    assert measured(SEEN, (1.0,), (5.0,)).reached is None
+
+
+def test_a_missed_target_fails_the_run() -> None:
+    assert exit_code([measured(RATE, (100.0,), (120.0,))], []) == 0
+    assert exit_code([measured(RATE, (100.0,), (120.0,)), measured(CPU, (4.0,), (3.0,))], []) == 1
+
+
+def test_an_unfinished_workload_fails_the_run() -> None:
+    assert exit_code([measured(RATE, (100.0,), (120.0,))], [Failure("consume", "timed out")]) == 1
+
+
+def test_nothing_measured_fails_the_run() -> None:
+    assert exit_code([], []) == 1
+
+
+def test_servers_take_turns_and_warm_ups_are_dropped() -> None:
+    asked: list[str] = []
+
+    def trial(server: Stand) -> dict[str, float]:
+        asked.append(server.name)
+        return {"number": len(asked)}
+
+    taken = interleaved([Stand("kafka"), Stand("ottla")], 2, trial, warmups=1)
+    assert asked == ["kafka", "ottla"] * 3
+    assert taken == [[{"number": 3}, {"number": 5}], [{"number": 4}, {"number": 6}]]

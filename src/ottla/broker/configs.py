@@ -1,0 +1,105 @@
+"""The settings in force: the node's file with the dynamic configs of the metadata image laid over it (KIP-226)."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    MetadataImage,
+)
+from ottla.model.ids import BrokerId
+from ottla.model.properties import (
+    ConfigEntry,
+    Settings,
+    effective_broker_config,
+    effective_client_metrics_config,
+    effective_cluster_default_config,
+    effective_group_config,
+    effective_topic_config,
+    topic_values,
+)
+from ottla.storage.config import LogConfig
+
+_NONE: Mapping[str, str] = {}
+
+
+class Configs:
+    __slots__ = ("_broker_id", "_default_log_config", "_image", "_static", "settings")
+
+    def __init__(self, static: Settings, broker_id: BrokerId, image: MetadataImage) -> None:
+        self._static = static
+        self._broker_id = broker_id
+        self._image = image
+        self.settings = static
+        self._default_log_config: LogConfig | None = None
+        self._layer()
+
+    def on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> bool:
+        """True if the settings of this broker changed, and with them what every topic inherits."""
+        self._image = image
+        mine = ((BROKER_RESOURCE, ""), (BROKER_RESOURCE, str(self._broker_id)))
+        if not any(key in delta.changed_configs for key in mine):
+            return False
+        self._layer()
+        return True
+
+    def _layer(self) -> None:
+        self.settings = self._static.with_dynamic(
+            self._image.cluster_configs, self._image.broker_configs(self._broker_id)
+        )
+        self._default_log_config = None
+
+    def log_config(self, topic: str) -> LogConfig:
+        overrides = self._image.topic_configs(topic)
+        if overrides:
+            return _log_config(overrides, self.settings)
+        if self._default_log_config is None:
+            self._default_log_config = _log_config(_NONE, self.settings)
+        return self._default_log_config
+
+    # ---- as DescribeConfigs tells them
+
+    def topic(self, name: str) -> list[ConfigEntry]:
+        return effective_topic_config(self._image.topic_configs(name), self.settings)
+
+    def broker(self, name: str) -> list[ConfigEntry]:
+        if not name:
+            return effective_cluster_default_config(self._image.cluster_configs)
+        return effective_broker_config(self.settings)
+
+    def group(self, name: str) -> list[ConfigEntry]:
+        return effective_group_config(self._image.configs.get((GROUP_RESOURCE, name), _NONE), self.settings)
+
+    def client_metrics(self, name: str) -> list[ConfigEntry]:
+        return effective_client_metrics_config(self._image.configs.get((CLIENT_METRICS_RESOURCE, name), _NONE))
+
+
+def _log_config(overrides: Mapping[str, str], settings: Settings) -> LogConfig:
+    values = topic_values(overrides, settings)
+
+    def number(name: str) -> int:
+        return cast(int, values[name])
+
+    return LogConfig(
+        segment_bytes=number("segment.bytes"),
+        segment_ms=number("segment.ms"),
+        segment_jitter_ms=number("segment.jitter.ms"),
+        index_interval_bytes=number("index.interval.bytes"),
+        segment_index_bytes=number("segment.index.bytes"),
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
+        max_message_bytes=number("max.message.bytes"),
+        message_timestamp_type=cast(str, values["message.timestamp.type"]),
+        message_timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
+        message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
+        cleanup_policy=cast("tuple[str, ...]", values["cleanup.policy"]),
+        compression_type=cast(str, values["compression.type"]),
+        file_delete_delay_ms=number("file.delete.delay.ms"),
+        flush_messages=number("flush.messages"),
+        flush_ms=number("flush.ms"),
+        preallocate=cast(bool, values["preallocate"]),
+        producer_id_expiration_ms=settings.get_int("producer.id.expiration.ms"),
+    )

@@ -1,0 +1,113 @@
+"""DescribeConfigs: every setting of a resource, where its value comes from, and what else it could have been."""
+
+from collections.abc import Iterable
+
+from ottla.broker.configs import ConfigEntries
+from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
+from ottla.model.errors import Errors
+from ottla.model.properties import ConfigEntry
+from ottla.model.topic_names import why_invalid
+from ottla.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+
+NEEDS = (Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
+
+Result = DescribeConfigsResponse.DescribeConfigsResult
+Asked = DescribeConfigsRequest.DescribeConfigsResource
+
+
+def handle(
+    services: Services, session: Session, request: DescribeConfigsRequest, version: int
+) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[_describe(services, session, asked, request) for asked in request.resources]
+    )
+
+
+def _describe(services: Services, session: Session, asked: Asked, request: DescribeConfigsRequest) -> Result:
+    result = Result(resource_type=asked.resource_type, resource_name=asked.resource_name)
+    refusal = _refusal(services, session, asked)
+    if refusal is not None:
+        result.error_code, result.error_message = refusal
+        return result
+    entries = _entries(services.configs, asked)
+    wanted = None if asked.configuration_keys is None else frozenset(asked.configuration_keys)
+    result.configs = [
+        _described(entry, request.include_synonyms, request.include_documentation)
+        for entry in entries
+        if wanted is None or entry.name in wanted
+    ]
+    return result
+
+
+def _entries(configs: ConfigEntries, asked: Asked) -> Iterable[ConfigEntry]:
+    if asked.resource_type == TOPIC_RESOURCE:
+        return configs.topic(asked.resource_name)
+    if asked.resource_type == BROKER_RESOURCE:
+        return configs.broker(asked.resource_name)
+    if asked.resource_type == GROUP_RESOURCE:
+        return configs.group(asked.resource_name)
+    if asked.resource_type == CLIENT_METRICS_RESOURCE:
+        return configs.client_metrics(asked.resource_name)
+    return ()
+
+
+def _refusal(services: Services, session: Session, asked: Asked) -> tuple[Errors, str | None] | None:
+    kind, name = asked.resource_type, asked.resource_name
+    allows = services.authorizer.allows
+    if kind == TOPIC_RESOURCE:
+        if not allows(session.principal, session.host, NEEDS[0], Resource.TOPIC, name):
+            return Errors.TOPIC_AUTHORIZATION_FAILED, None
+        why = why_invalid(name)
+        if why:
+            return Errors.INVALID_TOPIC_EXCEPTION, why
+        if name not in services.control_plane.image.topics:
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION, None
+        return None
+    if kind == GROUP_RESOURCE:
+        if not allows(session.principal, session.host, NEEDS[0], Resource.GROUP, name):
+            return Errors.GROUP_AUTHORIZATION_FAILED, None
+        return (Errors.INVALID_REQUEST, "a group has a name") if not name else None
+    if kind not in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE):
+        return Errors.INVALID_REQUEST, f"{kind} is not a type of resource that has settings"
+    if not allows(session.principal, session.host, *NEEDS, CLUSTER_NAME):
+        return Errors.CLUSTER_AUTHORIZATION_FAILED, None
+    if kind == CLIENT_METRICS_RESOURCE:
+        return (Errors.INVALID_REQUEST, "a client metrics subscription has a name") if not name else None
+    return _broker_refusal(services, kind, name)
+
+
+def _broker_refusal(services: Services, kind: int, name: str) -> tuple[Errors, str | None] | None:
+    if not name and kind == BROKER_RESOURCE:
+        return None  # the cluster-wide defaults
+    if name != str(services.broker_id):
+        return Errors.INVALID_REQUEST, f"this is broker {services.broker_id}: ask broker {name!r} itself"
+    return None
+
+
+def _described(
+    entry: ConfigEntry, with_synonyms: bool, with_documentation: bool
+) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
+    return DescribeConfigsResponse.DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            DescribeConfigsResponse.DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in entry.synonyms
+        ]
+        if with_synonyms
+        else [],
+        config_type=entry.type,
+        documentation=entry.doc if with_documentation else None,
+    )

@@ -1,0 +1,20 @@
+"""DescribeQuorum: who votes on the metadata log, and how far each has come."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+
+NEEDS = (Operation.DESCRIBE, Resource.CLUSTER)
+
+
+def handle(
+    services: Services, session: Session, request: DescribeQuorumRequest, version: int
+) -> DescribeQuorumResponse | Coroutine[Any, Any, DescribeQuorumResponse]:
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, CLUSTER_NAME):
+        return DescribeQuorumResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
+    return services.control_plane.submit(request)

@@ -1,0 +1,55 @@
+"""DescribeProducers: the producers a partition remembers (KIP-664)."""
+
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.model.topic_names import why_invalid
+from ottla.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
+
+NEEDS = (Operation.READ, Resource.TOPIC)
+
+PartitionResponse = DescribeProducersResponse.PartitionResponse
+
+
+def handle(
+    services: Services, session: Session, request: DescribeProducersRequest, version: int
+) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponse.TopicResponse(
+                name=topic.name,
+                partitions=[_describe(services, session, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(services: Services, session: Session, topic: str, index: int) -> PartitionResponse:
+    why = why_invalid(topic)
+    if why:
+        return PartitionResponse(
+            partition_index=index, error_code=Errors.INVALID_TOPIC_EXCEPTION, error_message=why
+        )
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, topic):
+        return PartitionResponse(partition_index=index, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
+    partition = services.replicas.find(topic, index)
+    if partition is None:
+        return PartitionResponse(partition_index=index, error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if partition.log is None or partition.leader is None:
+        return PartitionResponse(partition_index=index, error_code=partition.unavailable_error())
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            DescribeProducersResponse.ProducerState(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.txn_start_offset,
+            )
+            for producer in partition.log.active_producers()
+        ],
+    )

@@ -1,0 +1,224 @@
+"""What a broker does beside answering: flush, checkpoint, retire old segments, watch the disk, remove files.
+
+Everything that waits for the disk runs in a worker thread; the loop only begins and ends it.
+"""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop, Task
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ottla.broker.configs import Configs
+from ottla.broker.partition import Partition
+from ottla.broker.replicas import Replicas
+from ottla.model.ports import Clock
+from ottla.runtime.timers import Repeating
+from ottla.storage.directory import LogDirectory
+from ottla.storage.fs import StorageError
+from ottla.storage.log import Flush, Log
+
+log = logging.getLogger(__name__)
+
+_WATCH_MS: Final = 1000
+_FLUSH_ROLLED_MS: Final = 2000
+_LOGS_PER_TURN: Final = 200
+"""Logs looked at before other work gets a turn: ten thousand partitions must not hold up a request."""
+
+
+class Housekeeping:
+    __slots__ = ("_clock", "_configs", "_loop", "_pending", "_replicas", "_tasks", "_timers")
+
+    def __init__(self, loop: AbstractEventLoop, replicas: Replicas, configs: Configs, clock: Clock) -> None:
+        self._loop = loop
+        self._replicas = replicas
+        self._configs = configs
+        self._clock = clock
+        self._pending: dict[Partition, None] = {}
+        self._tasks: dict[str, Task[None]] = {}
+        self._timers: list[Repeating] = []
+
+    def start(self) -> None:
+        settings = self._configs.settings
+        self._replicas.flush_wanted = self.flush_soon
+        self._watch_disks()
+        self._timers = [
+            Repeating(_WATCH_MS, self._watch_disks),
+            Repeating(_WATCH_MS, self._remove_files),
+            Repeating(_FLUSH_ROLLED_MS, lambda: self._begin("flush", self._flush_rolled)),
+            Repeating(
+                settings.get_int("log.retention.check.interval.ms"),
+                lambda: self._begin("retention", self._retire_segments),
+            ),
+            Repeating(settings.get_int("log.flush.offset.checkpoint.interval.ms"), self._checkpoint_soon),
+            Repeating(
+                settings.get_int("producer.id.expiration.check.interval.ms"),
+                lambda: self._begin("producers", self._expire_producers),
+            ),
+        ]
+        for timer in self._timers:
+            timer.start()
+
+    async def stop(self) -> None:
+        for timer in self._timers:
+            timer.stop()
+        self._replicas.flush_wanted = lambda _: None
+        for task in list(self._tasks.values()):
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._tasks.clear()
+
+    def _begin(self, name: str, work: Callable[[], "asyncio._CoroutineLike[None]"]) -> None:
+        """One run of each kind at a time: a slow disk delays the next, it does not pile them up."""
+        if name not in self._tasks:
+            task = self._tasks[name] = self._loop.create_task(work(), name=f"housekeeping-{name}")
+            task.add_done_callback(lambda done: self._ended(name, done))
+
+    def _ended(self, name: str, task: "Task[None]") -> None:
+        self._tasks.pop(name, None)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("housekeeping: %s failed", name, exc_info=task.exception())
+        if self._pending:
+            self._begin("group commit", self._group_commit)
+
+    def _logs(self) -> Iterator[tuple[Partition, Log, LogDirectory]]:
+        for partition in list(self._replicas.all()):
+            if partition.log is not None and partition.directory is not None and partition.directory.is_online:
+                yield partition, partition.log, partition.directory
+
+    # ---- making durable
+
+    def flush_soon(self, partition: Partition) -> None:
+        """Group commit: everything asked for while one round of fsyncs runs shares the next."""
+        self._pending[partition] = None
+        self._begin("group commit", self._group_commit)
+
+    async def _group_commit(self) -> None:
+        while self._pending:
+            partitions, self._pending = list(self._pending), {}
+            await self._flush(partitions)
+
+    async def _flush_rolled(self) -> None:
+        """A closed segment is flushed once, in the background, so that recovery starts behind it."""
+        due = []
+        for partition, found, _ in self._logs():
+            config = found.config
+            if found.recovery_point < found.active.base_offset or (
+                config.flush_ms < (1 << 62) and found.unflushed_messages and self._flush_is_due(found)
+            ):
+                due.append(partition)
+        await self._flush(due)
+
+    def _flush_is_due(self, found: Log) -> bool:
+        return self._clock.wall() - found.active.created_ms >= found.config.flush_ms
+
+    async def _flush(self, partitions: list[Partition]) -> None:
+        begun: list[tuple[Partition, Log, Flush]] = []
+        for partition in partitions:
+            found = partition.log
+            if found is not None:
+                flush = self._begin_flush(partition, found)
+                if flush is not None:
+                    begun.append((partition, found, flush))
+        if not begun:
+            return
+        failed = await self._loop.run_in_executor(None, _run_all, [flush for _, _, flush in begun])
+        for (partition, found, flush), error in zip(begun, failed, strict=True):
+            if error is not None:
+                self._failed(partition, error)
+            elif partition.log is found:
+                found.flush_done(flush)
+                self._replicas.flushed(partition)
+
+    def _begin_flush(self, partition: Partition, found: Log) -> Flush | None:
+        try:
+            return found.flush_begin()
+        except StorageError as error:
+            self._failed(partition, error)
+            return None
+
+    def _failed(self, partition: Partition, error: StorageError) -> None:
+        if partition.directory is not None:
+            self._replicas.storage_failed(partition.directory, error)
+
+    def _checkpoint_soon(self) -> None:
+        self._begin("checkpoint", self._checkpoint)
+
+    async def _checkpoint(self) -> None:
+        for directory in self._replicas.directories:
+            if directory.is_online:
+                write = directory.checkpoint_job(self._high_watermarks(directory))
+                try:
+                    await self._loop.run_in_executor(None, write)
+                except StorageError as error:
+                    self._replicas.storage_failed(directory, error)
+
+    def _high_watermarks(self, directory: LogDirectory) -> dict[Log, int]:
+        return {
+            found: partition.leader.high_watermark
+            for partition, found, where in self._logs()
+            if where is directory and partition.leader is not None
+        }
+
+    # ---- making room
+
+    async def _retire_segments(self) -> None:
+        for turn, (partition, found, directory) in enumerate(self._logs()):
+            if turn % _LOGS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            if partition.leader is None:
+                continue
+            try:
+                deletion = found.apply_retention(self._clock.wall(), partition.leader.high_watermark)
+            except StorageError as error:
+                self._replicas.storage_failed(directory, error)
+                continue
+            if deletion is not None:
+                log.info("%s: removing %d old files", found.topic_partition, len(deletion.paths))
+                self._replicas.deletions.append(deletion)
+
+    def _remove_files(self) -> None:
+        if self._replicas.deletions:
+            self._begin("files", self._remove_due_files)
+
+    async def _remove_due_files(self) -> None:
+        now = self._clock.wall()
+        due = [deletion for deletion in self._replicas.deletions if deletion.due <= now]
+        if due:
+            self._replicas.deletions = [d for d in self._replicas.deletions if d.due > now]
+            directory = self._replicas.directories[0]
+            await self._loop.run_in_executor(None, directory.remove_all, due)
+
+    async def _expire_producers(self) -> None:
+        for turn, (_, found, _directory) in enumerate(self._logs()):
+            if turn % _LOGS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            found.expire_producers(self._clock.wall())
+
+    def _watch_disks(self) -> None:
+        settings = self._configs.settings
+        low_bytes = settings.get_int("ottla.disk.low.water.bytes")
+        low_ratio = settings.get_float("ottla.disk.low.water.ratio")
+        for directory in self._replicas.directories:
+            if not directory.is_online:
+                continue
+            free, total = directory.space()
+            is_low = free < min(low_bytes, low_ratio * total)
+            if is_low != directory.low_on_space:
+                directory.low_on_space = is_low
+                if is_low:
+                    log.error("%s has %d bytes left: produce is refused until there is room", directory.path, free)
+                else:
+                    log.warning("%s has room again: produce is accepted", directory.path)
+
+
+def _run_all(flushes: list[Flush]) -> list[StorageError | None]:
+    """In a worker thread. A failure takes one directory offline, not the others."""
+    outcomes: list[StorageError | None] = []
+    for flush in flushes:
+        try:
+            flush.run()
+            outcomes.append(None)
+        except StorageError as error:
+            outcomes.append(error)
+    return outcomes

@@ -1,0 +1,135 @@
+"""Listeners: accept, admit, hand each connection to a session, and drop those that sit still."""
+
+import logging
+import socket
+from asyncio import AbstractEventLoop, TimerHandle
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.broker.admission import Admission
+from ottla.broker.dispatch import Routes
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.ids import Millis
+from ottla.model.properties import Listener
+from ottla.net.connection import Connection, ReadBudget, Scratch
+
+log = logging.getLogger(__name__)
+
+_ACCEPTS_PER_WAKEUP: Final = 64
+_SWEEP_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SocketOptions:
+    max_frame_bytes: int
+    backlog: int
+    send_buffer_bytes: int
+    receive_buffer_bytes: int
+    idle: Millis
+    slow_peer: Millis
+
+
+class Server:
+    """The listeners of one node and every session on them."""
+
+    __slots__ = ("_admission", "_budget", "_loop", "_options", "_scratch", "_sessions", "_sockets", "_sweeper")
+
+    def __init__(
+        self, loop: AbstractEventLoop, admission: Admission, budget: ReadBudget, options: SocketOptions
+    ) -> None:
+        self._loop = loop
+        self._admission = admission
+        self._budget = budget
+        self._options = options
+        self._scratch = Scratch()
+        self._sockets: list[socket.socket] = []
+        self._sessions: dict[Session, None] = {}
+        self._sweeper: TimerHandle | None = None
+
+    @property
+    def connections(self) -> int:
+        return len(self._sessions)
+
+    def bind(self, listener: Listener) -> tuple[socket.socket, int]:
+        """Takes the port, without answering on it yet. Port 0 takes a free one; the port taken is returned."""
+        host = listener.host or "0.0.0.0"
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setblocking(False)
+            sock.bind((host, listener.port))
+            sock.listen(self._options.backlog)
+        except OSError:
+            sock.close()
+            raise
+        self._sockets.append(sock)
+        return sock, sock.getsockname()[1]
+
+    def serve(self, sock: socket.socket, listener_name: str, routes: Routes, services: Services) -> None:
+        self._loop.add_reader(sock.fileno(), self._accept, sock, listener_name, routes, services)
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
+
+    def _accept(self, sock: socket.socket, listener_name: str, routes: Routes, services: Services) -> None:
+        for _ in range(_ACCEPTS_PER_WAKEUP):
+            try:
+                peer, address = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                log.warning("a connection could not be accepted: %s", error)
+                return
+            host = address[0]
+            refusal = self._admission.refusal(host, services.clock.monotonic())
+            if refusal is not None:
+                log.info("refusing a connection from %s: %s is reached", host, refusal)
+                peer.close()
+                continue
+            self._welcome(peer, host, listener_name, routes, services)
+
+    def _welcome(self, peer: socket.socket, host: str, listener_name: str, routes: Routes, services: Services) -> None:
+        options = self._options
+        peer.setblocking(False)
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if options.send_buffer_bytes > 0:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+        if options.receive_buffer_bytes > 0:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
+        connection = Connection(peer, self._loop, self._scratch, self._budget, options.max_frame_bytes)
+        session = Session(connection, host, listener_name, routes, services, self._loop, self._forget)
+        self._sessions[session] = None
+        connection.start(session)
+
+    def _forget(self, session: Session) -> None:
+        self._sessions.pop(session, None)
+        self._admission.left(session.host)
+
+    def _sweep(self) -> None:
+        self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
+        now = self._loop.time()
+        idle = self._options.idle / 1000
+        slow = self._options.slow_peer / 1000
+        for session in list(self._sessions):
+            connection = session.connection
+            still = now - connection.last_active
+            if connection.out_bytes and still > slow:
+                log.info("closing %s: it took no byte of its answer for %d s", session.host, int(still))
+                connection.close()
+            elif 0 < idle < still and not session.is_waiting:
+                connection.close()
+
+    def stop_accepting(self) -> None:
+        for sock in self._sockets:
+            self._loop.remove_reader(sock.fileno())
+            sock.close()
+        self._sockets.clear()
+
+    def close(self) -> None:
+        self.stop_accepting()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for session in list(self._sessions):
+            session.connection.close()

@@ -1,0 +1,54 @@
+"""Options that every tool shares which talks to a cluster, and the way from them to a Cluster."""
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from ottla.cli.parser import Arguments, Option, UsageError
+
+if TYPE_CHECKING:
+    from ottla.client.cluster import Cluster
+
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+
+BOOTSTRAP: Final = Option(
+    "--bootstrap",
+    "-b",
+    "--bootstrap-server",
+    "--broker-list",
+    value="HOST:PORT",
+    help=f"Brokers to start from, separated by commas; else OTTLA_BOOTSTRAP, else {DEFAULT_BOOTSTRAP}.",
+)
+TIMEOUT: Final = Option("--timeout", value="SECONDS", default="30", help="How long to try before giving up.")
+OUTPUT: Final = Option("--output", value="FORM", choices=("table", "json"), default="table", help="Form of the output.")
+JSON: Final = Option("--json", help="Short for --output json.")
+REACH: Final = (BOOTSTRAP, TIMEOUT)
+SHOW: Final = (*REACH, OUTPUT, JSON)
+
+
+def output(arguments: Arguments) -> str:
+    return "json" if arguments.flag("json") else arguments.text("output")
+
+
+def cluster(arguments: Arguments) -> "Cluster":
+    """Not connected yet: the first request does that."""
+    from ottla.client.cluster import Cluster
+    from ottla.client.connection import parse_bootstrap
+
+    text = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    try:
+        addresses = parse_bootstrap(text)
+        timeout_s = float(arguments.text("timeout"))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return Cluster(addresses, client_id="ottla-cli", timeout_s=timeout_s)
+
+
+def settings(texts: list[str]) -> dict[str, str]:
+    """`name=value` words into a mapping."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{text!r} is not a setting: NAME=VALUE is expected, such as retention.ms=86400000")
+        found[name.strip()] = value.strip()
+    return found

@@ -1,0 +1,401 @@
+"""Topics and partitions are created and deleted here (KIP-464, KIP-599's limits, KIP-516's ids)."""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.controller import configs
+from ottla.controller.placement import place
+from ottla.controller.refusal import Refusal
+from ottla.metadata.image import RECOVERED, TOPIC_RESOURCE, MetadataImage, PartitionImage, TopicImage
+from ottla.metadata.records import partition_record
+from ottla.model import topic_names
+from ottla.model.core import Decision
+from ottla.model.errors import Errors
+from ottla.model.ids import ZERO_UUID, Uuid
+from ottla.model.properties import Settings
+from ottla.protocol import messages
+
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+MAX_RECORDS_PER_REQUEST: Final = 10_000
+UNASSIGNED_DIRECTORY: Final = Uuid((1).to_bytes(16, "big"))
+"""The broker will choose one of its directories and say which (KIP-858)."""
+
+
+def unified_name(name: str) -> str | None:
+    """The name as metrics write it, if that differs between topics: such names are indexed to find collisions."""
+    return name.replace(".", "_") if "." in name or "_" in name else None
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopics:
+    """A CreateTopics request with all that the core cannot make up itself."""
+
+    request: "messages.CreateTopicsRequest"
+    topic_ids: Sequence[Uuid]
+    """One fresh id for each topic of the request."""
+    describable: Container[str] | None = None
+    """Topics whose configs the asker may see; None for all."""
+
+
+def create_topics(
+    image: MetadataImage, settings: Settings, colliding: Mapping[str, Sequence[str]], new: NewTopics
+) -> "Decision[messages.CreateTopicsResponse]":
+    request = new.request
+    wanted = request.topics
+    if _total_partitions(wanted, settings) > MAX_PARTITIONS_PER_REQUEST:
+        refusal = Refusal(
+            Errors.POLICY_VIOLATION, f"One request may create at most {MAX_PARTITIONS_PER_REQUEST} partitions."
+        )
+        return Decision(_all_refused(wanted, refusal))
+    repeated = _repeated([t.name for t in wanted])
+    results = []
+    records: list[object] = []
+    for topic, topic_id in zip(wanted, new.topic_ids, strict=True):
+        if topic.name in repeated:
+            continue
+        outcome = _name_refusal(image, colliding, topic.name) or _create(image, settings, topic, topic_id, new)
+        if isinstance(outcome, Refusal):
+            results.append(_refused(topic.name, outcome))
+        else:
+            result, topic_records = outcome
+            results.append(result)
+            records += topic_records
+    results += [_refused(n, Refusal(Errors.INVALID_REQUEST, f"Topic {n} is named twice.")) for n in repeated]
+    if len(records) > MAX_RECORDS_PER_REQUEST:
+        return Decision(_all_refused(wanted, _TOO_LARGE))
+    reply = messages.CreateTopicsResponse(topics=results)
+    return Decision(reply, () if request.validate_only else tuple(records))
+
+
+_TOO_LARGE: Final = Refusal(
+    Errors.POLICY_VIOLATION, f"One request may cause at most {MAX_RECORDS_PER_REQUEST} metadata records."
+)
+
+
+def _total_partitions(wanted: "Sequence[messages.CreateTopicsRequest.CreatableTopic]", settings: Settings) -> int:
+    total = 0
+    for topic in wanted:
+        if topic.assignments:
+            total += len(topic.assignments)
+        elif topic.num_partitions == -1:
+            total += settings.get_int("num.partitions")
+        else:
+            total += max(topic.num_partitions, 0)
+    return total
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return [name for name, count in counts.items() if count > 1]
+
+
+def _refused(name: str, refusal: Refusal) -> "messages.CreateTopicsResponse.CreatableTopicResult":
+    return messages.CreateTopicsResponse.CreatableTopicResult(
+        name=name, error_code=refusal.error, error_message=refusal.message
+    )
+
+
+def _all_refused(
+    wanted: "Sequence[messages.CreateTopicsRequest.CreatableTopic]", refusal: Refusal
+) -> "messages.CreateTopicsResponse":
+    names = dict.fromkeys(t.name for t in wanted)
+    return messages.CreateTopicsResponse(topics=[_refused(name, refusal) for name in names])
+
+
+def _name_refusal(image: MetadataImage, colliding: Mapping[str, Sequence[str]], name: str) -> Refusal | None:
+    if name == CLUSTER_METADATA_TOPIC:
+        return Refusal(Errors.INVALID_REQUEST, f"{CLUSTER_METADATA_TOPIC} is the quorum's own and cannot be created.")
+    if name in image.topics:
+        return Refusal(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    problem = topic_names.why_invalid(name)
+    if problem is not None:
+        return Refusal(Errors.INVALID_TOPIC_EXCEPTION, f"Invalid topic name: {problem}.")
+    rivals = colliding.get(unified_name(name) or "")
+    if rivals:
+        return Refusal(
+            Errors.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with topic '{rivals[0]}': their metrics would have the same name.",
+        )
+    return None
+
+
+def _create(
+    image: MetadataImage,
+    settings: Settings,
+    topic: "messages.CreateTopicsRequest.CreatableTopic",
+    topic_id: Uuid,
+    new: NewTopics,
+) -> "tuple[messages.CreateTopicsResponse.CreatableTopicResult, list[object]] | Refusal":
+    nulls = [c.name for c in topic.configs if c.value is None]
+    if nulls:
+        return Refusal(Errors.INVALID_CONFIG, f"These configs of topic {topic.name} have no value: {', '.join(nulls)}.")
+    overrides = {c.name: c.value for c in topic.configs if c.value is not None}
+    problem = configs.why_invalid_topic_configs(overrides, settings)
+    if problem is not None:
+        return problem
+    replica_lists = _assigned(image, topic) if topic.assignments else _placed(image, settings, topic, topic_id)
+    if isinstance(replica_lists, Refusal):
+        return replica_lists
+    created = TopicImage(topic.name, topic_id, dict(enumerate(new_partition(image, r) for r in replica_lists)))
+    records: list[object] = [messages.TopicRecord(name=topic.name, topic_id=topic_id)]
+    # Kafka's order: a reader that builds the topic knows its configs before its first partition.
+    records += [configs.config_record(TOPIC_RESOURCE, topic.name, k, v) for k, v in overrides.items()]
+    records += [partition_record(topic_id, index, partition) for index, partition in created.partitions.items()]
+    may_describe = new.describable is None or topic.name in new.describable
+    described = configs.described_topic_configs(image, settings, overrides) if may_describe else None
+    return _created(created, described), records
+
+
+def _created(
+    topic: TopicImage,
+    described: "list[messages.CreateTopicsResponse.CreatableTopicConfigs] | None",
+) -> "messages.CreateTopicsResponse.CreatableTopicResult":
+    """`described` is None for who may create the topic but not look at it."""
+    kind = messages.CreateTopicsResponse.CreatableTopicResult
+    if described is None:
+        return kind(name=topic.name, topic_id=topic.id, topic_config_error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
+    return kind(
+        name=topic.name,
+        topic_id=topic.id,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=described,
+    )
+
+
+def _placed(
+    image: MetadataImage,
+    settings: Settings,
+    topic: "messages.CreateTopicsRequest.CreatableTopic",
+    topic_id: Uuid,
+) -> list[tuple[int, ...]] | Refusal:
+    factor = topic.replication_factor
+    if factor < -1 or factor == 0:
+        return Refusal(
+            Errors.INVALID_REPLICATION_FACTOR,
+            f"Replication factor {factor}: give a number above 0, or -1 for the default.",
+        )
+    count = topic.num_partitions
+    if count < -1 or count == 0:
+        return Refusal(Errors.INVALID_PARTITIONS, f"{count} partitions: give a number above 0, or -1 for the default.")
+    count = settings.get_int("num.partitions") if count == -1 else count
+    factor = settings.get_int("default.replication.factor") if factor == -1 else factor
+    placed = place(image.brokers.values(), count, factor, start_of(topic_id))
+    return placed if isinstance(placed, Refusal) else _with_live_replica(image, placed)
+
+
+def start_of(topic_id: Uuid) -> int:
+    """Where striping starts for a topic: ids are random, so topics spread without dice."""
+    return int.from_bytes(topic_id[-4:], "big")
+
+
+def _with_live_replica(image: MetadataImage, placed: list[tuple[int, ...]]) -> list[tuple[int, ...]] | Refusal:
+    if all(any(is_active(image, r) for r in replicas) for replicas in placed):
+        return placed
+    return Refusal(
+        Errors.INVALID_REPLICATION_FACTOR, "All brokers that could take a replica are fenced or shutting down."
+    )
+
+
+def _assigned(
+    image: MetadataImage, topic: "messages.CreateTopicsRequest.CreatableTopic"
+) -> list[tuple[int, ...]] | Refusal:
+    if topic.replication_factor != -1 or topic.num_partitions != -1:
+        return Refusal(
+            Errors.INVALID_REQUEST,
+            "With a manual assignment the number of partitions and the replication factor must both be -1.",
+        )
+    by_index: dict[int, tuple[int, ...]] = {}
+    for assignment in topic.assignments:
+        index = assignment.partition_index
+        if index in by_index:
+            return Refusal(Errors.INVALID_REPLICA_ASSIGNMENT, f"Partition {index} is assigned twice.")
+        replicas = tuple(assignment.broker_ids)
+        factor = len(next(iter(by_index.values()))) if by_index else None
+        refusal = _assignment_refusal(image, index, replicas, factor)
+        if refusal is not None:
+            return refusal
+        by_index[index] = replicas
+    if sorted(by_index) != list(range(len(by_index))):
+        return Refusal(Errors.INVALID_REPLICA_ASSIGNMENT, "Partitions must be numbered from 0 without a gap.")
+    return [by_index[index] for index in range(len(by_index))]
+
+
+def _assignment_refusal(
+    image: MetadataImage, index: int, replicas: tuple[int, ...], factor: int | None
+) -> Refusal | None:
+    unknown = [r for r in replicas if r not in image.brokers]
+    if not replicas:
+        problem = "has no replicas"
+    elif unknown:
+        problem = f"names broker {unknown[0]}, which is not registered"
+    elif len(dict.fromkeys(replicas)) != len(replicas):
+        problem = "names a broker more than once"
+    elif factor is not None and len(replicas) != factor:
+        problem = f"has {len(replicas)} replica(s) where the partitions before it have {factor}"
+    elif not any(is_active(image, r) for r in replicas):
+        problem = "names only brokers that are fenced or shutting down"
+    else:
+        return None
+    return Refusal(Errors.INVALID_REPLICA_ASSIGNMENT, f"The assignment of partition {index} {problem}.")
+
+
+def is_active(image: MetadataImage, broker_id: int) -> bool:
+    broker = image.brokers.get(broker_id)
+    return broker is not None and broker.is_active
+
+
+def new_partition(image: MetadataImage, replicas: tuple[int, ...]) -> PartitionImage:
+    isr = tuple(r for r in replicas if is_active(image, r))
+    return PartitionImage(
+        replicas=replicas,
+        directories=tuple([_default_directory(image, r) for r in replicas]),
+        isr=isr,
+        removing_replicas=(),
+        adding_replicas=(),
+        elr=(),
+        last_known_elr=(),
+        leader=isr[0],
+        leader_recovery_state=RECOVERED,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+
+
+def _default_directory(image: MetadataImage, broker_id: int) -> Uuid:
+    broker = image.brokers[broker_id]
+    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY
+
+
+# Deleting
+
+
+def delete_topics(
+    image: MetadataImage, settings: Settings, request: "messages.DeleteTopicsRequest"
+) -> "Decision[messages.DeleteTopicsResponse]":
+    kind = messages.DeleteTopicsResponse.DeletableTopicResult
+    asked = [*((name, ZERO_UUID) for name in request.topic_names), *((t.name, t.topic_id) for t in request.topics)]
+    results = []
+    doomed: dict[Uuid, None] = {}
+    repeated = _repeated_topics(image, asked)
+    for name, topic_id in dict.fromkeys(asked):
+        found = _find_doomed(image, settings, name, Uuid(topic_id), repeated)
+        if isinstance(found, Refusal):
+            results.append(kind(name=name, topic_id=topic_id, error_code=found.error, error_message=found.message))
+        else:
+            results.append(kind(name=found.name, topic_id=found.id))
+            doomed[found.id] = None
+    records = tuple(messages.RemoveTopicRecord(topic_id=topic_id) for topic_id in doomed)
+    return Decision(messages.DeleteTopicsResponse(responses=results), records)
+
+
+def _repeated_topics(image: MetadataImage, asked: Sequence[tuple[str | None, bytes]]) -> dict[str | bytes, None]:
+    """Names and ids that mean one topic more than once; none of the mentions is carried out."""
+    mentions: dict[str | bytes, int] = {}
+    for name, topic_id in asked:
+        topic = image.topics.get(name) if name is not None else image.topics_by_id.get(Uuid(topic_id))
+        key = topic.name if topic is not None else name if name is not None else topic_id
+        mentions[key] = mentions.get(key, 0) + 1
+    return {key: None for key, count in mentions.items() if count > 1}
+
+
+def _find_doomed(
+    image: MetadataImage,
+    settings: Settings,
+    name: str | None,
+    topic_id: Uuid,
+    repeated: Mapping[str | bytes, None],
+) -> TopicImage | Refusal:
+    if not settings.get_bool("delete.topic.enable"):
+        return Refusal(Errors.TOPIC_DELETION_DISABLED, "delete.topic.enable is false on this cluster.")
+    if name is not None and topic_id != ZERO_UUID:
+        return Refusal(Errors.INVALID_REQUEST, "A topic is deleted by its name or by its id, not by both.")
+    if name is None and topic_id == ZERO_UUID:
+        return Refusal(Errors.INVALID_REQUEST, "Neither the name nor the id of a topic is given.")
+    topic = image.topics.get(name) if name is not None else image.topics_by_id.get(topic_id)
+    if (topic.name if topic else name or topic_id) in repeated:
+        return Refusal(Errors.INVALID_REQUEST, "The same topic is named more than once.")
+    if topic is None:
+        error = Errors.UNKNOWN_TOPIC_ID if name is None else Errors.UNKNOWN_TOPIC_OR_PARTITION
+        return Refusal(error, error.text)
+    return topic
+
+
+# More partitions
+
+
+def create_partitions(
+    image: MetadataImage, request: "messages.CreatePartitionsRequest"
+) -> "Decision[messages.CreatePartitionsResponse]":
+    kind = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
+    repeated = _repeated([t.name for t in request.topics])
+    results = [
+        kind(name=name, error_code=Errors.INVALID_REQUEST, error_message=f"Topic {name} is named twice.")
+        for name in repeated
+    ]
+    records: list[object] = []
+    for topic in request.topics:
+        if topic.name in repeated:
+            continue
+        added = _added_partitions(image, topic)
+        if isinstance(added, Refusal):
+            results.append(kind(name=topic.name, error_code=added.error, error_message=added.message))
+        else:
+            results.append(kind(name=topic.name))
+            records += added
+    if len(records) > MAX_RECORDS_PER_REQUEST:
+        results = [
+            kind(name=name, error_code=_TOO_LARGE.error, error_message=_TOO_LARGE.message)
+            for name in dict.fromkeys(t.name for t in request.topics)
+        ]
+        records = []
+    reply = messages.CreatePartitionsResponse(results=results)
+    return Decision(reply, () if request.validate_only else tuple(records))
+
+
+def _added_partitions(
+    image: MetadataImage, asked: "messages.CreatePartitionsRequest.CreatePartitionsTopic"
+) -> list[object] | Refusal:
+    topic = image.topics.get(asked.name)
+    if topic is None:
+        return Refusal(Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_OR_PARTITION.text)
+    have = len(topic.partitions)
+    if asked.count <= have:
+        return Refusal(
+            Errors.INVALID_PARTITIONS,
+            f"Topic {asked.name} has {have} partition(s) already; {asked.count} would not be more.",
+        )
+    more = asked.count - have
+    if more > MAX_RECORDS_PER_REQUEST:
+        return _TOO_LARGE
+    if asked.assignments is not None and len(asked.assignments) != more:
+        return Refusal(
+            Errors.INVALID_REPLICA_ASSIGNMENT,
+            f"{more} partition(s) would be added but {len(asked.assignments)} assignment(s) are given.",
+        )
+    factor = len(next(iter(topic.partitions.values())).replicas)
+    placed: list[tuple[int, ...]] | Refusal
+    if asked.assignments is None:
+        placed = place(image.brokers.values(), more, factor, start_of(topic.id) + have)
+        placed = placed if isinstance(placed, Refusal) else _with_live_replica(image, placed)
+    else:
+        placed = _checked(image, have, factor, [tuple(a.broker_ids) for a in asked.assignments])
+    if isinstance(placed, Refusal):
+        return placed
+    return [
+        partition_record(topic.id, index, new_partition(image, replicas)) for index, replicas in enumerate(placed, have)
+    ]
+
+
+def _checked(
+    image: MetadataImage, first: int, factor: int, replica_lists: list[tuple[int, ...]]
+) -> list[tuple[int, ...]] | Refusal:
+    for index, replicas in enumerate(replica_lists, first):
+        refusal = _assignment_refusal(image, index, replicas, factor)
+        if refusal is not None:
+            return refusal
+    return replica_lists

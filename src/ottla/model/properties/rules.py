@@ -1,0 +1,356 @@
+"""What settings owe each other: the checks Kafka makes over a whole configuration, one function per rule.
+
+A rule returns the problem or None. The order is that of reading a file: who am I, where do I listen, what may I hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from ottla.model.properties import grammar
+from ottla.model.properties.grammar import Listener
+
+if TYPE_CHECKING:  # Settings runs these rules on itself
+    from ottla.model.properties.settings import Settings
+
+
+def problems_of(settings: Settings) -> list[str]:
+    """Every broken rule. An advertised listener that cannot be read hides the rules that would look at it."""
+    try:
+        settings.advertised_listeners  # noqa: B018 the rules below need it parsed
+    except ValueError as error:
+        return [str(error)]
+    return [problem for rule in RULES if (problem := rule(settings)) is not None]
+
+
+def _node_id_equals_broker_id(settings: Settings) -> str | None:
+    if settings["broker.id"] != settings["node.id"]:
+        return f"broker.id: {settings['broker.id']} differs from node.id {settings['node.id']}; leave broker.id out"
+    return None
+
+
+def _a_quorum_is_named(settings: Settings) -> str | None:
+    if settings.voters or settings.bootstrap_controllers:
+        return None
+    return (
+        "controller.quorum.voters: neither it nor controller.quorum.bootstrap.servers says where the controllers are; "
+        "a single node names itself, for example controller.quorum.voters=1@localhost:9093"
+    )
+
+
+def _voters_hold_this_node_if_it_is_a_controller(settings: Settings) -> str | None:
+    ids = [voter.id for voter in settings.voters]
+    if not ids or settings.is_controller == (settings.node_id in ids):
+        return None
+    if settings.is_controller:
+        return f"controller.quorum.voters: node.id {settings.node_id} has the controller role and is missing in {ids}"
+    return (
+        f"controller.quorum.voters: node.id {settings.node_id} is only a broker and must not be among the voters {ids}"
+    )
+
+
+def _voters_are_reachable(settings: Settings) -> str | None:
+    for voter in settings.voters:
+        if voter.host == "0.0.0.0":
+            return f"controller.quorum.voters: 0.0.0.0 of voter {voter.id} is no address that others can reach"
+    return None
+
+
+def _listener_names_are_distinct(settings: Settings) -> str | None:
+    for setting, listeners in (
+        ("listeners", settings.listeners),
+        ("advertised.listeners", settings.advertised_listeners),
+    ):
+        names = [each.name for each in listeners]
+        if len(dict.fromkeys(names)) != len(names):
+            return f"{setting}: two listeners have the same name in {_joined(listeners)}"
+    return None
+
+
+def _listener_ports_are_distinct(settings: Settings) -> str | None:
+    by_port: dict[int, list[str]] = {}
+    for each in settings.listeners:
+        if each.port != 0:
+            by_port.setdefault(each.port, []).append(each.host)
+    for port, hosts in by_port.items():
+        # Two listeners may share a port when one speaks IPv4 and the other IPv6 (KIP-797).
+        if len(hosts) > 1 and sorted(map(_ip_family, hosts)) != [4, 6]:
+            return f"listeners: port {port} is used twice in {_joined(settings.listeners)}"
+    return None
+
+
+def _ip_family(host: str) -> int:
+    if ":" in host:
+        return 6
+    parts = host.split(".")
+    return 4 if len(parts) == 4 and all(part.isdecimal() and int(part) < 256 for part in parts) else 0
+
+
+def _controllers_listen(settings: Settings) -> str | None:
+    names = [each.name for each in settings.listeners]
+    missing = [name for name in settings.controller_listener_names if name not in names]
+    if not settings.is_controller or not missing:
+        return None
+    return (
+        f"controller.listener.names: {', '.join(missing)} is not among the listeners ({', '.join(names)}); a node with "
+        f"the controller role needs it there, for example {missing[0]}://localhost:9093"
+    )
+
+
+def _brokers_do_not_listen_for_controllers(settings: Settings) -> str | None:
+    if settings.is_controller or not settings.controller_listeners:
+        return None
+    return f"listeners: {_joined(settings.controller_listeners)} belongs to controllers, and this node is only a broker"
+
+
+def _controller_listeners_have_a_protocol(settings: Settings) -> str | None:
+    for name in settings.controller_listener_names:
+        if settings.protocol_of(name) is None:
+            return f"controller.listener.names: {name} has no entry in listener.security.protocol.map"
+    return None
+
+
+def _controllers_listen_for_controllers_only(settings: Settings) -> str | None:
+    if settings.is_broker or not settings.broker_listeners:
+        return None
+    return (
+        f"listeners: {_joined(settings.broker_listeners)} is not in controller.listener.names, and this node is only a "
+        f"controller"
+    )
+
+
+def _auto_join_is_for_controllers(settings: Settings) -> str | None:
+    if settings.is_controller or not settings.get_bool("controller.quorum.auto.join.enable"):
+        return None
+    return "controller.quorum.auto.join.enable: only a node with the controller role can join the quorum"
+
+
+def _inter_broker_listener_is_named_once(settings: Settings) -> str | None:
+    if settings["inter.broker.listener.name"] is None:
+        return None
+    if "security.inter.broker.protocol" in settings.given:
+        return "inter.broker.listener.name: give it or security.inter.broker.protocol, not both"
+    if settings.protocol_of(settings.inter_broker_listener) is None:
+        return f"inter.broker.listener.name: {settings.inter_broker_listener} is not in listener.security.protocol.map"
+    if settings.is_broker or settings.inter_broker_listener not in settings.controller_listener_names:
+        return None
+    return f"inter.broker.listener.name: {settings.inter_broker_listener} is a controller listener"
+
+
+def _brokers_are_advertised(settings: Settings) -> str | None:
+    if not settings.is_broker:
+        return None
+    advertised = [each.name for each in settings.advertised_listeners]
+    if not advertised:
+        return "listeners: none is left for clients; do all of them stand in controller.listener.names?"
+    names = [each.name for each in settings.listeners]
+    foreign = [name for name in advertised if name not in names]
+    if foreign:
+        return f"advertised.listeners: {', '.join(foreign)} is not among the listeners ({', '.join(names)})"
+    if settings.inter_broker_listener not in advertised:
+        return (
+            f"inter.broker.listener.name: {settings.inter_broker_listener} is not advertised; choose one of "
+            f"{', '.join(advertised)}"
+        )
+    return None
+
+
+def _advertised_addresses_are_reachable(settings: Settings) -> str | None:
+    for each in (*settings.advertised_listeners, *settings.advertised_controller_listeners):
+        if each.host == "0.0.0.0":
+            return (
+                f"advertised.listeners: {each} cannot be reached by clients; advertise a host name or address of this "
+                f"machine"
+            )
+    return None
+
+
+def _early_listeners_exist(settings: Settings) -> str | None:
+    early = settings["early.start.listeners"]
+    if not isinstance(early, tuple):
+        return None
+    names = [each.name for each in settings.listeners]
+    missing = [name for name in early if name.upper() not in names]
+    return f"early.start.listeners: {', '.join(missing)} is not among the listeners" if missing else None
+
+
+def _inter_broker_sasl_is_enabled(settings: Settings) -> str | None:
+    listener = settings.inter_broker_listener
+    if not (settings.protocol_of(listener) or "").startswith("SASL"):
+        return None
+    enabled = settings.for_listener(listener, "sasl.enabled.mechanisms")
+    mechanism = settings.get_str("sasl.mechanism.inter.broker.protocol")
+    if isinstance(enabled, tuple) and mechanism in enabled:
+        return None
+    return f"sasl.mechanism.inter.broker.protocol: {mechanism} is not in sasl.enabled.mechanisms"
+
+
+def _cordoned_directories_exist(settings: Settings) -> str | None:
+    cordoned = settings.get_list("cordoned.log.dirs")
+    if "*" in cordoned:
+        return "cordoned.log.dirs: * means all directories and stands alone" if len(cordoned) > 1 else None
+    missing = [directory for directory in cordoned if directory not in settings.log_dirs]
+    return f"cordoned.log.dirs: {', '.join(missing)} is not among log.dirs" if settings.is_broker and missing else None
+
+
+def _retention_is_positive(settings: Settings) -> str | None:
+    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        value = settings.find_int(name)
+        if value is not None:
+            return f"{name}: 0 is not allowed: 1 or more, or -1 for ever" if value == 0 else None
+    return None
+
+
+def _roll_time_is_positive(settings: Settings) -> str | None:
+    for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
+        value = settings.find_int(name)
+        if value is not None and value < least:
+            return f"{name}: {value} is not allowed: {least} or more"
+    return None
+
+
+def _cleaners_have_memory(settings: Settings) -> str | None:
+    size, threads = settings.get_int("log.cleaner.dedupe.buffer.size"), settings.get_int("log.cleaner.threads")
+    if threads and size // threads <= 1 << 20:
+        return (
+            f"log.cleaner.dedupe.buffer.size: {size} is not allowed: more than 1048576 for each of {threads} cleaners"
+        )
+    return None
+
+
+def _followers_answer_in_time(settings: Settings) -> str | None:
+    wait = settings.get_int("replica.fetch.wait.max.ms")
+    for name in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
+        if wait > settings.get_int(name):
+            return f"{name}: {settings[name]} is not allowed: at least replica.fetch.wait.max.ms, which is {wait}"
+    return None
+
+
+def _one_request_fits_into_memory(settings: Settings) -> str | None:
+    queued, frame = settings.get_int("queued.max.request.bytes"), settings.get_int("socket.request.max.bytes")
+    if queued <= 0 or queued >= frame:
+        return None
+    return f"queued.max.request.bytes: {queued} is not allowed: at least socket.request.max.bytes, which is {frame}"
+
+
+def _connection_overrides_are_readable(settings: Settings) -> str | None:
+    name = "max.connections.per.ip.overrides"
+    try:
+        overrides = grammar.pairs(settings.get_str(name))
+    except ValueError as error:
+        return f"{name}: {error}"
+    for host, count in overrides.items():
+        if not count.isdecimal() or not all(char.isalnum() or char in "-%._:" for char in host):
+            return f"{name}: {host}:{count} is not allowed: host:count pairs are"
+    if settings.get_int("max.connections.per.ip") == 0 and not overrides:
+        return f"max.connections.per.ip: 0 is allowed only when {name} lets some hosts in"
+    return None
+
+
+def _failed_logins_are_answered(settings: Settings) -> str | None:
+    delay, idle = (
+        settings.get_int("connection.failed.authentication.delay.ms"),
+        settings.get_int("connections.max.idle.ms"),
+    )
+    if idle < 0 or delay < idle:
+        return None
+    return (
+        f"connection.failed.authentication.delay.ms: {delay} is not allowed: less than connections.max.idle.ms ({idle})"
+    )
+
+
+def _classic_groups_are_served(settings: Settings) -> str | None:
+    if "classic" in settings.get_list("group.coordinator.rebalance.protocols"):
+        return None
+    return "group.coordinator.rebalance.protocols: classic cannot be left out"
+
+
+_GROUP_BOUNDS = (
+    ("consumer", ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")),
+    (
+        "share",
+        (
+            "session.timeout.ms",
+            "heartbeat.interval.ms",
+            "assignment.interval.ms",
+            "record.lock.duration.ms",
+            "delivery.count.limit",
+            "partition.max.record.locks",
+        ),
+    ),
+    ("streams", ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")),
+)
+
+
+def group_bounds() -> Iterator[tuple[str, str, str, str]]:
+    """Group config, broker default, lower and upper bound: `consumer.session.timeout.ms` and the three around it."""
+    for kind, names in _GROUP_BOUNDS:
+        for name in names:
+            yield f"{kind}.{name}", f"group.{kind}.{name}", f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
+
+
+def _group_defaults_lie_in_their_bounds(settings: Settings) -> str | None:
+    for _, default, low, high in group_bounds():
+        value = settings.get_int(default)
+        if not settings.get_int(low) <= value <= settings.get_int(high):
+            return f"{default}: {value} is not allowed: from {low} ({settings[low]}) to {high} ({settings[high]})"
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"group.{kind}.session.timeout.ms", f"group.{kind}.heartbeat.interval.ms"
+        if settings.get_int(session) <= settings.get_int(heartbeat):
+            return (
+                f"{session}: {settings[session]} is not allowed: more than {heartbeat}, which is {settings[heartbeat]}"
+            )
+    if len(settings.get_list("group.share.assignors")) != 1:
+        return "group.share.assignors: exactly one assignor is allowed"
+    sessions, size = "group.share.max.share.sessions", "group.share.max.size"
+    if settings.get_int(sessions) < settings.get_int(size):
+        return f"{sessions}: {settings[sessions]} is not allowed: at least {size}, which is {settings[size]}"
+    standby, most = "group.streams.num.standby.replicas", "group.streams.max.standby.replicas"
+    if settings.get_int(standby) > settings.get_int(most):
+        return f"{standby}: {settings[standby]} is not allowed: up to {most}, which is {settings[most]}"
+    return None
+
+
+def _joined(listeners: tuple[Listener, ...]) -> str:
+    return ",".join(map(str, listeners))
+
+
+RULES: tuple[Callable[[Settings], str | None], ...] = (
+    _node_id_equals_broker_id,
+    _a_quorum_is_named,
+    _voters_hold_this_node_if_it_is_a_controller,
+    _voters_are_reachable,
+    _listener_names_are_distinct,
+    _listener_ports_are_distinct,
+    _controllers_listen,
+    _brokers_do_not_listen_for_controllers,
+    _controller_listeners_have_a_protocol,
+    _controllers_listen_for_controllers_only,
+    _auto_join_is_for_controllers,
+    _inter_broker_listener_is_named_once,
+    _brokers_are_advertised,
+    _advertised_addresses_are_reachable,
+    _early_listeners_exist,
+    _inter_broker_sasl_is_enabled,
+    _cordoned_directories_exist,
+    _retention_is_positive,
+    _roll_time_is_positive,
+    _cleaners_have_memory,
+    _followers_answer_in_time,
+    _one_request_fits_into_memory,
+    _connection_overrides_are_readable,
+    _failed_logins_are_answered,
+    _classic_groups_are_served,
+    _group_defaults_lie_in_their_bounds,
+)
+
+
+def warnings_of(settings: Settings) -> Iterator[str]:
+    heartbeat = settings.get_int("broker.heartbeat.interval.ms")
+    session = settings.get_int("broker.session.timeout.ms")
+    if heartbeat * 2 > session:
+        yield f"broker.heartbeat.interval.ms: {heartbeat} is more than half of broker.session.timeout.ms ({session})"
+    batch, frame = settings.get_int("message.max.bytes"), settings.get_int("socket.request.max.bytes")
+    if batch > frame:
+        yield f"message.max.bytes: batches of {batch} bytes do not fit into socket.request.max.bytes ({frame})"

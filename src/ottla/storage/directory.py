@@ -1,0 +1,305 @@
+"""One log directory: its lock, its identity, its logs and the checkpoints over all of them.
+
+Order is everything here. The clean-shutdown marker is read and deleted before anything else is written, and written
+last of all; a recovery point reaches the disk only after what it promises; the first disk error takes the whole
+directory offline for good.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
+
+from ottla.model.ids import TopicPartition
+from ottla.storage import checkpoints, names
+from ottla.storage.checkpoints import CorruptCheckpoint, MetaProperties
+from ottla.storage.config import LogConfig
+from ottla.storage.fs import CorruptLog, Entry, Filesystem, Latch, StorageError, replace_file
+from ottla.storage.log import Deletion, Log
+from ottla.storage.segment import OpenFiles
+
+RESERVE_BYTES: Final = 64 << 20
+LOW_WATER_BYTES: Final = 1 << 30
+LOW_WATER_SHARE: Final = 20
+"""Produce is refused below 1 GiB or a twentieth of the disk, whichever is less (reliability.md 2.1)."""
+
+
+T = TypeVar("T")
+
+
+class DirectoryInUse(Exception):
+    """Another process, or another node of this one, works on the directory."""
+
+
+class Loading(NamedTuple):
+    """What `LogDirectory.load` found besides the logs."""
+
+    refused: dict[TopicPartition, CorruptLog]
+    """Damaged logs: offline, untouched on disk."""
+    deletions: list[Deletion]
+    """Left by topic deletions that a stop interrupted."""
+    ignored: list[str]
+    """Directories that are not logs, and future or stray ones."""
+
+
+class Checkpoint:
+    """Checkpoint files to write: `run` may happen in any thread, and does not look at the logs again."""
+
+    __slots__ = ("files", "fs", "latch", "recovery_points")
+
+    def __init__(
+        self, fs: Filesystem, latch: Latch, files: list[tuple[str, bytes]], recovery_points: dict[TopicPartition, int]
+    ) -> None:
+        self.fs = fs
+        self.latch = latch
+        self.files = files
+        self.recovery_points = recovery_points
+
+    def run(self) -> None:
+        self.latch.check()
+        try:
+            for path, data in self.files:
+                replace_file(self.fs, path, data)
+        except OSError as error:
+            self.latch.fail("cannot write a checkpoint", error)
+
+
+class LogDirectory:
+    __slots__ = (
+        "_lock",
+        "_log_starts",
+        "_recovery_points",
+        "clean_broker_epoch",
+        "files",
+        "fs",
+        "high_watermarks",
+        "latch",
+        "logs",
+        "meta",
+        "path",
+        "refused",
+        "was_clean",
+    )
+
+    def __init__(self, files: OpenFiles, path: str, lock: object, latch: Latch) -> None:
+        self.files = files
+        self.fs = files.fs
+        self.path = path
+        self._lock: object | None = lock
+        self.latch = latch
+        self.meta: MetaProperties | None = None
+        self.was_clean = False
+        self.clean_broker_epoch: int | None = None
+        """From the marker of the last shutdown, -1 if it named none; None after a crash."""
+        self.logs: dict[TopicPartition, Log] = {}
+        self.refused: dict[TopicPartition, CorruptLog] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        """As last checkpointed; the broker decides what they are worth."""
+        self._recovery_points: dict[TopicPartition, int] = {}
+        self._log_starts: dict[TopicPartition, int] = {}
+
+    @classmethod
+    def open(
+        cls,
+        files: OpenFiles,
+        path: str,
+        *,
+        on_offline: Callable[[StorageError], None] | None = None,
+        reserve_bytes: int = 0,
+    ) -> "LogDirectory":
+        """Raises DirectoryInUse, or StorageError if the directory cannot be used at all."""
+        latch = Latch(path, on_offline)
+        try:
+            files.fs.mkdir(path)
+            lock = files.fs.lock(f"{path}/{names.LOCK}")
+            if lock is None:
+                raise DirectoryInUse(f"log directory {path} is in use by another process")
+            directory = cls(files, path, lock, latch)
+            directory._take_marker()
+            directory.meta = directory._read(names.META_PROPERTIES, checkpoints.decode_meta_properties, None)
+            directory._recovery_points = directory._read(names.RECOVERY_POINTS, checkpoints.decode_offsets, {})
+            directory._log_starts = directory._read(names.LOG_STARTS, checkpoints.decode_offsets, {})
+            directory.high_watermarks = directory._read(names.HIGH_WATERMARKS, checkpoints.decode_offsets, {})
+            if reserve_bytes:
+                files.fs.reserve(f"{path}/{names.RESERVE}", reserve_bytes)
+        except OSError as error:
+            latch.fail("cannot be opened", error)
+        return directory
+
+    def _take_marker(self) -> None:
+        """Reads the clean-shutdown marker and removes it durably: a crash from now on must not look clean."""
+        path = f"{self.path}/{names.CLEAN_SHUTDOWN}"
+        try:
+            data = self.fs.read(path)
+        except FileNotFoundError:
+            return
+        self.was_clean = True
+        self.clean_broker_epoch = checkpoints.decode_clean_shutdown(data)
+        self.fs.remove(path)
+        self.fs.sync_dir(self.path)
+
+    def _read(self, name: str, decode: Callable[[bytes], T], default: T) -> T:
+        """An unreadable checkpoint costs time, not data: without recovery points every batch is checked."""
+        try:
+            return decode(self.fs.read(f"{self.path}/{name}"))
+        except (FileNotFoundError, CorruptCheckpoint):
+            return default
+
+    def format(self, meta: MetaProperties) -> None:
+        self.meta = meta
+        self._replace(names.META_PROPERTIES, checkpoints.encode_meta_properties(meta))
+
+    # -- logs ----------------------------------------------------------------------------------------------------
+
+    def load(self, config_of: Callable[[str], LogConfig], now: int) -> Loading:
+        """Opens every log there is. The metadata log is skipped: Raft opens its own."""
+        deletions: list[Deletion] = []
+        ignored: list[str] = []
+        for entry in sorted(self._list(), key=lambda one: one.name):
+            if not entry.is_dir:
+                continue
+            parsed = names.parse_log_dir(entry.name)
+            if parsed is None or parsed[1] in (names.FUTURE_DIR, names.STRAY_DIR):
+                ignored.append(entry.name)
+            elif parsed[1] == names.DELETE_DIR:
+                deletions.append(Deletion((), now, f"{self.path}/{entry.name}"))
+            elif parsed[0].topic != names.METADATA_TOPIC:
+                self._load_one(parsed[0], entry.name, config_of, now)
+        return Loading(self.refused, deletions, ignored)
+
+    def _list(self) -> list[Entry]:
+        try:
+            return self.fs.list(self.path)
+        except OSError as error:
+            self.latch.fail("cannot be listed", error)
+
+    def _load_one(self, partition: TopicPartition, name: str, config_of: Callable[[str], LogConfig], now: int) -> None:
+        try:
+            log = Log.open(
+                self.files,
+                f"{self.path}/{name}",
+                partition,
+                None,
+                config_of(partition.topic),
+                now=now,
+                clean=self.was_clean,
+                recovery_point=self._recovery_points.get(partition, 0),
+                log_start_offset=self._log_starts.get(partition, 0),
+                latch=self.latch,
+            )
+        except CorruptLog as error:
+            self.refused[partition] = error
+            return
+        self._adopt(log)
+
+    def _adopt(self, log: Log) -> Log:
+        partition = log.topic_partition
+        log.before_truncate(lambda offset: self._lower_recovery_point(partition, offset))
+        self.logs[partition] = log
+        return log
+
+    def create_log(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, now: int) -> Log:
+        self.latch.check()
+        assert partition not in self.logs
+        # Left by an earlier topic of this name, these would make recovery take the new log for a damaged one.
+        self._lower_recovery_point(partition, 0)
+        if self._log_starts.pop(partition, 0):
+            self._replace(names.LOG_STARTS, checkpoints.encode_offsets(self._log_starts))
+        path = f"{self.path}/{names.log_dir_name(partition)}"
+        return self._adopt(Log.create(self.files, path, partition, topic_id, config, now=now, latch=self.latch))
+
+    def delete_log(self, partition: TopicPartition, unique: str, now: int) -> Deletion:
+        """`unique` is 32 fresh hex digits. The caller performs the deletion later."""
+        deletion = self.logs[partition].delete(unique, now)
+        del self.logs[partition]
+        self.high_watermarks.pop(partition, None)
+        return deletion
+
+    def perform(self, deletion: Deletion) -> None:
+        """Removes what has been marked; missing files are fine, for a restart may have removed them."""
+        self.latch.check()
+        try:
+            for path in deletion.paths:
+                self.fs.remove(path)
+            if deletion.directory is not None:
+                self._remove_tree(deletion.directory)
+        except OSError as error:
+            self.latch.fail("cannot remove deleted files", error)
+
+    def _remove_tree(self, path: str) -> None:
+        try:
+            entries = self.fs.list(path)
+        except FileNotFoundError:
+            return
+        for entry in entries:
+            if entry.is_dir:
+                self._remove_tree(f"{path}/{entry.name}")
+            else:
+                self.fs.remove(f"{path}/{entry.name}")
+        self.fs.rmdir(path)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    def checkpoint_begin(self) -> Checkpoint:
+        """What the logs are sure of now, for `Checkpoint.run` to write; damaged logs keep their old entries."""
+        self.latch.check()
+        recovery_points = {tp: self._recovery_points[tp] for tp in self.refused if tp in self._recovery_points}
+        starts = {tp: self._log_starts[tp] for tp in self.refused if tp in self._log_starts}
+        for partition, log in self.logs.items():
+            recovery_points[partition] = log.recovery_point
+            if log.log_start_offset > log.segments[0].base_offset:
+                starts[partition] = log.log_start_offset
+        self._log_starts = starts
+        files = [
+            (f"{self.path}/{names.RECOVERY_POINTS}", checkpoints.encode_offsets(recovery_points)),
+            (f"{self.path}/{names.LOG_STARTS}", checkpoints.encode_offsets(starts)),
+        ]
+        return Checkpoint(self.fs, self.latch, files, recovery_points)
+
+    def checkpoint_done(self, checkpoint: Checkpoint) -> None:
+        self._recovery_points = checkpoint.recovery_points
+
+    def write_checkpoints(self) -> None:
+        checkpoint = self.checkpoint_begin()
+        checkpoint.run()
+        self.checkpoint_done(checkpoint)
+
+    def write_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
+        self.high_watermarks = high_watermarks
+        self._replace(names.HIGH_WATERMARKS, checkpoints.encode_offsets(high_watermarks))
+
+    def _lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
+        """Before data goes, the promise about it goes: else recovery would take a torn tail for damage."""
+        if self._recovery_points.get(partition, 0) > offset:
+            self._recovery_points[partition] = offset
+            self._replace(names.RECOVERY_POINTS, checkpoints.encode_offsets(self._recovery_points))
+
+    def _replace(self, name: str, data: bytes) -> None:
+        self.latch.check()
+        try:
+            replace_file(self.fs, f"{self.path}/{name}", data)
+        except OSError as error:
+            self.latch.fail(f"cannot write {name}", error)
+
+    # -- room and leaving ----------------------------------------------------------------------------------------
+
+    def has_room(self) -> bool:
+        """False below low water: the broker then refuses produce and goes on serving fetch."""
+        free, total = self.fs.space(self.path)
+        return free >= min(LOW_WATER_BYTES, total // LOW_WATER_SHARE)
+
+    def release_reserve(self) -> None:
+        """Room to finish what must be finished on a full disk."""
+        self.fs.remove(f"{self.path}/{names.RESERVE}")
+
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """A clean close writes the marker, unless a disk error or a damaged log forbids it."""
+        if clean and self.latch.error is None:
+            self.release_reserve()
+            for log in self.logs.values():
+                log.close()
+            self.write_checkpoints()
+            if not self.refused:
+                self._replace(names.CLEAN_SHUTDOWN, checkpoints.encode_clean_shutdown(broker_epoch))
+        else:
+            for log in self.logs.values():
+                log.close(clean=False)
+        self._lock = None

@@ -1,0 +1,1039 @@
+"""One partition's log: an ordered list of segments with what must agree with them.
+
+The log assigns offsets, keeps producers and leader epochs in step with the batches, rolls, reads, truncates, flushes.
+It never looks inside a batch unless the topic's configuration demands it, never asks the time, and never retries a disk
+error. All calls belong to the thread of the node's loop, except `Flush.run`, which may run in any thread.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple, NoReturn, TypeVar
+
+from crc32c import crc32c
+
+from ottla.model.errors import Errors
+from ottla.model.ids import TopicPartition
+from ottla.protocol import batch as b
+from ottla.protocol.records import read_records
+from ottla.storage import names, recovery, retention, validate
+from ottla.storage.checkpoints import CorruptCheckpoint, decode_partition_metadata, encode_partition_metadata
+from ottla.storage.config import LogConfig
+from ottla.storage.epochs import EpochEnd, LeaderEpochs
+from ottla.storage.fs import CorruptLog, File, Filesystem, Latch, StorageError, parent, replace_file
+from ottla.storage.index import AbortedTxn
+from ottla.storage.producer_state import SEQUENCE_MASK, CachedBatch, Completed, Marker, ProducerStates, Refusal
+from ottla.storage.segment import OpenFiles, Segment
+from ottla.storage.validate import RecordError
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_unpack_header = _HEADER.unpack_from
+_ASSIGN = Struct(">qii")
+_assign = _ASSIGN.pack_into
+_HEADER_SIZE: Final = b.HEADER_SIZE
+_OVERHEAD: Final = b.LOG_OVERHEAD
+_CRC_START: Final = b.CRC_START
+_UNUSUAL: Final = b.CONTROL | b.LOG_APPEND_TIME | b.DELETE_HORIZON | b.TRANSACTIONAL | 0x4
+"""Attributes that need a second look: what a client may not set, transactions, codecs from zstd (4) on."""
+_ZSTD: Final = 4
+
+T = TypeVar("T")
+
+
+class Origin(IntEnum):
+    CLIENT = 0
+    COORDINATOR = 1
+    RAFT = 2
+
+
+CLIENT: Final = Origin.CLIENT
+COORDINATOR: Final = Origin.COORDINATOR
+RAFT: Final = Origin.RAFT
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    last_offset: int
+    append_time: int
+    """-1 unless the topic stamps LogAppendTime."""
+    log_start_offset: int
+    duplicate: bool = False
+
+
+class Rejected(NamedTuple):
+    error: Errors
+    message: str
+    record_errors: tuple[RecordError, ...] = ()
+
+
+class FileSlice:
+    """A piece of a log file, for sendfile. Holding it keeps the descriptor open, whatever becomes of the segment."""
+
+    __slots__ = ("file", "length", "position", "segment")
+
+    def __init__(self, file: File, position: int, length: int, segment: Segment) -> None:
+        self.file = file
+        self.position = position
+        self.length = length
+        self.segment = segment
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fileno(self) -> int:
+        return self.file.fileno()
+
+    def __repr__(self) -> str:
+        return f"FileSlice({self.segment.path()!r}, position={self.position}, length={self.length})"
+
+
+class Deletion(NamedTuple):
+    """Files (or, with `directory`, a whole directory) the runner removes once `due` has come."""
+
+    paths: tuple[str, ...]
+    due: int
+    directory: str | None = None
+
+
+class FoundOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class ActiveProducer(NamedTuple):
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    txn_start_offset: int
+
+
+class Flush:
+    """What has to reach the disk before the recovery point may move to `offset`."""
+
+    __slots__ = ("dirs", "files", "fs", "generation", "latch", "offset", "paths")
+
+    def __init__(self, fs: Filesystem, latch: Latch, offset: int, generation: int) -> None:
+        self.fs = fs
+        self.latch = latch
+        self.offset = offset
+        self.generation = generation
+        self.files: list[File] = []
+        self.paths: list[str] = []
+        self.dirs: list[str] = []
+
+    def run(self) -> None:
+        """May run in any thread. Log first, then indexes and snapshots, then the directories that name them."""
+        try:
+            for file in self.files:
+                file.sync()
+            for path in self.paths:
+                try:
+                    self.fs.open(path).sync()
+                except FileNotFoundError:
+                    continue  # deleted since the flush began
+            for directory in self.dirs:
+                self.fs.sync_dir(directory)
+        except OSError as error:
+            failure = StorageError(self.latch.directory, "fsync failed", error)
+            self.latch.take_offline(failure)  # even for ENOSPC: a failed fsync is never retried
+            raise failure from error
+
+
+class Log:
+    __slots__ = (
+        "_before_truncate",
+        "_files",
+        "_generation",
+        "_latch",
+        "_producers",
+        "_snapshots",
+        "_unsynced",
+        "config",
+        "epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "path",
+        "recovery_point",
+        "segments",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        latch: Latch,
+        path: str,
+        *,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        config: LogConfig,
+        loaded: recovery.Loaded,
+    ) -> None:
+        self._files = files
+        self._latch = latch
+        self.path = path
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.config = config
+        self.segments = loaded.segments
+        self._snapshots = loaded.snapshots
+        self.epochs: LeaderEpochs = loaded.epochs
+        self._producers = loaded.producers
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        self._unsynced: list[str] = []
+        """Files and directories written since the last flush, in the order they must be synced."""
+        self._generation = 0
+        """Counts truncations: a flush begun before one says nothing about what was written after it."""
+        self._before_truncate: Callable[[int], None] | None = None
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        files: OpenFiles | Filesystem,
+        path: str,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        config: LogConfig,
+        *,
+        now: int,
+        clean: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        latch: Latch | None = None,
+    ) -> "Log":
+        """Raises CorruptLog if committed data is damaged, StorageError if the disk fails."""
+        files = files if isinstance(files, OpenFiles) else OpenFiles(files)
+        latch = latch or Latch(parent(path))
+        try:
+            stored = _stored_topic_id(files.fs, path)
+            if stored is not None and topic_id is not None and stored != topic_id:
+                raise CorruptLog(path, "partition.metadata names another topic id")
+            loaded = recovery.load(
+                files,
+                path,
+                config,
+                now=now,
+                clean=clean,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+            )
+            log = cls(
+                files,
+                latch,
+                path,
+                topic_partition=topic_partition,
+                topic_id=stored or topic_id,
+                config=config,
+                loaded=loaded,
+            )
+            if stored is None and topic_id is not None:
+                log._write_partition_metadata()
+        except OSError as error:
+            latch.fail(f"cannot open {path}", error)
+        return log
+
+    @classmethod
+    def create(
+        cls,
+        files: OpenFiles | Filesystem,
+        path: str,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        config: LogConfig,
+        *,
+        now: int,
+        log_start_offset: int = 0,
+        latch: Latch | None = None,
+    ) -> "Log":
+        files = files if isinstance(files, OpenFiles) else OpenFiles(files)
+        latch = latch or Latch(parent(path))
+        latch.check()
+        try:
+            files.fs.mkdir(path)
+            segment = Segment.create(files, path, log_start_offset, now)
+            epochs = LeaderEpochs(files.fs, path)
+            loaded = recovery.Loaded(
+                [segment],
+                [],
+                epochs,
+                ProducerStates(log_start_offset),
+                log_start_offset,
+                log_start_offset,
+                log_start_offset,
+            )
+            log = cls(
+                files,
+                latch,
+                path,
+                topic_partition=topic_partition,
+                topic_id=topic_id,
+                config=config,
+                loaded=loaded,
+            )
+            log._write_partition_metadata()
+            log._unsynced += [segment.path(suffix) for suffix in (names.LOG, names.INDEX, names.TIME_INDEX)]
+            log._unsynced += [path, parent(path)]
+        except OSError as error:
+            latch.fail(f"cannot create {path}", error)
+        return log
+
+    def _write_partition_metadata(self) -> None:
+        if self.topic_id is None:
+            return
+        path = f"{self.path}/{names.PARTITION_METADATA}"
+        # Not synced here: it is durable before the recovery point moves, and a lost one is written again on open.
+        replace_file(self._files.fs, path, encode_partition_metadata(self.topic_id), sync=False)
+        self._unsynced += [path, self.path]
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        if self.topic_id is None:
+            self.topic_id = topic_id
+            self._guarded(self._write_partition_metadata, "partition.metadata")
+
+    def update_config(self, config: LogConfig) -> None:
+        self.config = config
+
+    @property
+    def active(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def latest_epoch(self) -> int:
+        """-1 before the first append."""
+        return self.epochs.latest
+
+    @property
+    def producers(self) -> ProducerStates:
+        return self._producers or self._load_producers()
+
+    def _load_producers(self) -> ProducerStates:
+        self._producers = recovery.load_producers(
+            self._files.fs,
+            self.path,
+            self.segments,
+            self._snapshots,
+            self.config,
+            log_start_offset=self.log_start_offset,
+            end_offset=self.log_end_offset,
+            now=0,
+        )
+        return self._producers
+
+    @property
+    def is_online(self) -> bool:
+        return self._latch.error is None
+
+    # -- appending -----------------------------------------------------------------------------------------------
+
+    def append_as_leader(  # noqa: C901, PLR0911, PLR0912, PLR0915 - flat because it is the hot path
+        self,
+        batch: b.Buffer,
+        leader_epoch: int,
+        now: int,
+        *,
+        origin: Origin = CLIENT,
+        transaction_version: int = 0,
+    ) -> Appended | Rejected:
+        """Checks one batch by its header and its CRC, patches offset and epoch into it and writes it.
+
+        `batch` is written to; internal callers may pass several batches. Raises StorageError if the disk refuses.
+        """
+        if self._latch.error is not None:
+            self._latch.check()
+        if type(batch) is not memoryview or batch.readonly:
+            batch = memoryview(batch if type(batch) is bytearray else bytearray(batch))
+        size = len(batch)
+        if size < _HEADER_SIZE:
+            return Rejected(Errors.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch")
+        (
+            offset, length, _, magic, crc, attributes, delta, first_timestamp, max_timestamp,
+            producer_id, producer_epoch, sequence, count,
+        ) = _unpack_header(batch)  # fmt: skip
+        config = self.config
+        if length + _OVERHEAD != size or magic != 2:
+            refused = self._misfit(length + _OVERHEAD, size, magic, origin)
+            return refused or self._append_several(batch, leader_epoch, now, origin, transaction_version)
+        if size > config.max_message_bytes and origin != RAFT:
+            return self._too_large(size)
+        if crc != crc32c(batch[_CRC_START:]):
+            return Rejected(Errors.CORRUPT_MESSAGE, f"a batch for {self.topic_partition} fails its CRC")
+        if count != delta + 1 or count <= 0:
+            return Rejected(Errors.INVALID_RECORD, f"a batch claims {count} records over {delta + 1} offsets")
+
+        if origin == CLIENT:
+            if attributes & _UNUSUAL or offset:
+                refused = self._unusual(attributes, offset, producer_id)
+                if refused is not None:
+                    return refused
+            if producer_id >= 0 and (sequence < 0 or producer_epoch < 0):
+                return Rejected(
+                    Errors.INVALID_RECORD, f"producer {producer_id} sent epoch {producer_epoch}, sequence {sequence}"
+                )
+            if max_timestamp - now > config.message_timestamp_after_max_ms or (
+                now - first_timestamp > config.message_timestamp_before_max_ms
+            ):
+                refused = self._timestamp(first_timestamp, max_timestamp, now)
+                if refused is not None:
+                    return refused
+            if config.compression_type != "producer" or "compact" in config.cleanup_policy:
+                inside = self._look_inside(batch, attributes)
+                if isinstance(inside, Rejected):
+                    return inside
+                batch = inside
+                size = len(batch)
+        append_time = -1
+        if config.message_timestamp_type == "LogAppendTime" and origin != RAFT:
+            b.stamp_append_time(batch, now)
+            append_time = max_timestamp = now
+        if size > config.segment_bytes:
+            return Rejected(Errors.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes exceeds segment.bytes")
+
+        marker: Marker | None = None
+        if producer_id >= 0:
+            producers = self._producers or self._load_producers()
+            transactional = attributes & b.TRANSACTIONAL != 0
+            last_sequence = (sequence + delta) & SEQUENCE_MASK if sequence >= 0 else -1
+            if origin == CLIENT:
+                verdict = producers.check_client(producer_id, producer_epoch, sequence, last_sequence, transactional)
+                if verdict is not None:
+                    return self._not_appended(verdict)
+            else:
+                if attributes & b.CONTROL:
+                    marker = recovery.marker_of(batch)
+                refusal = producers.check_coordinator(
+                    producer_id, producer_epoch, transactional, marker, transaction_version
+                )
+                if refusal is not None:
+                    return Rejected(*refusal)
+
+        base_offset = self.log_end_offset
+        last_offset = base_offset + delta
+        segment = self.segments[-1]
+        try:
+            if segment.is_full(size, last_offset, max_timestamp, config, now):
+                segment = self._roll(now, base_offset)
+            _assign(batch, 0, base_offset, size - _OVERHEAD, leader_epoch)
+            if leader_epoch != self.epochs.latest:
+                self.epochs.assign(leader_epoch, base_offset)
+            segment.append(batch, base_offset, last_offset, max_timestamp, config.index_interval_bytes)
+        except OSError as error:
+            self._append_failed(error)
+        self.log_end_offset = last_offset + 1
+        if producer_id >= 0:
+            if marker is None:
+                producers.record_batch(
+                    producer_id, producer_epoch, sequence, last_sequence, base_offset, last_offset, max_timestamp,
+                    transactional,
+                )  # fmt: skip
+            else:
+                completed = producers.record_marker(producer_id, producer_epoch, marker, base_offset, max_timestamp)
+                if completed is not None:
+                    self._end_transaction(producers, completed)
+        return Appended(base_offset, last_offset, append_time, self.log_start_offset)
+
+    def _misfit(self, claimed: int, size: int, magic: int, origin: Origin) -> Rejected | None:
+        if magic != b.MAGIC_V2:
+            return Rejected(Errors.INVALID_RECORD, f"record batches of magic {magic} are not taken, only 2")
+        if claimed < _HEADER_SIZE or claimed > size:
+            return Rejected(Errors.CORRUPT_MESSAGE, f"a batch claims {claimed} bytes where {size} are sent")
+        if origin == CLIENT:
+            return Rejected(Errors.INVALID_RECORD, "a produce request holds exactly one batch for each partition")
+        return None
+
+    def _append_several(
+        self, batches: memoryview, leader_epoch: int, now: int, origin: Origin, transaction_version: int
+    ) -> Appended | Rejected:
+        """All of them or none: what was written of a run that fails is cut off again."""
+        start = self.log_end_offset
+        position, last = 0, start - 1
+        try:
+            while position < len(batches):
+                size = b.read_frame(batches, position)[1] if len(batches) - position >= _OVERHEAD else 0
+                one = batches[position : position + size] if size >= _HEADER_SIZE else batches[position:]
+                outcome = self.append_as_leader(
+                    one, leader_epoch, now, origin=origin, transaction_version=transaction_version
+                )
+                if isinstance(outcome, Rejected):
+                    if last >= start:
+                        self.truncate_to(start, now)
+                    return outcome
+                position, last = position + len(one), outcome.last_offset
+        except StorageError:
+            if self.is_online and last >= start:
+                self.truncate_to(start, now)
+            raise
+        return Appended(start, last, now if self.config.log_append_time else -1, self.log_start_offset)
+
+    def _too_large(self, size: int) -> Rejected:
+        limit = self.config.max_message_bytes
+        return Rejected(
+            Errors.MESSAGE_TOO_LARGE, f"a batch of {size} bytes exceeds max.message.bytes, which is {limit}"
+        )
+
+    def _unusual(self, attributes: int, base_offset: int, producer_id: int) -> Rejected | None:
+        if base_offset:
+            return Rejected(Errors.INVALID_RECORD, f"the base offset of a new batch is 0, not {base_offset}")
+        if attributes & b.CONTROL:
+            return Rejected(Errors.INVALID_RECORD, "clients may not write control records")
+        if attributes & b.LOG_APPEND_TIME:
+            return Rejected(Errors.INVALID_TIMESTAMP, "a producer may not set the timestamp type LogAppendTime")
+        if attributes & b.DELETE_HORIZON:
+            return Rejected(Errors.INVALID_RECORD, "a producer may not set a delete horizon")
+        if attributes & b.CODEC_MASK > _ZSTD:
+            return Rejected(Errors.INVALID_RECORD, f"unknown compression codec {attributes & b.CODEC_MASK}")
+        if attributes & b.TRANSACTIONAL and producer_id < 0:
+            return Rejected(Errors.INVALID_RECORD, "a transactional batch needs a producer id")
+        return None
+
+    def _timestamp(self, first: int, greatest: int, now: int) -> Rejected | None:
+        config = self.config
+        before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+        too_old = first != -1 and now - first > before
+        if config.log_append_time or not (too_old or greatest - now > after):
+            return None
+        return Rejected(
+            Errors.INVALID_TIMESTAMP,
+            f"timestamp {first if too_old else greatest} is outside [{now - before}, {now + after}]",
+        )
+
+    def _look_inside(self, batch: memoryview, attributes: int) -> memoryview | Rejected:
+        config = self.config
+        try:
+            if config.compact:
+                keyless = validate.keyless_records(batch)
+                if keyless:
+                    return Rejected(
+                        Errors.INVALID_RECORD, f"{len(keyless)} records without a key on a compacted topic", keyless
+                    )
+            codec = config.forced_codec
+            if codec is None or codec == attributes & b.CODEC_MASK:
+                return batch
+            fresh = memoryview(validate.recompress(batch, codec))
+        except validate.Undecodable as error:
+            return Rejected(Errors.INVALID_RECORD, str(error))
+        return fresh if len(fresh) <= config.max_message_bytes else self._too_large(len(fresh))
+
+    def _not_appended(self, verdict: CachedBatch | Refusal) -> Appended | Rejected:
+        if isinstance(verdict, Refusal):
+            return Rejected(verdict.error, f"{self.topic_partition}: {verdict.message}")
+        append_time = verdict.timestamp if self.config.log_append_time else -1
+        return Appended(verdict.first_offset, verdict.last_offset, append_time, self.log_start_offset, True)
+
+    def _append_failed(self, error: OSError) -> NoReturn:
+        """Rolls a partial write back. If that fails too, or the error is more than lack of room: offline."""
+        if isinstance(error, StorageError):
+            raise error
+        try:
+            self.active.rollback()
+        except OSError as second:
+            self._latch.take_offline(StorageError(self._latch.directory, "a partial append stays behind", second))
+        self._latch.fail(f"cannot append to {self.topic_partition}", error)
+
+    def _end_transaction(self, producers: ProducerStates, completed: Completed) -> None:
+        if completed.aborted:
+            stable = producers.last_stable_offset_after(completed)
+            txn = AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+            self._note_aborted(txn)
+        producers.complete(completed)
+
+    def _note_aborted(self, txn: AbortedTxn) -> None:
+        """The marker is in the log already, so a missing entry would show aborted records: no room is fatal here."""
+        try:
+            self.active.append_aborted(txn)
+        except OSError as error:
+            failure = StorageError(self._latch.directory, "cannot write a transaction index", error)
+            self._latch.take_offline(failure)
+            raise failure from error
+
+    def append_as_follower(self, batches: b.Buffer, leader_epoch: int, now: int) -> Appended | Rejected:
+        """Takes batches as the leader wrote them: offsets and epochs are kept, gaps are allowed.
+
+        A batch of a later epoch than `leader_epoch` and what follows it are left out: the sender had lost the lead.
+        """
+        self._latch.check()
+        view = memoryview(batches)
+        run: list[b.BatchHeader] = []
+        run_start = position = 0
+        first, last = -1, self.log_end_offset - 1
+        try:
+            while position + _HEADER_SIZE <= len(view):
+                header = b.read_header(view, position)
+                batch = view[position : position + header.size]
+                refused = self._check_replicated(header, batch, last)
+                if refused is not None:
+                    return refused
+                if header.leader_epoch > leader_epoch:
+                    break
+                if run and self._run_is_full(run, position - run_start, header, now):
+                    self._write_run(view[run_start:position], run, now)
+                    run, run_start = [], position
+                run.append(header)
+                first = header.base_offset if first < 0 else first
+                last, position = header.last_offset, position + header.size
+            if run:
+                self._write_run(view[run_start:position], run, now)
+        except OSError as error:
+            self._append_failed(error)
+        return Appended(first, last, -1, self.log_start_offset)
+
+    def _check_replicated(self, header: b.BatchHeader, batch: memoryview, last: int) -> Rejected | None:
+        if header.magic != b.MAGIC_V2 or header.size < _HEADER_SIZE or len(batch) < header.size:
+            return Rejected(Errors.CORRUPT_MESSAGE, "the leader sent a batch that is not whole")
+        if header.crc != crc32c(batch[_CRC_START:]):
+            return Rejected(Errors.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} fails its CRC")
+        if header.base_offset <= last:
+            return Rejected(Errors.OFFSET_OUT_OF_RANGE, f"offset {header.base_offset} follows {last}")
+        return None
+
+    def _run_is_full(self, run: list[b.BatchHeader], size: int, header: b.BatchHeader, now: int) -> bool:
+        greatest = max(one.max_timestamp for one in run)
+        return self.active.is_full(size + header.size, header.last_offset, greatest, self.config, now)
+
+    def _write_run(self, data: memoryview, run: list[b.BatchHeader], now: int) -> None:
+        segment = self.active
+        greatest = max(header.max_timestamp for header in run)
+        if segment.is_full(len(data), run[-1].last_offset, greatest, self.config, now):
+            segment = self._roll(now, run[0].base_offset)
+        for header in run:
+            if header.leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+        segment.append_run(data, run, self.config.index_interval_bytes)
+        producers = self._producers or self._load_producers()
+        self.log_end_offset = run[-1].last_offset + 1
+        position = 0
+        for header in run:
+            if header.producer_id >= 0:
+                txn = recovery.replay(producers, data[position : position + header.size])
+                if txn is not None:
+                    self._note_aborted(txn)
+            position += header.size
+
+    # -- rolling -------------------------------------------------------------------------------------------------
+
+    def roll(self, now: int) -> None:
+        """Begins a new segment at the log end; an empty active one is left as it is."""
+        self._latch.check()
+        if self.active.size:
+            self._guarded(lambda: self._roll(now, self.log_end_offset), "cannot roll")
+
+    def _roll(self, now: int, base_offset: int) -> Segment:
+        old = self.active
+        if old.size == 0:
+            return old if old.base_offset == base_offset else self._replace_empty(old, base_offset, now)
+        old.finish()
+        self._take_snapshot(base_offset)
+        segment = Segment.create(self._files, self.path, base_offset, now)
+        self._unsynced += [segment.path(), self.path]
+        self.segments.append(segment)
+        return segment
+
+    def _replace_empty(self, old: Segment, base_offset: int, now: int) -> Segment:
+        """A follower skips ahead further than relative offsets reach: the empty segment moves to the new base."""
+        segment = Segment.create(self._files, self.path, base_offset, now)
+        self.segments[-1] = segment
+        for path in old.mark_deleted():
+            self._files.fs.remove(path)
+        self._unsynced += [segment.path(), self.path]
+        return segment
+
+    def _take_snapshot(self, offset: int) -> None:
+        """Producers as of `offset`. Kafka writes none for a log that never held a batch."""
+        if offset in self._snapshots or offset <= max(self._snapshots, default=self.segments[0].base_offset):
+            return
+        producers = self._producers or self._load_producers()
+        path = names.segment_prefix(self.path, offset) + names.SNAPSHOT
+        replace_file(self._files.fs, path, producers.encode_snapshot(), sync=False)
+        self._snapshots.append(offset)
+        self._unsynced += [path, self.path]
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, max_bytes: int, *, upper_bound: int, min_one_message: bool = True
+    ) -> FileSlice | Errors | None:
+        """Bytes from the batch that holds `offset`, none at or beyond `upper_bound`; None when there is nothing yet.
+
+        At the tail this needs no system call. The slice ends with a whole batch where an index knows one, else
+        anywhere, as Kafka's does.
+        """
+        end_offset = self.log_end_offset
+        if offset < self.log_start_offset or offset > end_offset:
+            return Errors.OFFSET_OUT_OF_RANGE
+        if offset >= upper_bound or offset == end_offset:
+            return None
+        try:
+            found = self._find(offset)
+            if found is None:
+                return None
+            segment, index, position, size = found
+            end = self._end_position(segment, index, upper_bound)
+            length = end - position
+            if length <= 0:
+                return None
+            if length > max_bytes:
+                if size > max_bytes:
+                    if not min_one_message:
+                        return None
+                    length = size
+                else:
+                    length = segment.cut(position, max_bytes)
+            return FileSlice(segment.file or self._files.open(segment), position, length, segment)
+        except OSError as error:
+            self._latch.fail(f"cannot read {self.topic_partition}", error)
+
+    def _find(self, offset: int) -> tuple[Segment, int, int, int] | None:
+        """The first batch whose last offset is >= `offset`; compaction and retention leave gaps between segments."""
+        index = self._segment_index(offset)
+        while index < len(self.segments):
+            segment = self.segments[index]
+            segment.hot = True
+            if segment.size:
+                found = segment.find(offset)
+                if found is not None:
+                    return segment, index, *found
+            index += 1
+        return None
+
+    def _segment_index(self, offset: int) -> int:
+        segments = self.segments
+        if offset >= segments[-1].base_offset:
+            return len(segments) - 1
+        low, high = 0, len(segments) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if segments[middle + 1].base_offset <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _end_position(self, segment: Segment, index: int, upper_bound: int) -> int:
+        next_base = self.segments[index + 1].base_offset if index + 1 < len(self.segments) else self.log_end_offset
+        if upper_bound >= next_base:
+            return segment.size
+        found = segment.find(upper_bound)
+        return segment.size if found is None else found[0]
+
+    def read_bytes(self, piece: FileSlice) -> bytes:
+        return piece.file.pread(piece.length, piece.position)
+
+    def batches(self, offset: int, upper_bound: int | None = None) -> Iterator[memoryview]:
+        """Every whole batch from the one that holds `offset` to the one before `upper_bound` (the log end)."""
+        upper_bound = self.log_end_offset if upper_bound is None else upper_bound
+        found = self._find(offset) if offset < upper_bound else None
+        if found is None:
+            return
+        _, index, start, _ = found
+        for segment in self.segments[index:]:
+            for _, batch in segment.batches(start):
+                if b.read_frame(batch)[0] >= upper_bound:
+                    return
+                yield batch
+            start = 0
+
+    def upper_offset(self, piece: FileSlice) -> int:
+        """An offset no record of the slice reaches: the bound for its aborted transactions."""
+        segment = piece.segment
+        offsets = segment.offsets or segment.load_indexes()[0]
+        found = offsets.offset_at_or_after(piece.position + piece.length)
+        if found is not None:
+            return found
+        index = self._segment_index(segment.base_offset)
+        return self.segments[index + 1].base_offset if index + 1 < len(self.segments) else self.log_end_offset
+
+    # -- looking things up ---------------------------------------------------------------------------------------
+
+    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record at or after the log start whose timestamp is >= `timestamp`."""
+        for segment in self.segments:
+            if segment.size and segment.largest_timestamp() >= timestamp:
+                return self._search_time(segment, timestamp)
+        return None
+
+    def _search_time(self, segment: Segment, timestamp: int) -> FoundOffset | None:
+        offsets, times = segment.offsets, segment.times
+        if offsets is None or times is None:
+            offsets, times = segment.load_indexes()
+        start = max(times.lookup(timestamp), self.log_start_offset)
+        for position, header in segment.headers(offsets.lookup(start)):
+            if header.max_timestamp >= timestamp and header.last_offset >= self.log_start_offset:
+                for record in read_records(self._batch_at(segment, position, header)):
+                    if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
+                        return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
+        return None
+
+    def _batch_at(self, segment: Segment, position: int, header: b.BatchHeader) -> bytes:
+        return (segment.file or self._files.open(segment)).pread(header.size, position)
+
+    def max_timestamp_offset(self) -> FoundOffset | None:
+        """The first record that bears the log's greatest timestamp."""
+        best = max(
+            (segment for segment in self.segments if segment.size),
+            key=lambda segment: segment.largest_timestamp(),
+            default=None,
+        )
+        if best is None or best.max_timestamp < 0:
+            return None
+        offsets = best.offsets or best.load_indexes()[0]
+        for position, header in best.headers(offsets.lookup(best.max_timestamp_offset)):
+            if header.max_timestamp == best.max_timestamp:
+                for record in read_records(self._batch_at(best, position, header)):
+                    if record.timestamp == header.max_timestamp:
+                        return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
+        return None
+
+    def offset_for_leader_epoch(self, epoch: int) -> EpochEnd:
+        """(-1, -1) when the epoch is unknown here."""
+        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of each aborted transaction that touches [fetch_offset, upper_bound)."""
+        aborted = []
+        for segment in self.segments[self._segment_index(fetch_offset) :]:
+            for txn in segment.aborted_txns():
+                if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
+                    aborted.append((txn.producer_id, txn.first_offset))
+                if txn.last_stable_offset >= upper_bound:
+                    return aborted
+        return aborted
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest open transaction begins."""
+        first = self.producers.first_ongoing
+        return None if first is None else max(first, self.log_start_offset)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Below it every transaction is decided, and its marker replicated."""
+        producers = self._producers or self._load_producers()
+        if not producers.ongoing and not producers.unreplicated:
+            return high_watermark
+        unstable = producers.first_unstable(high_watermark)
+        if unstable is None:
+            return high_watermark
+        return min(high_watermark, max(unstable, self.log_start_offset))
+
+    def active_producers(self) -> list[ActiveProducer]:
+        return [
+            ActiveProducer(
+                producer_id, p.epoch, p.last_sequence, p.last_timestamp, p.coordinator_epoch, p.txn_first_offset
+            )
+            for producer_id, p in self.producers.producers.items()
+        ]
+
+    def expire_producers(self, now: int) -> None:
+        if self._producers is not None:
+            self._producers.expire(now, self.config.producer_id_expiration_ms)
+
+    # -- making room ---------------------------------------------------------------------------------------------
+
+    def delete_records_before(self, offset: int, high_watermark: int | None = None) -> Errors:
+        """Moves the log start. Segments below it go with the next retention run."""
+        limit = self.log_end_offset if high_watermark is None else high_watermark
+        if offset < 0 or offset > limit:
+            return Errors.OFFSET_OUT_OF_RANGE
+        self._latch.check()
+        if offset > self.log_start_offset:
+            self._guarded(lambda: self._raise_log_start(offset), "cannot move the log start")
+        return Errors.NONE
+
+    def _raise_log_start(self, offset: int) -> None:
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        if self.epochs.truncate_from_start(offset):
+            self.epochs.write()
+
+    def apply_retention(self, now: int, high_watermark: int | None = None) -> Deletion | None:
+        """Renames what the plan gives up, moves the log start over it and returns the files to remove later."""
+        self._latch.check()
+        count = retention.plan(
+            self.segments,
+            self.config,
+            log_start_offset=self.log_start_offset,
+            high_watermark=self.log_end_offset if high_watermark is None else high_watermark,
+            log_end_offset=self.log_end_offset,
+            now=now,
+        )
+        if count == 0:
+            return None
+        return self._guarded(lambda: self._delete_oldest(count, now), "cannot delete old segments")
+
+    def _delete_oldest(self, count: int, now: int) -> Deletion:
+        if count == len(self.segments):
+            self._roll(now, self.log_end_offset)
+        # The log start moves first: a crash in between leaves files below it, never a hole above it.
+        start = self.segments[count].base_offset
+        if start > self.log_start_offset:
+            self._raise_log_start(start)
+        gone, self.segments[:count] = self.segments[:count], []
+        return self._mark_deleted(gone, now)
+
+    def _mark_deleted(self, segments: list[Segment], now: int) -> Deletion:
+        paths = []
+        for segment in segments:
+            paths += segment.mark_deleted()
+            if segment.base_offset in self._snapshots:
+                self._snapshots.remove(segment.base_offset)
+                snapshot = segment.path(names.SNAPSHOT)
+                try:
+                    self._files.fs.rename(snapshot, snapshot + names.DELETED)
+                except FileNotFoundError:
+                    continue
+                paths.append(snapshot + names.DELETED)
+        return Deletion(tuple(paths), now + self.config.file_delete_delay_ms)
+
+    # -- truncating ----------------------------------------------------------------------------------------------
+
+    def before_truncate(self, callback: Callable[[int], None]) -> None:
+        """Called with the new end before any byte goes: a recovery point on disk must never lie beyond the data."""
+        self._before_truncate = callback
+
+    def truncate_to(self, offset: int, now: int) -> Deletion | None:
+        """The log ends at `offset` afterwards; None if it did not reach that far."""
+        assert offset >= 0
+        self._latch.check()
+        if offset >= self.log_end_offset:
+            if self.epochs.truncate_from_end(self.log_end_offset):
+                self._guarded(self.epochs.write, "cannot write leader epochs")
+            return None
+        if offset < self.segments[0].base_offset:
+            return self.truncate_fully_and_start_at(offset, now)
+        return self._guarded(lambda: self._truncate(offset, now), f"cannot truncate {self.topic_partition}")
+
+    def _truncate(self, offset: int, now: int) -> Deletion:
+        if self._before_truncate is not None:
+            self._before_truncate(offset)
+        self._generation += 1
+        self.recovery_point = min(self.recovery_point, offset)
+        keep = self._segment_index(offset) + 1
+        gone, self.segments[keep:] = self.segments[keep:], []
+        deletion = self._mark_deleted(gone, now)
+        self.active.truncate(offset)
+        self.log_end_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
+        if self.epochs.truncate_from_end(offset):
+            self.epochs.write()
+        self._remove_snapshots(lambda at: at > offset)
+        self._producers = None  # read again from the last snapshot and the log when next needed
+        self._unsynced.append(self.path)
+        return deletion
+
+    def truncate_fully_and_start_at(self, offset: int, now: int) -> Deletion:
+        self._latch.check()
+        return self._guarded(lambda: self._restart_at(offset, now), f"cannot truncate {self.topic_partition}")
+
+    def _restart_at(self, offset: int, now: int) -> Deletion:
+        if self._before_truncate is not None:
+            self._before_truncate(min(offset, self.log_start_offset))
+        self._generation += 1
+        gone, self.segments[:] = list(self.segments), []
+        deletion = self._mark_deleted(gone, now)
+        self.segments.append(Segment.create(self._files, self.path, offset, now))
+        self._remove_snapshots(lambda _: True)
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.epochs.clear()
+        self.epochs.write()
+        self._producers = ProducerStates(offset)
+        self._unsynced += [self.active.path(), self.path]
+        return deletion
+
+    def _remove_snapshots(self, unwanted: Callable[[int], bool]) -> None:
+        for offset in [offset for offset in self._snapshots if unwanted(offset)]:
+            self._files.fs.remove(names.segment_prefix(self.path, offset) + names.SNAPSHOT)
+            self._snapshots.remove(offset)
+
+    # -- making durable ------------------------------------------------------------------------------------------
+
+    def flush_begin(self) -> Flush | None:
+        """Notes what `Flush.run` has to sync; None when everything below the log end is durable already."""
+        if self.recovery_point >= self.log_end_offset and not self._unsynced and not self.epochs.dirty:
+            return None
+        self._latch.check()
+        return self._guarded(self._plan_flush, "cannot write indexes")
+
+    def _plan_flush(self) -> Flush:
+        flush = Flush(self._files.fs, self._latch, self.log_end_offset, self._generation)
+        first = self._segment_index(self.recovery_point)
+        for segment in self.segments[first:]:
+            flush.files.append(segment.file or self._files.open(segment))
+            if segment is not self.active:  # the active one's indexes are rebuilt after a crash anyway
+                segment.write_indexes()
+                flush.paths += [segment.path(suffix) for suffix in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX)]
+        if self.epochs.dirty:
+            self.epochs.write()
+            self.epochs.dirty = False
+            self._unsynced += [self.epochs.path, self.path]
+        directories = {self.path, parent(self.path)}
+        for path in dict.fromkeys(self._unsynced):
+            (flush.dirs if path in directories else flush.paths).append(path)
+        self._unsynced.clear()
+        return flush
+
+    def flush_done(self, flush: Flush) -> None:
+        """`flush.run` has succeeded: the recovery point follows."""
+        if flush.generation == self._generation:
+            self.recovery_point = max(self.recovery_point, min(flush.offset, self.log_end_offset))
+
+    def flush(self) -> None:
+        """All three steps at once, in this thread."""
+        flush = self.flush_begin()
+        if flush is not None:
+            flush.run()
+            self.flush_done(flush)
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    # -- leaving -------------------------------------------------------------------------------------------------
+
+    def close(self, *, clean: bool = True) -> None:
+        """A clean close leaves nothing to recover: snapshot at the log end, exact indexes, all of it synced."""
+        if clean:
+            self._latch.check()
+            self._guarded(self._settle, f"cannot close {self.topic_partition}")
+            self.flush()
+        for segment in self.segments:
+            self._files.forget(segment)
+
+    def _settle(self) -> None:
+        self._take_snapshot(self.log_end_offset)
+        active = self.active
+        if active.offsets is not None:
+            active.finish()
+            self._unsynced += [active.path(suffix) for suffix in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX)]
+
+    def delete(self, unique: str, now: int) -> Deletion:
+        """Renames the directory so that the topic may be created again at once; the rest is removed later."""
+        self._latch.check()
+        for segment in self.segments:
+            self._files.forget(segment)
+        target = f"{parent(self.path)}/{names.marked_dir_name(self.topic_partition, unique, names.DELETE_DIR)}"
+        self._guarded(lambda: self._files.fs.rename(self.path, target), f"cannot delete {self.topic_partition}")
+        self.path = target
+        return Deletion((), now + self.config.file_delete_delay_ms, target)
+
+    def _guarded(self, action: Callable[[], T], what: str) -> T:
+        try:
+            return action()
+        except OSError as error:
+            self._latch.fail(what, error)
+
+
+def _stored_topic_id(fs: Filesystem, path: str) -> bytes | None:
+    try:
+        return decode_partition_metadata(fs.read(f"{path}/{names.PARTITION_METADATA}"))
+    except (FileNotFoundError, CorruptCheckpoint):
+        return None

@@ -1,0 +1,43 @@
+"""Looking inside a batch where a topic's configuration demands it: keys on compacted topics, a forced codec."""
+
+from typing import NamedTuple
+
+from ottla.protocol import batch as b
+from ottla.protocol import compression
+from ottla.protocol.records import CorruptBatch, read_records
+
+
+class RecordError(NamedTuple):
+    batch_index: int
+    message: str
+
+
+class Undecodable(ValueError):
+    """The records contradict their header or do not decompress."""
+
+
+def keyless_records(batch: b.Buffer) -> tuple[RecordError, ...]:
+    try:
+        return tuple(
+            RecordError(index, "a compacted topic takes no record without a key")
+            for index, record in enumerate(read_records(batch))
+            if record.key is None
+        )
+    except (CorruptBatch, compression.DecompressionError) as error:
+        raise Undecodable(str(error)) from error
+
+
+def recompress(batch: b.Buffer, codec: int) -> bytearray:
+    """The same records under another codec, sealed anew."""
+    header = b.read_header(batch)
+    body: b.Buffer = memoryview(batch)[b.HEADER_SIZE : header.size]
+    try:
+        if header.codec:
+            body = compression.decompress(header.codec, body)
+    except compression.DecompressionError as error:
+        raise Undecodable(str(error)) from error
+    fresh = header._replace(attributes=header.attributes & ~b.CODEC_MASK | codec)
+    out = bytearray(b.build_header(fresh))
+    out += compression.compress(codec, body) if codec else body
+    b.seal(out)
+    return out

@@ -1,0 +1,75 @@
+"""Requests that wait for bytes or for the high watermark."""
+
+from ottla.broker.purgatory import FetchWait, ProduceWait, Purgatory
+from ottla.model.ids import Millis
+
+
+def fetch(missing: int, deadline: int = 500) -> FetchWait:
+    return FetchWait(Millis(deadline), missing, resume=None)
+
+
+def test_kip_74_a_fetch_completes_when_the_bytes_over_all_its_partitions_reach_min_bytes() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    wait = fetch(missing=100)
+    purgatory.watch(wait, ["a", "b"])
+    assert purgatory.touched("a", 60) == []
+    assert purgatory.touched("b", 39) == []
+    assert purgatory.touched("a", 1) == [wait]
+    assert purgatory.waiting == 0
+
+
+def test_a_completed_wait_is_returned_once_however_many_partitions_watch_it() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    wait = fetch(missing=1)
+    purgatory.watch(wait, ["a", "b"])
+    assert purgatory.touched("a", 1) == [wait]
+    assert purgatory.touched("b", 1) == []
+    assert purgatory.expired(Millis(10_000)) == []
+
+
+def test_a_produce_completes_when_every_partitions_high_watermark_has_passed() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    wait = ProduceWait(Millis(500), {"a": 10, "b": 20}, resume=None)
+    purgatory.watch(wait, ["a", "b"])
+    assert purgatory.touched("a", 9) == []
+    assert purgatory.touched("b", 25) == []
+    assert purgatory.touched("a", 10) == [wait]
+
+
+def test_a_wait_expires_at_its_deadline_and_not_before() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    late, soon = fetch(1, deadline=900), fetch(1, deadline=300)
+    purgatory.watch(late, ["a"])
+    purgatory.watch(soon, ["a"])
+    assert purgatory.next_deadline() == 300
+    assert purgatory.expired(Millis(299)) == []
+    assert purgatory.expired(Millis(300)) == [soon]
+    assert purgatory.next_deadline() == 900
+    assert purgatory.expired(Millis(900)) == [late]
+    assert purgatory.next_deadline() is None
+
+
+def test_a_cancelled_wait_neither_completes_nor_expires() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    wait = fetch(1)
+    purgatory.watch(wait, ["a"])
+    purgatory.cancel(wait)
+    assert (purgatory.touched("a", 5), purgatory.expired(Millis(10_000)), purgatory.waiting) == ([], [], 0)
+
+
+def test_a_partition_that_goes_away_releases_everyone_who_waits_for_it() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    here, elsewhere = fetch(1), fetch(1)
+    purgatory.watch(here, ["a", "b"])
+    purgatory.watch(elsewhere, ["b"])
+    assert purgatory.released("a") == [here]
+    assert purgatory.touched("b", 1) == [elsewhere]
+
+
+def test_long_polls_on_a_partition_nobody_writes_to_do_not_pile_up() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    for at in range(10_000):
+        purgatory.watch(fetch(1, deadline=at), ["silent"])
+        purgatory.expired(Millis(at))
+    assert purgatory.waiting == 0
+    assert len(purgatory._watched["silent"]) < 100

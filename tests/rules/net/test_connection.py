@@ -1,0 +1,229 @@
+"""A framed connection over a real socket pair: frames in, chunks out."""
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.net.connection import Connection, ReadBudget, Scratch
+
+
+class Recorder:
+    """Keeps what a connection delivers; may pause it after some frames."""
+
+    def __init__(self, pause_after: int = 0) -> None:
+        self.frames: list[bytes] = []
+        self.refused: list[int] = []
+        self.lost = 0
+        self.drained = 0
+        self.connection: Connection | None = None
+        self.pause_after = pause_after
+        self.changed = asyncio.Event()
+
+    def frame_received(self, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        if self.pause_after and len(self.frames) % self.pause_after == 0:
+            assert self.connection is not None
+            self.connection.pause_reading()
+        self.changed.set()
+
+    def frame_refused(self, size: int) -> None:
+        self.refused.append(size)
+        self.changed.set()
+
+    def output_drained(self) -> None:
+        self.drained += 1
+        self.changed.set()
+
+    def connection_lost(self) -> None:
+        self.lost += 1
+        self.changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                self.changed.clear()
+                await self.changed.wait()
+
+
+class Slice:
+    """A run of a file, as storage hands it out."""
+
+    def __init__(self, file: int, position: int, length: int) -> None:
+        self.file, self.position, self.length = file, position, length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fileno(self) -> int:
+        return self.file
+
+
+@asynccontextmanager
+async def connected(
+    recorder: Recorder, *, scratch: int = 4096, max_frame: int = 1 << 20, budget: ReadBudget | None = None
+) -> AsyncIterator[tuple[Connection, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    loop = asyncio.get_running_loop()
+    connection = Connection(ours, loop, Scratch(scratch), budget or ReadBudget(0), max_frame)
+    recorder.connection = connection
+    connection.start(recorder)
+    try:
+        yield connection, theirs
+    finally:
+        connection.close()
+        theirs.close()
+
+
+def framed(*frames: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    frames=st.lists(st.binary(max_size=9000), min_size=1, max_size=12),
+    cuts=st.lists(st.integers(1, 5000), min_size=1, max_size=8),
+    pause_after=st.integers(0, 3),
+)
+def test_frames_arrive_whole_and_in_order_however_the_stream_is_cut_and_paused(
+    frames: list[bytes], cuts: list[int], pause_after: int
+) -> None:
+    async def scenario() -> list[bytes]:
+        recorder = Recorder(pause_after)
+        async with connected(recorder) as (connection, theirs):
+            loop = asyncio.get_running_loop()
+            stream = framed(*frames)
+            at = turn = 0
+            while at < len(stream):
+                piece = stream[at : at + cuts[turn % len(cuts)]]
+                await loop.sock_sendall(theirs, piece)
+                at += len(piece)
+                turn += 1
+                await asyncio.sleep(0)
+                connection.resume_reading()
+            while len(recorder.frames) < len(frames):
+                seen = len(recorder.frames)
+                connection.resume_reading()
+                await recorder.until(lambda seen=seen: len(recorder.frames) > seen)  # type: ignore[misc]
+            return recorder.frames
+
+    assert asyncio.run(scenario()) == frames
+
+
+def test_a_frame_over_the_limit_is_refused_and_the_connection_closed() -> None:
+    async def scenario() -> tuple[list[int], int, list[bytes]]:
+        recorder = Recorder()
+        async with connected(recorder, max_frame=100) as (_, theirs):
+            theirs.send(framed(b"fine") + struct.pack(">i", 101))
+            await recorder.until(lambda: recorder.lost > 0)
+            return recorder.refused, recorder.lost, recorder.frames
+
+    assert asyncio.run(scenario()) == ([101], 1, [b"fine"])
+
+
+def test_a_negative_size_is_refused() -> None:
+    async def scenario() -> tuple[list[int], int]:
+        recorder = Recorder()
+        async with connected(recorder) as (_, theirs):
+            theirs.send(struct.pack(">i", -1))
+            await recorder.until(lambda: recorder.lost > 0)
+            return recorder.refused, recorder.lost
+
+    assert asyncio.run(scenario()) == ([-1], 1)
+
+
+def test_cve_2022_34917_a_claimed_length_reserves_no_memory_before_bytes_arrive() -> None:
+    async def scenario() -> int:
+        recorder = Recorder()
+        async with connected(recorder, max_frame=1 << 30) as (connection, theirs):
+            theirs.send(struct.pack(">i", 1 << 29) + b"x")
+            await asyncio.get_running_loop().run_in_executor(None, lambda: None)
+            while connection._own is None:
+                await asyncio.sleep(0)
+            return len(connection._own)
+
+    assert asyncio.run(scenario()) <= 64 * 1024
+
+
+def test_above_the_budget_no_new_large_frame_is_begun_until_one_is_done() -> None:
+    async def scenario() -> list[int]:
+        budget = ReadBudget(100_000)
+        first, second = Recorder(), Recorder()
+        big = bytes(90_000)
+        loop = asyncio.get_running_loop()
+        async with connected(first, budget=budget) as (_, one), connected(second, budget=budget) as (two, other):
+            budget.reserve(20_000)
+            await loop.sock_sendall(one, framed(big)[:70_000])
+            while budget.used == 20_000:
+                await asyncio.sleep(0)
+            used = [budget.used]
+            await loop.sock_sendall(other, framed(big)[:70_000])
+            while not two.reading_paused:
+                await asyncio.sleep(0)
+            await loop.sock_sendall(one, framed(big)[70_000:])
+            await first.until(lambda: len(first.frames) == 1)
+            await loop.sock_sendall(other, framed(big)[70_000:])
+            await second.until(lambda: len(second.frames) == 1)
+            return [*used, budget.used]
+
+    assert asyncio.run(scenario()) == [110_004, 20_000]
+
+
+def test_bytes_and_file_slices_leave_in_order_whatever_the_socket_takes_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    content = os.urandom(600_000)
+    path.write_bytes(content)
+
+    async def scenario() -> tuple[bytes, int, int]:
+        recorder = Recorder()
+        async with connected(recorder) as (connection, theirs):
+            fd = os.open(path, os.O_RDONLY)
+            connection.send([b"head", Slice(fd, 100, 500_000), b"between", Slice(fd, 7, 90_000)])
+            connection.send_bytes(b"tail")
+            expected = 4 + 500_000 + 7 + 90_000 + 4
+            received = b""
+            while len(received) < expected:
+                received += await asyncio.get_running_loop().sock_recv(theirs, 1 << 16)
+            await recorder.until(lambda: recorder.drained > 0)
+            os.close(fd)
+            return received, connection.out_bytes, recorder.lost
+
+    received, unsent, lost = asyncio.run(scenario())
+    assert received == b"head" + content[100:500_100] + b"between" + content[7:90_007] + b"tail"
+    assert (unsent, lost) == (0, 0)
+
+
+def test_a_segment_that_ends_before_its_reply_closes_the_connection(tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(b"short")
+
+    async def scenario() -> int:
+        recorder = Recorder()
+        async with connected(recorder) as (connection, _):
+            fd = os.open(path, os.O_RDONLY)
+            connection.send([b"head", Slice(fd, 0, 100)])
+            os.close(fd)
+            return recorder.lost
+
+    assert asyncio.run(scenario()) == 1
+
+
+def test_a_peer_that_goes_away_is_noticed_once() -> None:
+    async def scenario() -> int:
+        recorder = Recorder()
+        async with connected(recorder) as (connection, theirs):
+            theirs.close()
+            await recorder.until(lambda: recorder.lost > 0)
+            connection.close()
+            connection.send_bytes(b"into the void")
+            return recorder.lost
+
+    assert asyncio.run(scenario()) == 1

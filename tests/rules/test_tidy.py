@@ -1,0 +1,89 @@
+"""The code itself keeps the rules of the house."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from ottla.broker.dispatch import HANDLERS, Routes, load_route
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.protocol import messages
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [p for p in (ROOT / "src").rglob("*.py") if "_generated" not in p.parts]
+CORES = ("model", "protocol", "metadata", "raft", "controller", "coordinator", "replication")
+UNSAID = re.compile(r"\b(utils?|helpers?|managers?|misc|common)\b")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "src" / "ottla")))
+def test_every_module_says_what_it_owns(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    if tree.body:
+        assert ast.get_docstring(tree), f"{path} has no docstring"
+    assert not UNSAID.search(path.stem), f"{path.stem} says nothing about what it does"
+
+
+def test_cores_do_not_iterate_sets() -> None:
+    """Set order differs from run to run: a core that depends on it cannot be simulated."""
+    found = []
+    for path in SOURCES:
+        if path.relative_to(ROOT / "src" / "ottla").parts[0] not in CORES:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            loops = [node.iter] if isinstance(node, ast.For) else []
+            if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+                loops += [generator.iter for generator in node.generators]
+            for loop in loops:
+                is_set_call = isinstance(loop, ast.Call) and isinstance(loop.func, ast.Name) and loop.func.id == "set"
+                if is_set_call or isinstance(loop, ast.Set | ast.SetComp):
+                    found.append(f"{path}:{loop.lineno}")
+    assert found == []
+
+
+def test_classes_stay_small() -> None:
+    wide = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                attributes = {
+                    target.attr
+                    for inner in ast.walk(node)
+                    if isinstance(inner, ast.Assign | ast.AnnAssign)
+                    for target in ([inner.target] if isinstance(inner, ast.AnnAssign) else inner.targets)
+                    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+                    if target.value.id == "self"
+                }
+                if len(attributes) > 18:
+                    wide.append(f"{path}:{node.lineno} {node.name} has {len(attributes)} attributes")
+    assert wide == []
+
+
+@pytest.mark.parametrize("key", sorted(HANDLERS))
+def test_a_handlers_file_is_named_after_its_api_key_and_names_the_permission_it_needs(key: int) -> None:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", messages.API[key].name).lower()
+    assert HANDLERS[key] == f"k{key:02}_{name}"
+    needs = load_route(key).needs
+    if messages.API[key].name == "ApiVersions":
+        assert needs is None
+    else:
+        assert needs is not None
+        assert isinstance(needs[0], Operation)
+        assert isinstance(needs[1], Resource)
+
+
+def test_a_listener_advertises_exactly_what_it_serves() -> None:
+    routes = Routes()
+    for key, low, high in routes.served():
+        route = routes.get(key)
+        assert route is not None
+        assert (route.min_version, route.max_version) == (low, high)
+        assert all(version in route.decoders for version in range(low, high + 1))
+
+
+@pytest.mark.parametrize("path", ["requirements", "pyproject.toml", "Makefile", ".ci", "bench", "tests", "tools"])
+def test_no_registry_address_is_committed(path: str) -> None:
+    root = ROOT / path
+    files = [root] if root.is_file() else [f for f in root.rglob("*") if f.is_file() and "node_modules" not in f.parts]
+    address = re.compile(rb"https?://[a-z0-9.-]*(?:maven|pypi|pythonhosted|npmjs|crates|proxy\.golang|debian)[a-z0-9.-]*")
+    assert [str(f) for f in files if f.suffix != ".pyc" and address.search(f.read_bytes())] == []
