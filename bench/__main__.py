@@ -75,8 +75,19 @@ def main() -> int:
     finally:
         context.close()
         shutil.rmtree(directory, ignore_errors=True)
-    publish(options, chosen, measured, failures)
-    print(f"\n{table(measured)}\n{summary(measured, failures)}")
+    candidate = context.factories[1].name
+    methods = [(short_name(module), module.__doc__ or "") for module in chosen]
+    page = document(
+        measured,
+        failures,
+        rounds=options.rounds,
+        facts=facts(),
+        methods=methods,
+        remark=remark(options),
+        candidate=candidate,
+    )
+    publish(page, measured, failures, partial=options.partial)
+    print(f"\n{table(measured, candidate)}\n{summary(measured, failures)}")
     return exit_code(measured, failures)
 
 
@@ -112,16 +123,20 @@ def run(context: Context, chosen: Sequence[ModuleType]) -> tuple[list[Measure], 
     return measured, failures
 
 
-def publish(
-    options: argparse.Namespace, chosen: Sequence[ModuleType], measured: list[Measure], failures: list[Failure]
-) -> None:
+def remark(options: argparse.Namespace) -> str:
+    if options.control:
+        return "A control run: Apache Kafka on both sides, to see the noise."
+    return "A partial run, not a result." if options.partial else ""
+
+
+def publish(page: str, measured: list[Measure], failures: list[Failure], *, partial: bool) -> None:
+    """The published page is replaced by whole runs only; failures keep their full text in the raw results."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     raw = {"measures": [asdict(measure) for measure in measured], "failures": [asdict(failure) for failure in failures]}
     (RESULTS / "latest.json").write_text(json.dumps(raw, indent=1))
-    page = RESULTS / PUBLISHED.name if options.partial else PUBLISHED
-    methods = [(short_name(module), module.__doc__ or "") for module in chosen]
-    page.write_text(document(measured, failures, rounds=options.rounds, facts=facts(), methods=methods))
-    print(f"written: {os.path.relpath(page, REPOSITORY)}")
+    target = RESULTS / PUBLISHED.name if partial else PUBLISHED
+    target.write_text(page)
+    print(f"written: {os.path.relpath(target, REPOSITORY)}")
 
 
 def exit_code(measured: Sequence[Measure], failures: Sequence[Failure]) -> int:

@@ -25,16 +25,15 @@ def document(
     facts: Sequence[str],
     methods: Sequence[tuple[str, str]],
     remark: str = "",
+    candidate: str = "ottla",
 ) -> str:
     parts = [INTRODUCTION.format(rounds=rounds)]
     if remark:
-        parts.append(remark)
+        parts.append(f"**{remark}**\n")
     parts.append("".join(f"- {fact}\n" for fact in facts))
     parts.append(summary(measures, failures))
-    parts.append(table(measures))
-    parts += [
-        f"`{failure.workload}` did not finish, its targets are missed: {failure.reason}\n" for failure in failures
-    ]
+    parts.append(table(measures, candidate))
+    parts += [f"`{failure.workload}` did not finish, its targets are missed.\n" for failure in failures]
     parts.append("## How each is measured\n")
     parts += [f"**{name}.** {text.strip()}\n" for name, text in methods]
     return "\n".join(parts)
@@ -51,8 +50,11 @@ def summary(measures: Sequence[Measure], failures: Sequence[Failure]) -> str:
     return line + ".\n"
 
 
-def table(measures: Sequence[Measure]) -> str:
-    rows = ["| Workload | Measure | Apache Kafka | ottla | Ratio | Target | Verdict |", "|---|---|---|---|---|---|---|"]
+def table(measures: Sequence[Measure], candidate: str = "ottla") -> str:
+    rows = [
+        f"| Workload | Measure | Apache Kafka | {candidate} | Ratio | Target | Verdict |",
+        "|---|---|---|---|---|---|---|",
+    ]
     rows += [_row(measure) for measure in measures]
     return "\n".join(rows) + "\n"
 

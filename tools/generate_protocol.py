@@ -710,7 +710,7 @@ def class_lines(schema: Schema, spec: StructSchema) -> Iterator[str]:
     if top:
         for name in schema.structs:
             if name != schema.name:
-                yield f"    {name} = _{name}"
+                yield f"    {name}: TypeAlias = _{name}"
         if schema.key >= 0:
             yield f"    API_KEY = {schema.key}"
         if schema.first_flexible <= FOREVER:
@@ -779,6 +779,8 @@ def module_text(schema: Schema) -> str:
     structs = [name for name in ("error", "pack", "unpack_from") if name in used]
     head = ["from __future__ import annotations", ""]
     head.append(f"from struct import {', '.join([*(['Struct as Layout'] if layouts else []), *structs])}")
+    if "TypeAlias" in used:
+        head.append("from typing import TypeAlias")
     head += ["", f"from ottla.protocol.codec import {', '.join(n for n in FROM_CODEC if n in used)}"]
     head.append("")
     if "new" in used:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from bench.__main__ import exit_code
 from bench.measures import Failure, Measure, Metric, ratio_at_least, ratio_at_most, value_at_most
+from bench.report import document
 from bench.rounds import interleaved
 
 
@@ -81,3 +82,16 @@ def test_servers_take_turns_and_warm_ups_are_dropped() -> None:
     taken = interleaved([Stand("kafka"), Stand("ottla")], 2, trial, warmups=1)
     assert asked == ["kafka", "ottla"] * 3
     assert taken == [[{"number": 3}, {"number": 5}], [{"number": 4}, {"number": 6}]]
+
+
+def test_the_page_names_every_missed_target_and_every_unfinished_workload() -> None:
+    page = document(
+        [measured(RATE, (100.0,), (120.0,)), measured(CPU, (4.0, 5.0, 3.0), (3.0, 3.2, 2.9))],
+        [Failure("consume", "trace with /some/path")],
+        rounds=3,
+        facts=["2 cores"],
+        methods=[("work", "How it is done.")],
+    )
+    assert "1 of 2 targets reached; missed: work (server CPU per GB); not finished: consume." in page
+    assert "| work | server CPU per GB, s | 4 (3–5) | 3 (2.9–3.2) | 0.75 | ≤ 0.7 | **missed** |" in page
+    assert "/some/path" not in page

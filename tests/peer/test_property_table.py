@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from ottla.model import properties
-from ottla.model.properties import ConfigEntry, Property, Settings
+from ottla.model.properties import ConfigEntry, Property, Settings, parse_properties
 from ottla.protocol import messages
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request_header
+from tests.rules.model.node_files import BROKEN, BROKER_ONLY, COMBINED, CONTROLLER_ONLY, SAMPLE
 from tests.support.jvm import java, kafka_jars
 
 pytestmark = pytest.mark.jvm
@@ -76,6 +77,21 @@ def test_bounds_and_choices_are_kafkas(declared: list[dict[str, Any]]) -> None:
         elif facts["validator"] in ("ValidString", "CaseInsensitiveValidString", "ValidList"):
             choices = re.findall(r"[^\[\], ]+", facts["allowed"].removeprefix("(case insensitive)"))
             assert sorted(entry.one_of or ()) == sorted(choices), entry
+
+
+def test_kafka_refuses_the_files_we_refuse_and_takes_those_we_take(tmp_path: Path) -> None:
+    good = [parse_properties(SAMPLE), COMBINED, BROKER_ONLY, CONTROLLER_ONLY]
+    files = {f"good-{number}": given for number, given in enumerate(good)}
+    files |= {f"bad-{number:02}": {**base, **change} for number, (base, change, _) in enumerate(BROKEN)}
+    for name, given in files.items():
+        (tmp_path / name).write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+    program = Path(__file__).parent / "java" / "NodeFiles.java"
+    done = subprocess.run(java(kafka_jars(), str(program), str(tmp_path)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answers = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert {name: answer.startswith("taken") for name, answer in answers.items()} == {
+        name: name.startswith("good") for name in files
+    }, answers
 
 
 class Broker:

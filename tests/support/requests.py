@@ -58,9 +58,17 @@ def wait_for_topic(wire: Wire, topic: str, partitions: int = 1) -> bytes:
         if len(described.partitions) == partitions and all(
             part.error_code == 0 and part.leader_id >= 0 for part in described.partitions
         ):
-            topic_id: bytes = described.topic_id
-            return topic_id
+            break
         deadline.check(described)
+    # Kafka's metadata may name a leader a moment before that leader knows.
+    places = [m.ListOffsetsRequest.ListOffsetsPartition(partition_index=i, timestamp=-1) for i in range(partitions)]
+    asked = m.ListOffsetsRequest(
+        replica_id=-1, topics=[m.ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=places)]
+    )
+    while any(part.error_code for part in wire.ask(asked).topics[0].partitions):
+        deadline.check("a leader that does not know yet")
+    topic_id: bytes = described.topic_id
+    return topic_id
 
 
 def delete_topic(wire: Wire, topic: str) -> None:

@@ -6,8 +6,8 @@ Everything that waits for the disk runs in a worker thread; the loop only begins
 import asyncio
 import logging
 from asyncio import AbstractEventLoop, Task
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final
 
 from ottla.broker.configs import Configs
 from ottla.broker.partition import Partition
@@ -68,7 +68,7 @@ class Housekeeping:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
 
-    def _begin(self, name: str, work: Callable[[], "asyncio._CoroutineLike[None]"]) -> None:
+    def _begin(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """One run of each kind at a time: a slow disk delays the next, it does not pile them up."""
         if name not in self._tasks:
             task = self._tasks[name] = self._loop.create_task(work(), name=f"housekeeping-{name}")
@@ -146,19 +146,14 @@ class Housekeeping:
 
     async def _checkpoint(self) -> None:
         for directory in self._replicas.directories:
-            if directory.is_online:
-                write = directory.checkpoint_job(self._high_watermarks(directory))
-                try:
-                    await self._loop.run_in_executor(None, write)
-                except StorageError as error:
-                    self._replicas.storage_failed(directory, error)
-
-    def _high_watermarks(self, directory: LogDirectory) -> dict[Log, int]:
-        return {
-            found: partition.leader.high_watermark
-            for partition, found, where in self._logs()
-            if where is directory and partition.leader is not None
-        }
+            if not directory.is_online:
+                continue
+            try:
+                checkpoint = directory.checkpoint_begin()
+                await self._loop.run_in_executor(None, checkpoint.run)
+                directory.checkpoint_done(checkpoint)
+            except StorageError as error:
+                self._replicas.storage_failed(directory, error)
 
     # ---- making room
 
@@ -175,7 +170,7 @@ class Housekeeping:
                 continue
             if deletion is not None:
                 log.info("%s: removing %d old files", found.topic_partition, len(deletion.paths))
-                self._replicas.deletions.append(deletion)
+                self._replicas.deletions.append((directory, deletion))
 
     def _remove_files(self) -> None:
         if self._replicas.deletions:
@@ -183,11 +178,19 @@ class Housekeeping:
 
     async def _remove_due_files(self) -> None:
         now = self._clock.wall()
-        due = [deletion for deletion in self._replicas.deletions if deletion.due <= now]
-        if due:
-            self._replicas.deletions = [d for d in self._replicas.deletions if d.due > now]
-            directory = self._replicas.directories[0]
-            await self._loop.run_in_executor(None, directory.remove_all, due)
+        waiting, self._replicas.deletions = self._replicas.deletions, []
+        due = []
+        for directory, deletion in waiting:
+            if deletion.due <= now:
+                due.append((directory, deletion))
+            else:
+                self._replicas.deletions.append((directory, deletion))
+        for directory, deletion in due:
+            if directory.is_online:
+                try:
+                    await self._loop.run_in_executor(None, directory.perform, deletion)
+                except StorageError as error:
+                    self._replicas.storage_failed(directory, error)
 
     async def _expire_producers(self) -> None:
         for turn, (_, found, _directory) in enumerate(self._logs()):

@@ -10,7 +10,7 @@ from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import TOPIC_RESOURCE, MetadataImage, PartitionImage
 from ottla.model.errors import Errors
 from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
-from ottla.model.ports import Clock
+from ottla.model.ports import Clock, Ids
 from ottla.protocol.batch import Buffer
 from ottla.replication.leader import PartitionLeader
 from ottla.storage.directory import LogDirectory
@@ -26,7 +26,18 @@ _FULL = Rejected(
 
 
 class Replicas:
-    __slots__ = ("_clock", "_configs", "_directories", "_waiting", "broker_id", "by_id", "by_name", "deletions", "flush_wanted")
+    __slots__ = (
+        "_clock",
+        "_configs",
+        "_directories",
+        "_ids",
+        "_waiting",
+        "broker_id",
+        "by_id",
+        "by_name",
+        "deletions",
+        "flush_wanted",
+    )
 
     def __init__(
         self,
@@ -35,17 +46,19 @@ class Replicas:
         configs: Configs,
         waiting: WaitingRequests,
         clock: Clock,
+        ids: Ids,
     ) -> None:
         self.broker_id = broker_id
         self._directories = directories
         self._configs = configs
         self._waiting = waiting
         self._clock = clock
+        self._ids = ids
         self.by_name: dict[str, TopicPartitions] = {}
         self.by_id: dict[bytes, TopicPartitions] = {}
         self.flush_wanted: Callable[[Partition], None] = lambda _: None
         """Told of every partition whose topic asks for an fsync now; housekeeping listens."""
-        self.deletions: list[Deletion] = []
+        self.deletions: list[tuple[LogDirectory, Deletion]] = []
         """Files to remove once they are due: housekeeping takes them from here."""
 
     # ---- looking up
@@ -75,7 +88,7 @@ class Replicas:
         except StorageError as error:
             self.storage_failed(directory, error)
             return _OFFLINE
-        if type(outcome) is Rejected or outcome.duplicate:
+        if isinstance(outcome, Rejected) or outcome.duplicate:
             return outcome
         if log_.config.flush_messages <= log_.log_end_offset - log_.recovery_point:
             self.flush_wanted(partition)
@@ -106,11 +119,23 @@ class Replicas:
     # ---- what the metadata says
 
     def load(self, image: MetadataImage) -> None:
-        """At start: opens a log for every partition that the image places here."""
+        """At start: takes the logs that the image places here, makes those that are missing, sets strangers aside."""
+        self._set_strays_aside(image)
         for topic in image.topics.values():
             for index, partition in topic.partitions.items():
                 if self.broker_id in partition.replicas:
                     self._place(topic.name, topic.id, index, partition)
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        """A log whose topic is gone, or was made again under its name: kept under another name, never guessed at."""
+        for directory in self._directories:
+            for name, found in list(directory.logs.items()):
+                topic = image.topics.get(name.topic)
+                placed = topic.partitions.get(name.partition) if topic is not None else None
+                known_id = topic is not None and found.topic_id in (None, topic.id)
+                if placed is None or not known_id or self.broker_id not in placed.replicas:
+                    where = directory.set_aside(name, self._ids.uuid().hex())
+                    log.warning("the metadata does not know the log of %s: it was set aside as %s", name, where)
 
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage, *, settings_changed: bool) -> None:
         for topic_id in delta.deleted_topics:
@@ -148,11 +173,15 @@ class Replicas:
         config = self._configs.log_config(partition.topic)
         directory = next((d for d in self._directories if name in d.logs), None)
         try:
+            refused = next((d.refused[name] for d in self._directories if name in d.refused), None)
+            if refused is not None:
+                raise refused
             if directory is None:
                 directory = self._emptiest()
                 partition.log = directory.create_log(name, partition.topic_id, config, self._clock.wall())
             else:
                 partition.log = directory.logs[name]
+                partition.log.assign_topic_id(partition.topic_id)
                 partition.log.update_config(config)
         except (StorageError, CorruptLog) as error:
             log.error("%s cannot be used: %s", name, error)
@@ -195,7 +224,10 @@ class Replicas:
         for partition in topic.partitions.values():
             if partition.log is not None and partition.directory is not None:
                 try:
-                    self.deletions.append(partition.directory.delete_log(partition.log, self._clock.wall()))
+                    deletion = partition.directory.delete_log(
+                        partition.log.topic_partition, self._ids.uuid().hex(), self._clock.wall()
+                    )
+                    self.deletions.append((partition.directory, deletion))
                 except StorageError as error:
                     self.storage_failed(partition.directory, error)
             partition.log = partition.leader = None
@@ -215,4 +247,3 @@ class Replicas:
                 partition.offline = True
                 partition.log = partition.leader = None
                 self._waiting.partition_changed(partition)
-

@@ -113,7 +113,7 @@ class Session:
         reply = Reply(route, version, correlation_id)
         try:
             outcome = route.handle(self.services, self, request, version)
-        except Exception:  # noqa: BLE001  the session is the edge: a bug costs this client its connection, no more
+        except Exception:
             log.exception("%s v%d of %s failed", route.name, version, self.host)
             self.connection.close()
             return
@@ -212,7 +212,9 @@ class Session:
     # ---- what the connection says
 
     def frame_refused(self, size: int) -> None:
-        log.info("closing %s: it announced a request of %d bytes; socket.request.max.bytes is the limit", self.host, size)
+        log.info(
+            "closing %s: it announced a request of %d bytes; socket.request.max.bytes is the limit", self.host, size
+        )
 
     def output_drained(self) -> None:
         self._resume()

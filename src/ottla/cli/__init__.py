@@ -1,4 +1,5 @@
 """The command line, one file per tool. Nothing heavy is imported here: a tool's module is loaded when it is named."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 
 def main() -> int:

@@ -1,4 +1,5 @@
 """From words to a command, and from whatever goes wrong to one readable message and an exit code: never a traceback."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import os
 import sys
@@ -27,7 +28,8 @@ def run(words: Sequence[str]) -> int:
         return _reader_gone()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception as error:  # noqa: BLE001  the one edge where any failure becomes a message
+    except Exception as error:
+        # The one edge where any failure becomes a message.
         if os.environ.get("OTTLA_TRACEBACK"):
             raise
         return _failed(error)

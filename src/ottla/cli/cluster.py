@@ -1,4 +1,5 @@
 """`ottla cluster`: what the cluster is made of."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 from ottla.cli.output import Json, Table, show, show_json, size_text, time_text
 from ottla.cli.parser import Arguments, Command, Option, UsageError
@@ -30,7 +31,9 @@ def quorum(arguments: Arguments) -> int:
         response = admin.describe_quorum(server)
     partition = response.topics[0].partitions[0]
     table = Table("ID", "ROLE", "LOG END", "LAG", "LAST FETCH", "CAUGHT UP", "DIRECTORY")
-    leader_end = max((v.log_end_offset for v in partition.current_voters if v.replica_id == partition.leader_id), default=0)
+    leader_end = max(
+        (v.log_end_offset for v in partition.current_voters if v.replica_id == partition.leader_id), default=0
+    )
     for role, replicas in (("voter", partition.current_voters), ("observer", partition.observers)):
         for replica in replicas:
             table.add(

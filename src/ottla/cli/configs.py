@@ -1,4 +1,7 @@
 """`ottla configs`: what kafka-configs does, for topics, brokers, the cluster's defaults, groups and client metrics."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -74,7 +77,9 @@ def _resource(arguments: Arguments) -> tuple[Resource, list[str]]:
             return _named("cluster-default", None), words
         return _named(kind, arguments.optional("entity_name")), words
     if not words:
-        raise UsageError("RESOURCE is missing: topic NAME, broker ID, cluster-default, group NAME or client-metrics NAME")
+        raise UsageError(
+            "RESOURCE is missing: topic NAME, broker ID, cluster-default, group NAME or client-metrics NAME"
+        )
     if words[0] == "cluster-default":
         return _named(words[0], None), words[1:]
     return _named(words[0], words[1] if len(words) > 1 else None), words[2:]
@@ -82,7 +87,7 @@ def _resource(arguments: Arguments) -> tuple[Resource, list[str]]:
 
 def _named(kind: str, name: str | None) -> Resource:
     if kind not in KINDS:
-        raise UsageError(f"{kind!r} has no settings{suggestion(kind, KINDS)}; there are topic, broker, cluster-default, "
+        raise UsageError(f"{kind!r} has no settings{suggestion(kind, KINDS)}; topics, brokers, cluster-default, "
                          "group and client-metrics")  # fmt: skip
     code = KINDS[kind]
     if kind == "cluster-default":
@@ -101,7 +106,9 @@ def describe(arguments: Arguments) -> int:
     if names:
         unknown = [name for name in names if name not in {entry.name for entry in entries}]
         if unknown:
-            raise UsageError(f"{unknown[0]} is no setting of {resource}{suggestion(unknown[0], [e.name for e in entries])}")
+            raise UsageError(
+                f"{unknown[0]} is no setting of {resource}{suggestion(unknown[0], [e.name for e in entries])}"
+            )
         entries = [entry for entry in entries if entry.name in names]
     elif not arguments.flag("all"):
         entries = [entry for entry in entries if SOURCES.get(entry.config_source) == resource.own_source]
@@ -116,7 +123,7 @@ def describe(arguments: Arguments) -> int:
     return 0
 
 
-def _entries(server: "Cluster", resource: Resource, *, documentation: bool, synonyms: bool) -> "list[Entry]":
+def _entries(server: Cluster, resource: Resource, *, documentation: bool, synonyms: bool) -> list[Entry]:
     from ottla.client import admin
     from ottla.client.errors import KafkaError
 
@@ -131,7 +138,7 @@ def _entries(server: "Cluster", resource: Resource, *, documentation: bool, syno
     return entries
 
 
-def _learn_brokers(server: "Cluster", resource: Resource) -> None:
+def _learn_brokers(server: Cluster, resource: Resource) -> None:
     from ottla.cli.failures import Failure
 
     server.metadata([])
@@ -140,7 +147,7 @@ def _learn_brokers(server: "Cluster", resource: Resource) -> None:
         raise Failure(f"{resource}: the cluster has no such broker; it has {there}")
 
 
-def _show_table(entries: "list[Entry]", arguments: Arguments) -> None:
+def _show_table(entries: list[Entry], arguments: Arguments) -> None:
     columns = ["NAME", "VALUE", "SOURCE", "TYPE"]
     if arguments.flag("synonyms"):
         columns.append("SYNONYMS")
@@ -157,18 +164,18 @@ def _show_table(entries: "list[Entry]", arguments: Arguments) -> None:
     show(table, "table")
 
 
-def _value(entry: "Entry") -> str:
+def _value(entry: Entry) -> str:
     if entry.is_sensitive:
         return "(hidden)"
     return "-" if entry.value is None else entry.value
 
 
-def _source(entry: "Entry") -> str:
+def _source(entry: Entry) -> str:
     source = SOURCES.get(entry.config_source, str(entry.config_source))
     return f"{source}, read-only" if entry.read_only else source
 
 
-def _document(entry: "Entry") -> Json:
+def _document(entry: Entry) -> Json:
     document: dict[str, Json] = {
         "name": entry.name,
         "value": entry.value,
@@ -186,13 +193,11 @@ def _document(entry: "Entry") -> Json:
     return document
 
 
-def _change(arguments: Arguments, resource: Resource, changes: "list[ConfigChange]", done: str) -> int:
+def _change(arguments: Arguments, resource: Resource, changes: list[ConfigChange], done: str) -> int:
     from ottla.client import admin
 
     with cluster(arguments) as server:
-        admin.alter_configs(
-            server, resource.kind, resource.name, changes, validate_only=arguments.flag("dry_run")
-        )
+        admin.alter_configs(server, resource.kind, resource.name, changes, validate_only=arguments.flag("dry_run"))
     print(f"would change {resource}" if arguments.flag("dry_run") else f"{resource}: {done}")
     return 0
 
@@ -263,7 +268,10 @@ def split_config_list(text: str) -> list[str]:
 
 
 _RESOURCE = Argument(
-    "RESOURCE", help="topic NAME, broker ID, cluster-default, group NAME or client-metrics NAME.", many=True, required=False
+    "RESOURCE",
+    help="topic NAME, broker ID, cluster-default, group NAME or client-metrics NAME.",
+    many=True,
+    required=False,
 )
 _KAFKAS = (
     Option("--entity-type", value="KIND", help="As in kafka-configs.", hidden=True),
@@ -291,7 +299,10 @@ COMMANDS = (
         ),
         examples=(
             ("What was changed on a topic", "ottla configs describe topic orders"),
-            ("One setting, and where its value comes from", "ottla configs describe topic orders retention.ms --synonyms"),
+            (
+                "One setting, and where its value comes from",
+                "ottla configs describe topic orders retention.ms --synonyms",
+            ),
             ("Everything broker 1 runs with, explained", "ottla configs describe broker 1 --all --docs"),
         ),
         aliases=("get", "list"),

@@ -1,7 +1,9 @@
 """`ottla consume`: records of any partitions, by offset or time, once or as they arrive."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.cli import formats
@@ -25,10 +27,8 @@ def consume(arguments: Arguments) -> int:
         raise UsageError(f"-n {limit}: how many records, 0 or more")
     with cluster(arguments) as server:
         consumer = _consumer(arguments, server)
-        try:
+        with suppress(KeyboardInterrupt):  # the usual way to end a consumer that follows
             _print_records(consumer, render, limit)
-        except KeyboardInterrupt:
-            pass  # the usual way to end a consumer that follows
     return 0
 
 

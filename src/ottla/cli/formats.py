@@ -1,7 +1,8 @@
 """`--format`: a text with percent escapes, compiled once into parts that write one record each.
 
-rpk's letters, and kcat's where rpk has no use for them: %T is the timestamp here (in rpk: the length of the topic's name).
+The letters are rpk's; but %T is the timestamp, as in kcat, where rpk has the length of the topic's name.
 """
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 from collections.abc import Callable
 from typing import Final, NamedTuple

@@ -2,6 +2,7 @@
 
 The notation is rpk's. Parsing needs no cluster; `OffsetRange.resolve` takes what the cluster knows and gives numbers.
 """
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -85,8 +86,8 @@ def _offset(point: Point, bounds: Bounds, at_time: Callable[[int], int]) -> int:
 
 
 def _clamp(offset: int, bounds: Bounds, point: Point) -> int:
-    """`-10` of a partition with three records means all three. An exact offset beyond the end is kept: who asks to
-    follow from 100 wants to wait for 100."""
+    """`-10` of a partition with three records means all three. An exact offset beyond the end is kept: who follows from
+    100 on waits for 100."""
     if point.kind == EXACT:
         return max(offset, bounds.start)
     return min(max(offset, bounds.start), bounds.end)

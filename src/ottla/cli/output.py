@@ -1,4 +1,5 @@
 """What a person or a program reads: aligned tables, JSON, sizes and times. No terminal library: import time is felt."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,7 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 Cell = str | int | None
 
 GAP: Final = "  "
+_UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 
 class Table:
@@ -77,12 +79,8 @@ def size_text(size: int) -> str:
     """1536 -> 1.5 KiB"""
     if size < 1024:
         return f"{size} B"
-    value = float(size)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        value /= 1024
-        if value < 1024:
-            break
-    return f"{value:.1f} {unit}"
+    power = min((size.bit_length() - 1) // 10, len(_UNITS))
+    return f"{size / (1 << 10 * power):.1f} {_UNITS[power - 1]}"
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -3,6 +3,7 @@
 Ours instead of argparse or cyclopts for three reasons, in the order of their weight: an option's value may begin with a
 dash (`-o -10:end`), help teaches by example, and nothing is imported for it (docs/DECISIONS.md has the milliseconds).
 """
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -306,9 +307,9 @@ def two_columns(rows: Sequence[tuple[str, str]], width: int) -> str:
     lines: list[str] = []
     for name, text in rows:
         wrapped = textwrap.wrap(text, max(width - left, 30))
-        if len(name) > left - 4:
+        fits = len(name) <= left - 4
+        if not fits:
             lines.append(f"  {name}")
-            name = ""
         for index, part in enumerate(wrapped):
-            lines.append(f"  {name if index == 0 else '':<{left - 2}}{part}")
+            lines.append(f"  {name if fits and index == 0 else '':<{left - 2}}{part}")
     return "\n".join(lines)

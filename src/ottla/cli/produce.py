@@ -1,4 +1,5 @@
 """`ottla produce`: lines, JSON or whole files become records."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import os
 import select
@@ -12,6 +13,7 @@ from ottla.cli.reach import OUTPUT, REACH, cluster
 
 if TYPE_CHECKING:
     from ottla.cli.record_json import InputRecord, Parser
+    from ottla.client.cluster import Cluster
     from ottla.client.producer import Delivered, Producer
     from ottla.protocol.records import Header
 
@@ -77,6 +79,8 @@ def produce(arguments: Arguments) -> int:
             idempotent=not arguments.flag("no_idempotence"),
             on_delivery=tally.add,
         )
+        if not _exists(server, topic):
+            note(f"{topic} does not exist yet; the broker creates it, if it may")
         try:
             _send_all(arguments, producer, topic, parse)
         except KeyboardInterrupt:
@@ -90,6 +94,12 @@ def produce(arguments: Arguments) -> int:
     elif not arguments.flag("quiet"):
         print(tally.text(topic))
     return 0
+
+
+def _exists(server: "Cluster", topic: str) -> bool:
+    """A misspelt name should not pass unnoticed where brokers create topics by themselves."""
+    (found,) = server.metadata([topic]).topics
+    return not found.error_code
 
 
 def _send_all(arguments: Arguments, producer: "Producer", topic: str, parse: "Parser") -> None:
@@ -204,14 +214,12 @@ def _merged(record: "InputRecord", common: "InputRecord") -> "InputRecord":
     return record._replace(
         key=common.key if record.key is None else record.key,
         headers=(*record.headers, *common.headers),
-        partition=common.partition if record.partition is None or common.partition is not None else record.partition,
+        partition=common.partition if record.partition is None else record.partition,
         timestamp=common.timestamp if record.timestamp is None else record.timestamp,
     )
 
 
-def _line_record(
-    line: bytes, separator: bytes | None, null: bytes | None, common: "InputRecord"
-) -> "InputRecord":
+def _line_record(line: bytes, separator: bytes | None, null: bytes | None, common: "InputRecord") -> "InputRecord":
     from ottla.cli.record_json import BadRecord
 
     key, value = common.key, line
@@ -220,7 +228,8 @@ def _line_record(
         if not found:
             raise BadRecord(f"no key separator {separator.decode()!r} in {line[:60]!r}")
     return common._replace(
-        key=None if null is not None and key == null else key, value=None if null is not None and value == null else value
+        key=None if null is not None and key == null else key,
+        value=None if null is not None and value == null else value,
     )
 
 

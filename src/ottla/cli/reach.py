@@ -1,4 +1,5 @@
 """Options that every tool shares which talks to a cluster, and the way from them to a Cluster."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import os
 from typing import TYPE_CHECKING, Final

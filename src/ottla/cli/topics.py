@@ -1,4 +1,7 @@
 """`ottla topics`: what kafka-topics and kafka-delete-records do."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,11 +34,11 @@ def list_topics(arguments: Arguments) -> int:
     return 0
 
 
-def _internal(topic: "Topic") -> bool:
+def _internal(topic: Topic) -> bool:
     return topic.is_internal or (topic.name or "").startswith("__")
 
 
-def _replicas(topic: "Topic") -> int:
+def _replicas(topic: Topic) -> int:
     return max((len(partition.replica_nodes) for partition in topic.partitions), default=0)
 
 
@@ -61,7 +64,8 @@ def create(arguments: Arguments) -> int:
     failures: list[Exception] = []
     for name, result in results.items():
         if not isinstance(result, KafkaError):
-            print(f"{verb} {name} ({_count(result.partitions, 'partition')}, {_count(result.replication_factor, 'replica')})")
+            size = (_count(result.partitions, "partition"), _count(result.replication_factor, "replica"))
+            print(f"{verb} {name} ({', '.join(size)})")
         elif result.error == Errors.TOPIC_ALREADY_EXISTS and arguments.flag("if_not_exists"):
             print(f"{name} exists already")
         else:
@@ -100,10 +104,10 @@ def _report(failures: list[Exception]) -> int:
 
 
 class _Described(NamedTuple):
-    topic: "Topic"
+    topic: Topic
     overrides: dict[str, str | None]
-    starts: "Outcomes[Found]"
-    ends: "Outcomes[Found]"
+    starts: Outcomes[Found]
+    ends: Outcomes[Found]
 
     def partitions(self) -> Table:
         table = Table("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "OFFLINE", "START", "END")
@@ -145,7 +149,7 @@ def _ids(brokers: list[int]) -> str:
     return ",".join(map(str, brokers))
 
 
-def _offset(found: "Outcomes[Found]", topic: str | None, partition: int) -> int | None:
+def _offset(found: Outcomes[Found], topic: str | None, partition: int) -> int | None:
     """None while a partition has no leader to ask."""
     from ottla.client.consumer import Found
     from ottla.model.ids import TopicPartition
@@ -166,7 +170,7 @@ def describe(arguments: Arguments) -> int:
     return 0
 
 
-def _describe(server: "Cluster", topics: "list[Topic]") -> list[_Described]:
+def _describe(server: Cluster, topics: list[Topic]) -> list[_Described]:
     """Four requests in all, however many topics there are."""
     from ottla.client import admin
     from ottla.client.consumer import EARLIEST, LATEST, list_offsets
@@ -187,7 +191,7 @@ def _describe(server: "Cluster", topics: "list[Topic]") -> list[_Described]:
     return described
 
 
-def _existing(server: "Cluster", names: list[str] | None) -> "list[Topic]":
+def _existing(server: Cluster, names: list[str] | None) -> list[Topic]:
     from ottla.client.errors import KafkaError, known
     from ottla.model.errors import Errors
 
@@ -203,7 +207,9 @@ def alter(arguments: Arguments) -> int:
     from ottla.client import admin
 
     count = arguments.optional_number("partitions")
-    changes = [admin.ConfigChange(name, admin.SET, value) for name, value in settings(arguments.texts("config")).items()]
+    changes = [
+        admin.ConfigChange(name, admin.SET, value) for name, value in settings(arguments.texts("config")).items()
+    ]
     changes += [admin.ConfigChange(name, admin.DELETE) for name in arguments.texts("delete_config")]
     if count is None and not changes:
         raise UsageError("nothing to alter: give --partitions N, --config NAME=VALUE or --delete-config NAME")
@@ -284,7 +290,9 @@ COMMANDS = (
         list_topics,
         summary="List topics.",
         options=(
-            Option("--internal", "-i", help="Include topics that Kafka keeps for itself (__consumer_offsets and such)."),
+            Option(
+                "--internal", "-i", help="Include topics that Kafka keeps for itself (__consumer_offsets and such)."
+            ),
             Option("--names", "-q", help="Names only, one per line, for scripts."),
             *SHOW,
         ),

@@ -1,8 +1,10 @@
 """What an administrator asks of a cluster: topics, partitions, records, configs, log dirs, quorum, features.
 
-Each function sends one kind of request and gives back its answer in a form a tool can print. A refusal of one item is in
-the result of that item (`KafkaError`); a refusal of all is raised.
+Each function sends one kind of request and gives back its answer in a form a tool can print. A refusal of one item
+is in the result of that item (`KafkaError`); a refusal of all is raised.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -150,7 +152,7 @@ def create_partitions(
         check(result.error_code, result.name, result.error_message)
 
 
-def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> "Outcomes[int]":
+def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> Outcomes[int]:
     """Everything below an offset (-1: below the high watermark); gives each partition's new first offset."""
     return cluster.at_leaders(list(offsets), partial(_delete_records, cluster, offsets), "deleting records")
 
@@ -161,7 +163,7 @@ def _delete_records(
     leader: int,
     places: Sequence[TopicPartition],
     deadline: Deadline,
-) -> "Outcomes[int]":
+) -> Outcomes[int]:
     topics: dict[str, messages.DeleteRecordsRequest.DeleteRecordsTopic] = {}
     for place in places:
         topic = topics.setdefault(place.topic, messages.DeleteRecordsRequest.DeleteRecordsTopic(name=place.topic))
@@ -175,9 +177,7 @@ def _delete_records(
         for partition in answer.partitions:
             place = TopicPartition(answer.name, partition.partition_index)
             outcomes[place] = (
-                KafkaError(known(partition.error_code), str(place))
-                if partition.error_code
-                else partition.low_watermark
+                KafkaError(known(partition.error_code), str(place)) if partition.error_code else partition.low_watermark
             )
     return outcomes
 
@@ -306,7 +306,9 @@ def features(cluster: Cluster) -> tuple[int, list[Feature]]:
     return response.finalized_features_epoch, sorted(found)
 
 
-def update_feature(cluster: Cluster, name: str, level: int, *, upgrade_type: int = 1, validate_only: bool = False) -> None:
+def update_feature(
+    cluster: Cluster, name: str, level: int, *, upgrade_type: int = 1, validate_only: bool = False
+) -> None:
     """upgrade_type 1: up, 2: down when it is safe, 3: down at any price (KIP-584)."""
     request = messages.UpdateFeaturesRequest(
         timeout_ms=ADMIN_TIMEOUT_MS,

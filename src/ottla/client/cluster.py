@@ -1,9 +1,13 @@
 """A cluster as a client sees it: brokers found from a bootstrap list, leaders found in metadata, attempts repeated.
 
-Blocking. A connection per broker, opened on first use. Retries end at a deadline, and only errors that Kafka's table calls
-retriable are retried.
+Blocking. A connection per broker, opened on first use. Retries end at a deadline, and only errors that Kafka's table
+calls retriable are retried.
 """
 
+from __future__ import annotations
+
+import errno
+import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
@@ -27,7 +31,16 @@ Outcomes = dict[TopicPartition, T | KafkaError]
 
 
 class Cluster:
-    __slots__ = ("_bootstrap", "_client_id", "_connections", "_leaderless", "brokers", "leaders", "timeout_s", "topic_ids")
+    __slots__ = (
+        "_bootstrap",
+        "_client_id",
+        "_connections",
+        "_leaderless",
+        "brokers",
+        "leaders",
+        "timeout_s",
+        "topic_ids",
+    )
 
     def __init__(self, bootstrap: Sequence[Address], *, client_id: str = "ottla", timeout_s: float = 30.0) -> None:
         self._bootstrap = tuple(bootstrap)
@@ -39,7 +52,7 @@ class Cluster:
         self._leaderless: set[TopicPartition] = set()
         self.topic_ids: dict[str, bytes] = {}
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -102,7 +115,7 @@ class Cluster:
     # Requests.
 
     def call(self, request: Message, response: type[R], *, broker: int = ANY, at_most: int = 0x7FFF) -> R:
-        """One request, one answer; sent again when the connection breaks in between, as Kafka's own admin client does."""
+        """One request, one answer; sent again when the connection breaks, as Kafka's own admin client does."""
         deadline = self.deadline()
         while True:
             try:
@@ -165,11 +178,11 @@ class Cluster:
     def at_leaders(
         self,
         partitions: Iterable[TopicPartition],
-        exchange: "Callable[[int, Sequence[TopicPartition], Deadline], Outcomes[T]]",
+        exchange: Callable[[int, Sequence[TopicPartition], Deadline], Outcomes[T]],
         what: str,
         *,
         new_topics: bool = False,
-    ) -> "Outcomes[T]":
+    ) -> Outcomes[T]:
         """Asks each partition's leader through `exchange`; what fails with a retriable error is asked again, with fresh
         metadata, until the deadline. The last error stays in the outcome of its partition. With `new_topics` a topic
         that is unknown to its leader may just not have got there yet."""
@@ -192,9 +205,9 @@ class Cluster:
     def _ask_leaders(
         self,
         partitions: Sequence[TopicPartition],
-        exchange: "Callable[[int, Sequence[TopicPartition], Deadline], Outcomes[T]]",
+        exchange: Callable[[int, Sequence[TopicPartition], Deadline], Outcomes[T]],
         deadline: Deadline,
-    ) -> "Outcomes[T]":
+    ) -> Outcomes[T]:
         unknown = {place.topic for place in partitions if place not in self.leaders}
         if unknown:
             self.metadata(sorted(unknown))
@@ -211,7 +224,9 @@ class Cluster:
                 outcomes.update(exchange(leader, places, deadline))
             except (ConnectionLost, Unreachable) as error:
                 self.drop(leader)
-                outcomes.update({place: KafkaError(Errors.NETWORK_EXCEPTION, str(place), str(error)) for place in places})
+                outcomes.update(
+                    {place: KafkaError(Errors.NETWORK_EXCEPTION, str(place), str(error)) for place in places}
+                )
         return outcomes
 
     def _why_no_leader(self, place: TopicPartition) -> Errors:
@@ -226,9 +241,6 @@ def _passing(outcome: object, new_topics: bool) -> KafkaError | None:
 
 
 def _reason(error: OSError) -> str:
-    import errno
-    import socket
-
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, socket.gaierror):

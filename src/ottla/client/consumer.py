@@ -3,12 +3,14 @@
 Fetches from all leaders at once: a request stands open at each, and whichever answers first is served first.
 """
 
+from __future__ import annotations
+
 import select
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from ottla.client.batches import readable_batches
 from ottla.client.cluster import Cluster, Outcomes
 from ottla.client.deadline import Deadline
 from ottla.client.errors import ConnectionLost, CorruptAnswer, KafkaError, Unreachable, known
@@ -49,7 +51,7 @@ class Fetched(NamedTuple):
 
 def list_offsets(
     cluster: Cluster, times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
-) -> "Outcomes[Found]":
+) -> Outcomes[Found]:
     """For each partition the first offset at or after a time in ms, or EARLIEST, or LATEST."""
     return cluster.at_leaders(list(times), partial(_list_offsets, cluster, times, isolation), "finding offsets")
 
@@ -61,7 +63,7 @@ def _list_offsets(
     leader: int,
     places: Sequence[TopicPartition],
     deadline: Deadline,
-) -> "Outcomes[Found]":
+) -> Outcomes[Found]:
     topics: dict[str, messages.ListOffsetsRequest.ListOffsetsTopic] = {}
     for place in places:
         topic = topics.setdefault(place.topic, messages.ListOffsetsRequest.ListOffsetsTopic(name=place.topic))
@@ -245,7 +247,9 @@ class Consumer:
             for data in topic.partitions:
                 partition = self._partitions.get(TopicPartition(name, data.partition_index))
                 if partition is None:
-                    raise CorruptAnswer(f"a fetch response names {name}-{data.partition_index}, which was not asked for")
+                    raise CorruptAnswer(
+                        f"a fetch response names {name}-{data.partition_index}, which was not asked for"
+                    )
                 if data.error_code:
                     self._refused(partition, known(data.error_code))
                     continue
@@ -285,10 +289,10 @@ class Consumer:
             return None
         # Who was served goes to the end of the next request, so that a full response starves nobody.
         self._partitions[partition.place] = self._partitions.pop(partition.place)
-        aborted = deque((a.first_offset, a.producer_id) for a in data.aborted_transactions or ())
+        aborted = [(a.first_offset, a.producer_id) for a in data.aborted_transactions or ()]
         records: list[Record] = []
         epoch = -1
-        for header, batch in _batches(partition.place, memoryview(data.records), aborted):
+        for header, batch in readable_batches(str(partition.place), memoryview(data.records), aborted):
             if partition.done:
                 break
             if header.last_offset < partition.position:
@@ -315,35 +319,3 @@ def _offset(outcome: Found | KafkaError) -> int:
     if isinstance(outcome, KafkaError):
         raise outcome
     return outcome.offset
-
-
-def _batches(
-    place: TopicPartition, data: memoryview, aborted: deque[tuple[int, int]]
-) -> Iterator[tuple[b.BatchHeader, memoryview | None]]:
-    """Whole batches; None in place of one that holds nothing for a reader (control, or of an aborted transaction)."""
-    gone: set[int] = set()
-    pos = 0
-    while len(data) - pos >= b.HEADER_SIZE:
-        header = b.read_header(data, pos)
-        batch = data[pos : pos + header.size]
-        if header.magic == b.MAGIC_V2 and len(batch) < header.size:
-            return  # cut off at the end of the response: it comes whole with the next one
-        if header.magic != b.MAGIC_V2 or header.size < b.HEADER_SIZE or b.computed_crc(batch) != header.crc:
-            raise CorruptAnswer(f"the batch at offset {header.base_offset} of {place} fails its checksum")
-        pos += header.size
-        while aborted and aborted[0][0] <= header.last_offset:
-            gone.add(aborted.popleft()[1])
-        if header.is_control:
-            if _is_abort(batch):
-                gone.discard(header.producer_id)
-            yield header, None
-        elif header.is_transactional and header.producer_id in gone:
-            yield header, None
-        else:
-            yield header, batch
-
-
-def _is_abort(batch: memoryview) -> bool:
-    """A control record's key is int16 version, int16 type."""
-    marker = next(iter(read_records(batch)), None)
-    return marker is not None and marker.key is not None and marker.key[2:4] == b"\0\0"

@@ -1,7 +1,7 @@
 """What can go wrong between a client and a cluster: a small tree by cause.
 
-`KafkaError` is an answer (the broker said no), the others are the lack of one. A caller that shows them to a person finds
-the address or the subject in the exception, not only in its text.
+`KafkaError` is an answer (the broker said no), the others are the lack of one. A caller that shows them to a person
+finds the address or the subject in the exception, not only in its text.
 """
 
 from ottla.model.errors import Errors

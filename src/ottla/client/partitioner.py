@@ -1,4 +1,4 @@
-"""Which partition a record goes to, as Kafka's producers decide it: murmur2 of the key, else one partition at a time."""
+"""Which partition a record goes to, as Kafka's producers decide it: murmur2 of the key, else one at a time."""
 
 import random
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def partition_of_key(key: bytes, partitions: int) -> int:
 
 
 class Sticky:
-    """Records without a key fill one partition's batch before the next is chosen (KIP-480), so that batches are large."""
+    """Records without a key fill one partition's batch before the next is chosen (KIP-480): batches get large."""
 
     __slots__ = ("_current", "_dice")
 

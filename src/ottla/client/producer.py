@@ -1,8 +1,10 @@
 """A simple batching producer: records gather per partition and go out together, one request per leader at a time.
 
-One batch of a partition is in flight at once, so order and sequence numbers need no window. With acks=all it is idempotent:
-a batch repeated after a lost connection is written once.
+One batch of a partition is in flight at once, so order and sequence numbers need no window. With acks=all it is
+idempotent: a batch repeated after a lost connection is written once.
 """
+
+from __future__ import annotations
 
 import time
 from collections import deque
@@ -166,7 +168,7 @@ class Producer:
 
     def _exchange(
         self, batches: dict[TopicPartition, _Batch], leader: int, places: Sequence[TopicPartition], deadline: Deadline
-    ) -> "Outcomes[Delivered]":
+    ) -> Outcomes[Delivered]:
         connection = self._cluster.connection(leader, deadline)
         version = connection.version_for(messages.ProduceRequest)
         request = self._request([batches[place] for place in places], by_id=version >= 13)
@@ -195,7 +197,7 @@ class Producer:
         response: messages.ProduceResponse,
         batches: dict[TopicPartition, _Batch],
         places: Sequence[TopicPartition],
-    ) -> "Outcomes[Delivered]":
+    ) -> Outcomes[Delivered]:
         names = {self._cluster.topic_ids[place.topic]: place.topic for place in places}
         outcomes: Outcomes[Delivered] = {}
         for topic in response.responses:
@@ -213,7 +215,7 @@ class Producer:
         self,
         chunks: dict[TopicPartition, deque[list[NewRecord]]],
         batches: dict[TopicPartition, _Batch],
-        outcomes: "Outcomes[Delivered]",
+        outcomes: Outcomes[Delivered],
     ) -> None:
         """Reports what was written, splits what was too large; then raises the first failure."""
         failure: KafkaError | None = None

@@ -219,7 +219,7 @@ def unregister(
         )
     records = _without(image, settings, broker.id, where=lambda p: broker.id in p.isr or broker.id in p.elr)
     record = messages.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    return Decision(messages.UnregisterBrokerResponse(), (*records, record))
+    return Decision(messages.UnregisterBrokerResponse(error_message=None), (*records, record))
 
 
 def fence(image: MetadataImage, settings: Settings, broker_id: int) -> list[object]:

@@ -32,7 +32,6 @@ def update_features(
     settings: Settings,
     request: "messages.UpdateFeaturesRequest",
     *,
-    api_version: int,
     kraft_version: int,
 ) -> "Decision[messages.UpdateFeaturesResponse]":
     updates = {u.feature: u for u in request.feature_updates}
@@ -51,8 +50,8 @@ def update_features(
     if levels.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0 and not image.elr_enabled:
         records += elr_safety_records(image, settings)
     kind = messages.UpdateFeaturesResponse
-    results = [kind.UpdatableFeatureResult(feature=name) for name in updates] if api_version <= 1 else []
-    return Decision(kind(results=results), () if request.validate_only else tuple(records))
+    results = [kind.UpdatableFeatureResult(feature=name, error_message=None) for name in updates]
+    return Decision(kind(error_message=None, results=results), () if request.validate_only else tuple(records))
 
 
 def _problem(

@@ -24,7 +24,6 @@ class CommandContext:
 
     now: Millis
     next_offset: int
-    api_version: int
     kraft_version: int = 0
     fresh_ids: Sequence[Uuid] = ()
     describable: Container[str] | None = None
@@ -112,7 +111,6 @@ class Controller:
             self.image,
             self.settings,
             command,
-            api_version=context.api_version,
             kraft_version=context.kraft_version,
         )
 

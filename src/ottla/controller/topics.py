@@ -157,10 +157,16 @@ def _created(
     """`described` is None for who may create the topic but not look at it."""
     kind = messages.CreateTopicsResponse.CreatableTopicResult
     if described is None:
-        return kind(name=topic.name, topic_id=topic.id, topic_config_error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
+        return kind(
+            name=topic.name,
+            topic_id=topic.id,
+            error_message=None,
+            topic_config_error_code=Errors.TOPIC_AUTHORIZATION_FAILED,
+        )
     return kind(
         name=topic.name,
         topic_id=topic.id,
+        error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
         configs=described,
@@ -345,7 +351,7 @@ def create_partitions(
         if isinstance(added, Refusal):
             results.append(kind(name=topic.name, error_code=added.error, error_message=added.message))
         else:
-            results.append(kind(name=topic.name))
+            results.append(kind(name=topic.name, error_message=None))
             records += added
     if len(records) > MAX_RECORDS_PER_REQUEST:
         results = [

@@ -68,8 +68,10 @@ class Replayer:
         self.transaction_start = None
 
 
-def image_of(records: Iterable[object], cluster_id: str = "") -> MetadataImage:
-    """The image of loose records, as of a snapshot; offset, epoch and time stay at their defaults."""
+def image_of(
+    records: Iterable[object], cluster_id: str = "", *, offset: int = -1, epoch: int = -1, timestamp: int = -1
+) -> MetadataImage:
+    """The image of loose records, as of a snapshot that ends at `offset`."""
     delta = MetadataDelta(MetadataImage(cluster_id=cluster_id))
     delta.replay_all(records)
-    return delta.apply(-1, -1, -1)
+    return delta.apply(offset, epoch, timestamp)

@@ -29,5 +29,6 @@ class SystemIds:
             raw = bytearray(os.urandom(16))
             raw[6] = raw[6] & 0x0F | 0x40
             raw[8] = raw[8] & 0x3F | 0x80
-            if int.from_bytes(raw, "big") >= _RESERVED and not uuid_text(raw).startswith("-"):
-                return Uuid(bytes(raw))
+            uuid = Uuid(bytes(raw))
+            if int.from_bytes(uuid, "big") >= _RESERVED and not uuid_text(uuid).startswith("-"):
+                return uuid

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Protocol
 
+from ottla.storage.log import Flush, Log
+
 Job = Callable[[], None]
 Done = Callable[[BaseException | None], None]
 
@@ -80,31 +82,18 @@ class InlineDisk:
         """Nothing is ever left over."""
 
 
-class Flushable(Protocol):
-    """The three steps of `storage.log.Log`: begin and done on the loop, run in any thread."""
-
-    def flush_begin(self) -> "RunningFlush | None": ...
-
-    def flush_done(self, flush: "RunningFlush") -> None: ...
-
-
-class RunningFlush(Protocol):
-    offset: int
-
-    def run(self) -> None: ...
-
-
 class GroupCommit:
     """Group commit of one log. `request` is cheap; `durable` waits until an offset is on the disk."""
 
-    __slots__ = ("_again", "_disk", "_log", "_on_flushed", "_running", "_waiting", "error", "flushed")
+    __slots__ = ("_again", "_disk", "_idle", "_log", "_on_flushed", "_running", "_waiting", "error", "flushed")
 
-    def __init__(self, log: Flushable, disk: DiskThread, on_flushed: Callable[[int], None] | None = None) -> None:
+    def __init__(self, log: Log, disk: DiskThread, on_flushed: Callable[[int], None] | None = None) -> None:
         self._log = log
         self._disk = disk
         self._on_flushed = on_flushed
         self._running = False
         self._again = False
+        self._idle: asyncio.Future[None] | None = None
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.flushed = -1
         """Everything below this offset is on the disk."""
@@ -128,8 +117,10 @@ class GroupCommit:
             self._running = True
             self._disk.run(flush.run, lambda error: self._finished(flush, error))
 
-    def _finished(self, flush: RunningFlush, error: BaseException | None) -> None:
+    def _finished(self, flush: Flush, error: BaseException | None) -> None:
         self._running = False
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
         if error is not None:
             self._fail(error)
             return
@@ -163,6 +154,7 @@ class GroupCommit:
         await waiter
 
     async def idle(self) -> None:
-        """Waits out a running flush, so that the log may be closed."""
+        """Waits out running flushes, so that the log may be closed."""
         while self._running:
-            await asyncio.sleep(0.001)
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle

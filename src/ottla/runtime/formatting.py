@@ -36,6 +36,7 @@ class Identity(NamedTuple):
     node_id: int
     directory_ids: dict[str, Uuid]
     """By log directory, in the order of log.dirs."""
+    metadata_directory_id: Uuid
 
 
 def identify(settings: Settings, fs: Filesystem, clock: Clock, ids: Ids) -> Identity:
@@ -56,7 +57,12 @@ def identify(settings: Settings, fs: Filesystem, clock: Clock, ids: Ids) -> Iden
         elif found[path].directory_id is None:
             # Written by a Kafka from before directories had ids.
             replace_file(fs, f"{path}/{META_PROPERTIES}", encode_meta_properties(meta))
-    return Identity(cluster_id, settings.node_id, {path: all_ids[path] for path in settings.log_dirs})
+    return Identity(
+        cluster_id,
+        settings.node_id,
+        {path: all_ids[path] for path in settings.log_dirs},
+        all_ids[settings.metadata_log_dir],
+    )
 
 
 def _directories(settings: Settings) -> list[str]:
@@ -124,9 +130,7 @@ def local_voter(settings: Settings, directory_id: Uuid) -> Voter:
 
 def _bootstrap_bytes(records: Sequence[Message], now: int) -> bytes:
     return b"".join(
-        encode_snapshot(
-            records, epoch=0, now=now, last_contained_timestamp=0, metadata_version=LATEST_METADATA_VERSION
-        )
+        encode_snapshot(records, epoch=0, now=now, last_contained_timestamp=0, metadata_version=LATEST_METADATA_VERSION)
     )
 
 

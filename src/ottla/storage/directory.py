@@ -6,20 +6,18 @@ directory offline for good.
 """
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.model.ids import TopicPartition
 from ottla.storage import checkpoints, names
 from ottla.storage.checkpoints import CorruptCheckpoint, MetaProperties
 from ottla.storage.config import LogConfig
-from ottla.storage.fs import CorruptLog, Entry, Filesystem, Latch, StorageError, replace_file
+from ottla.storage.fs import CorruptLog, Entry, Latch, StorageError, replace_file
 from ottla.storage.log import Deletion, Log
 from ottla.storage.segment import OpenFiles
 
 RESERVE_BYTES: Final = 64 << 20
-LOW_WATER_BYTES: Final = 1 << 30
-LOW_WATER_SHARE: Final = 20
-"""Produce is refused below 1 GiB or a twentieth of the disk, whichever is less (reliability.md 2.1)."""
 
 
 T = TypeVar("T")
@@ -43,29 +41,34 @@ class Loading(NamedTuple):
 class Checkpoint:
     """Checkpoint files to write: `run` may happen in any thread, and does not look at the logs again."""
 
-    __slots__ = ("files", "fs", "latch", "recovery_points")
+    __slots__ = ("_directory", "files", "recovery_points", "stale")
 
     def __init__(
-        self, fs: Filesystem, latch: Latch, files: list[tuple[str, bytes]], recovery_points: dict[TopicPartition, int]
+        self, directory: "LogDirectory", files: list[tuple[str, bytes]], recovery_points: dict[TopicPartition, int]
     ) -> None:
-        self.fs = fs
-        self.latch = latch
+        self._directory = directory
         self.files = files
         self.recovery_points = recovery_points
+        self.stale = False
+        """A truncation has overtaken it: what it would write promises too much."""
 
     def run(self) -> None:
-        self.latch.check()
+        directory = self._directory
+        directory.latch.check()
         try:
             for path, data in self.files:
-                replace_file(self.fs, path, data)
+                with directory.mutex:
+                    if not self.stale:
+                        replace_file(directory.fs, path, data)
         except OSError as error:
-            self.latch.fail("cannot write a checkpoint", error)
+            directory.latch.fail("cannot write a checkpoint", error)
 
 
 class LogDirectory:
     __slots__ = (
         "_lock",
         "_log_starts",
+        "_pending",
         "_recovery_points",
         "clean_broker_epoch",
         "files",
@@ -73,7 +76,9 @@ class LogDirectory:
         "high_watermarks",
         "latch",
         "logs",
+        "low_on_space",
         "meta",
+        "mutex",
         "path",
         "refused",
         "was_clean",
@@ -86,6 +91,8 @@ class LogDirectory:
         self._lock: object | None = lock
         self.latch = latch
         self.meta: MetaProperties | None = None
+        self.low_on_space = False
+        """Set by whoever watches the disk: produce is refused meanwhile, fetch goes on."""
         self.was_clean = False
         self.clean_broker_epoch: int | None = None
         """From the marker of the last shutdown, -1 if it named none; None after a crash."""
@@ -93,6 +100,9 @@ class LogDirectory:
         self.refused: dict[TopicPartition, CorruptLog] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         """As last checkpointed; the broker decides what they are worth."""
+        self.mutex = Lock()
+        """Around every write of a checkpoint file: the only thing two threads of a node may do at once."""
+        self._pending: Checkpoint | None = None
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_starts: dict[TopicPartition, int] = {}
 
@@ -213,6 +223,17 @@ class LogDirectory:
         self.high_watermarks.pop(partition, None)
         return deletion
 
+    def set_aside(self, partition: TopicPartition, unique: str) -> str:
+        """Renames a log that the metadata does not know, without deleting a byte of it. Returns its new path."""
+        log = self.logs.pop(partition)
+        log.close(clean=False)
+        target = f"{self.path}/{names.marked_dir_name(partition, unique, names.STRAY_DIR)}"
+        try:
+            self.fs.rename(log.path, target)
+        except OSError as error:
+            self.latch.fail(f"cannot set {partition} aside", error)
+        return target
+
     def perform(self, deletion: Deletion) -> None:
         """Removes what has been marked; missing files are fine, for a restart may have removed them."""
         self.latch.check()
@@ -252,10 +273,12 @@ class LogDirectory:
             (f"{self.path}/{names.RECOVERY_POINTS}", checkpoints.encode_offsets(recovery_points)),
             (f"{self.path}/{names.LOG_STARTS}", checkpoints.encode_offsets(starts)),
         ]
-        return Checkpoint(self.fs, self.latch, files, recovery_points)
+        self._pending = Checkpoint(self, files, recovery_points)
+        return self._pending
 
     def checkpoint_done(self, checkpoint: Checkpoint) -> None:
-        self._recovery_points = checkpoint.recovery_points
+        if not checkpoint.stale:
+            self._recovery_points = checkpoint.recovery_points
 
     def write_checkpoints(self) -> None:
         checkpoint = self.checkpoint_begin()
@@ -268,6 +291,11 @@ class LogDirectory:
 
     def _lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Before data goes, the promise about it goes: else recovery would take a torn tail for damage."""
+        pending = self._pending
+        if pending is not None and pending.recovery_points.get(partition, 0) > offset:
+            pending.stale = True
+            self._recovery_points[partition] = pending.recovery_points[partition]
+            self._pending = None
         if self._recovery_points.get(partition, 0) > offset:
             self._recovery_points[partition] = offset
             self._replace(names.RECOVERY_POINTS, checkpoints.encode_offsets(self._recovery_points))
@@ -275,16 +303,20 @@ class LogDirectory:
     def _replace(self, name: str, data: bytes) -> None:
         self.latch.check()
         try:
-            replace_file(self.fs, f"{self.path}/{name}", data)
+            with self.mutex:
+                replace_file(self.fs, f"{self.path}/{name}", data)
         except OSError as error:
             self.latch.fail(f"cannot write {name}", error)
 
     # -- room and leaving ----------------------------------------------------------------------------------------
 
-    def has_room(self) -> bool:
-        """False below low water: the broker then refuses produce and goes on serving fetch."""
-        free, total = self.fs.space(self.path)
-        return free >= min(LOW_WATER_BYTES, total // LOW_WATER_SHARE)
+    @property
+    def is_online(self) -> bool:
+        return self.latch.error is None
+
+    def space(self) -> tuple[int, int]:
+        """Free and total bytes of the disk."""
+        return self.fs.space(self.path)
 
     def release_reserve(self) -> None:
         """Room to finish what must be finished on a full disk."""

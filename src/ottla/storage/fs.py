@@ -240,7 +240,8 @@ class RealFilesystem:
         return file
 
     def reserve(self, path: str, size: int) -> None:
-        os.posix_fallocate(self.open(path, create=True).fileno(), 0, size)
+        file = self.open(path, create=True)  # held by a name: the descriptor closes with its last reference
+        os.posix_fallocate(file.fileno(), 0, size)
 
     def space(self, path: str) -> tuple[int, int]:
         stat = os.statvfs(path)

@@ -6,6 +6,7 @@ error. All calls belong to the thread of the node's loop, except `Flush.run`, wh
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple, NoReturn, TypeVar
@@ -130,12 +131,11 @@ class Flush:
             for file in self.files:
                 file.sync()
             for path in self.paths:
-                try:
+                with suppress(FileNotFoundError):  # deleted since the flush began
                     self.fs.open(path).sync()
-                except FileNotFoundError:
-                    continue  # deleted since the flush began
             for directory in self.dirs:
-                self.fs.sync_dir(directory)
+                with suppress(FileNotFoundError):
+                    self.fs.sync_dir(directory)
         except OSError as error:
             failure = StorageError(self.latch.directory, "fsync failed", error)
             self.latch.take_offline(failure)  # even for ENOSPC: a failed fsync is never retried
@@ -793,6 +793,10 @@ class Log:
                     if record.timestamp == header.max_timestamp:
                         return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
         return None
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch in force at `offset`; -1 if none is known."""
+        return self.epochs.epoch_for(offset)
 
     def offset_for_leader_epoch(self, epoch: int) -> EpochEnd:
         """(-1, -1) when the epoch is unknown here."""

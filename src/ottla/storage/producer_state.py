@@ -181,7 +181,7 @@ class ProducerStates:
 
     # -- changes after an append ---------------------------------------------------------------------------------
 
-    def record_batch(  # noqa: PLR0917 - keywords would cost the hot path
+    def record_batch(
         self,
         producer_id: int,
         epoch: int,

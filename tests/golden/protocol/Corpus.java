@@ -1,6 +1,6 @@
 // Writes the golden corpus of messages: what Apache Kafka's own serializers make of every message in every version.
 //
-//     java -cp 'JARS/*' tests/golden/protocol/Corpus.java JARS > messages.jsonl
+//     java -cp 'JARS/*' tests/golden/protocol/Corpus.java JARS | gzip -9n > tests/golden/protocol/messages.jsonl.gz
 //
 // One line per message, version and variant: the bytes in base64, and Kafka's JSON rendering of the same values.
 // Variants: default (a new object), full (everything set), null (null wherever it may be), tags (full, with two unknown

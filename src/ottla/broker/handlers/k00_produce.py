@@ -1,7 +1,7 @@
 """Produce: check a header and a CRC, append, and answer when the high watermark has passed."""
 
 from asyncio import Future
-from typing import Any
+from typing import Any, TypeAlias
 
 from ottla.broker.partition import Partition
 from ottla.broker.purgatory import ProduceWait
@@ -16,10 +16,10 @@ from ottla.storage.log import Rejected
 
 NEEDS = (Operation.WRITE, Resource.TOPIC)
 
-TopicResponse = ProduceResponse.TopicProduceResponse
-PartitionResponse = ProduceResponse.PartitionProduceResponse
-TopicData = ProduceRequest.TopicProduceData
-PartitionData = ProduceRequest.PartitionProduceData
+TopicResponse: TypeAlias = ProduceResponse.TopicProduceResponse
+PartitionResponse: TypeAlias = ProduceResponse.PartitionProduceResponse
+TopicData: TypeAlias = ProduceRequest.TopicProduceData
+PartitionData: TypeAlias = ProduceRequest.PartitionProduceData
 
 ACKS_ALL = -1
 ATTRIBUTES = CRC_START + 1
@@ -103,7 +103,7 @@ def _append(
         # No transaction can be open before there is a coordinator that could ever end it.
         return _error(index, Errors.INVALID_TXN_STATE)
     outcome = replicas.append(partition, records, now)
-    if type(outcome) is Rejected:
+    if isinstance(outcome, Rejected):
         return _rejected(partition, outcome)
     if acks == ACKS_ALL and partition.leader.high_watermark <= outcome.last_offset:
         uncommitted[partition] = outcome.last_offset + 1

@@ -1,7 +1,7 @@
 """Fetch: look up file slices, wait until there are enough bytes, and let sendfile carry them."""
 
 from asyncio import Future
-from typing import Any
+from typing import Any, TypeAlias
 
 from ottla.broker.fetch_sessions import FetchContext, SessionPartition, sent_with_data
 from ottla.broker.partition import Partition
@@ -14,8 +14,8 @@ from ottla.protocol.messages import FetchRequest, FetchResponse
 
 NEEDS = (Operation.READ, Resource.TOPIC)
 
-TopicResponse = FetchResponse.FetchableTopicResponse
-PartitionData = FetchResponse.PartitionData
+TopicResponse: TypeAlias = FetchResponse.FetchableTopicResponse
+PartitionData: TypeAlias = FetchResponse.PartitionData
 
 BY_TOPIC_ID = 13
 READ_COMMITTED = 1
@@ -139,9 +139,7 @@ def _read_partition(
     first = not attempt.found_bytes
     if left <= 0 and not first:
         return data
-    found = log.read(
-        asked.fetch_offset, min(left, asked.partition_max_bytes), upper_bound=upper, min_one_message=first
-    )
+    found = log.read(asked.fetch_offset, min(left, asked.partition_max_bytes), upper_bound=upper, min_one_message=first)
     if found is None:
         return data
     if isinstance(found, Errors):

@@ -1,5 +1,7 @@
 """ListOffsets: the offset of a moment, a special moment among them."""
 
+from typing import TypeAlias
+
 from ottla.broker.partition import Partition
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
@@ -9,8 +11,8 @@ from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
 NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
-PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
-Asked = ListOffsetsRequest.ListOffsetsPartition
+PartitionResponse: TypeAlias = ListOffsetsResponse.ListOffsetsPartitionResponse
+Asked: TypeAlias = ListOffsetsRequest.ListOffsetsPartition
 
 LATEST = -1
 EARLIEST = -2
@@ -77,7 +79,7 @@ def _look_up(partition: Partition, timestamp: int, committed_only: bool) -> tupl
         return -1, last_fetchable, leader.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
-        return -1, start, log.epoch_at(start)
+        return -1, start, log.epochs.epoch_for(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOWHERE  # nothing is tiered
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)

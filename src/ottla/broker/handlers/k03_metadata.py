@@ -1,7 +1,7 @@
 """Metadata: who leads what, and where. Creates a missing topic when both sides allow it."""
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeAlias
 
 from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
@@ -9,14 +9,14 @@ from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.metadata.image import MetadataImage, TopicImage
 from ottla.model.errors import Errors
-from ottla.model.ids import ZERO_UUID
+from ottla.model.ids import ZERO_UUID, Uuid
 from ottla.model.topic_names import why_invalid
-from ottla.protocol.messages import CreateTopicsRequest, MetadataRequest, MetadataResponse
+from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse, MetadataRequest, MetadataResponse
 
 NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
-TopicResponse = MetadataResponse.MetadataResponseTopic
-PartitionResponse = MetadataResponse.MetadataResponsePartition
+TopicResponse: TypeAlias = MetadataResponse.MetadataResponseTopic
+PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
 
 NOT_ASKED = -(2**31)
 """What an authorized-operations field says when nobody asked for it."""
@@ -59,8 +59,9 @@ async def _create_then_answer(
 ) -> MetadataResponse:
     topics = [CreateTopicsRequest.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing]
     created = await services.control_plane.submit(CreateTopicsRequest(topics=topics))
+    assert isinstance(created, CreateTopicsResponse)
     errors = {
-        topic.name: Errors(topic.error_code)
+        topic.name: topic.error_code
         for topic in created.topics
         if topic.error_code not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
     }
@@ -68,12 +69,11 @@ async def _create_then_answer(
 
 
 def _answer(
-    services: Services, session: Session, request: MetadataRequest, version: int, errors: dict[str, Errors]
+    services: Services, session: Session, request: MetadataRequest, version: int, errors: dict[str, int]
 ) -> MetadataResponse:
     image = services.control_plane.image
-    wants_all = request.topics is None or (version == 0 and not request.topics)
     with_operations = request.include_topic_authorized_operations
-    if wants_all:
+    if request.topics is None or (version == 0 and not request.topics):
         topics = [
             _topic(services, session, image, topic, with_operations)
             for topic in image.topics.values()
@@ -110,11 +110,11 @@ def _asked_topic(
     session: Session,
     image: MetadataImage,
     asked: MetadataRequest.MetadataRequestTopic,
-    errors: dict[str, Errors],
+    errors: dict[str, int],
     with_operations: bool,
 ) -> TopicResponse:
     if asked.topic_id != ZERO_UUID:
-        topic = image.topics_by_id.get(asked.topic_id)
+        topic = image.topics_by_id.get(Uuid(asked.topic_id))
         if topic is None:
             return TopicResponse(error_code=Errors.UNKNOWN_TOPIC_ID, topic_id=asked.topic_id, name=None)
         if not services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name):

@@ -31,9 +31,7 @@ def handle(
     )
 
 
-def _coordinator(
-    services: Services, session: Session, key_type: int, key: str
-) -> FindCoordinatorResponse.Coordinator:
+def _coordinator(services: Services, session: Session, key_type: int, key: str) -> FindCoordinatorResponse.Coordinator:
     if key_type != GROUP:
         return _error(key, Errors.INVALID_REQUEST, NOT_SERVED)
     if not services.authorizer.allows(session.principal, session.host, *NEEDS, key):

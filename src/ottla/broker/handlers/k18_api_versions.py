@@ -23,7 +23,6 @@ def handle(services: Services, session: Session, request: ApiVersionsRequest, ve
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(software_version)):
             return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
         session.software = (name, software_version)
-    image = services.control_plane.image
     return ApiVersionsResponse(
         api_keys=_keys(session.routes),
         supported_features=[
@@ -32,10 +31,10 @@ def handle(services: Services, session: Session, request: ApiVersionsRequest, ve
             # Old Java clients cannot read a supported range that starts at 0 (KAFKA-17011).
             if low > 0 or version >= READS_ZERO_MINIMUM
         ],
-        finalized_features_epoch=max(0, image.offset),
+        finalized_features_epoch=max(0, services.control_plane.image.offset),
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(name=feature, max_version_level=level, min_version_level=level)
-            for feature, level in sorted(image.features.items())
+            for feature, level in sorted(services.control_plane.finalized_features.items())
             if level > 0
         ],
     )

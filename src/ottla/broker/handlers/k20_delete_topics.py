@@ -1,16 +1,18 @@
 """DeleteTopics, by name or (from version 6) by id."""
 
+from typing import TypeAlias
+
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
-from ottla.model.ids import ZERO_UUID
+from ottla.model.ids import ZERO_UUID, Uuid
 from ottla.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
 NEEDS = (Operation.DELETE, Resource.TOPIC)
 
-DeleteTopicState = DeleteTopicsRequest.DeleteTopicState
-DeletableTopicResult = DeleteTopicsResponse.DeletableTopicResult
+DeleteTopicState: TypeAlias = DeleteTopicsRequest.DeleteTopicState
+DeletableTopicResult: TypeAlias = DeleteTopicsResponse.DeletableTopicResult
 
 BY_ID = 6
 DELETION_ERROR_KNOWN = 3
@@ -26,15 +28,17 @@ async def handle(
         return DeleteTopicsResponse(
             responses=[DeletableTopicResult(name=t.name, topic_id=t.topic_id, error_code=error) for t in asked]
         )
-    allowed, refused = [], []
+    allowed: list[DeleteTopicState] = []
+    refused: list[DeletableTopicResult] = []
     for topic in asked:
-        error = _refusal(services, session, topic)
-        if error is None:
+        refusal = _refusal(services, session, topic)
+        if refusal is None:
             allowed.append(topic)
         else:
-            refused.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error))
+            refused.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=refusal))
     command = DeleteTopicsRequest(topics=allowed, timeout_ms=request.timeout_ms)
     response = await services.control_plane.submit(command)
+    assert isinstance(response, DeleteTopicsResponse)
     response.responses += refused
     return response
 
@@ -42,7 +46,7 @@ async def handle(
 def _refusal(services: Services, session: Session, topic: DeleteTopicState) -> Errors | None:
     name = topic.name
     if topic.topic_id != ZERO_UUID:
-        known = services.control_plane.image.topics_by_id.get(topic.topic_id)
+        known = services.control_plane.image.topics_by_id.get(Uuid(topic.topic_id))
         if known is None or name is not None:
             return None  # the controller has the right words for both
         name = known.name

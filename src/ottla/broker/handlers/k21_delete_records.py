@@ -1,5 +1,7 @@
 """DeleteRecords: moves the log start; whole segments below it go away."""
 
+from typing import TypeAlias
+
 from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
@@ -9,7 +11,7 @@ from ottla.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
 NEEDS = (Operation.DELETE, Resource.TOPIC)
 
-PartitionResult = DeleteRecordsResponse.DeleteRecordsPartitionResult
+PartitionResult: TypeAlias = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 TO_HIGH_WATERMARK = -1
 

@@ -1,5 +1,7 @@
 """OffsetForLeaderEpoch: where an epoch ended, so that a client or follower finds out what it must drop (KIP-320)."""
 
+from typing import TypeAlias
+
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -8,8 +10,8 @@ from ottla.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeader
 
 NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
-EndOffset = OffsetForLeaderEpochResponse.EpochEndOffset
-Asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
+EndOffset: TypeAlias = OffsetForLeaderEpochResponse.EpochEndOffset
+Asked: TypeAlias = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
 
 
 def handle(

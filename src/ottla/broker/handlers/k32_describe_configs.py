@@ -1,8 +1,9 @@
 """DescribeConfigs: every setting of a resource, where its value comes from, and what else it could have been."""
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
-from ottla.broker.configs import ConfigEntries
+from ottla.broker.configs import Configs
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -20,8 +21,8 @@ from ottla.protocol.messages import DescribeConfigsRequest, DescribeConfigsRespo
 
 NEEDS = (Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
 
-Result = DescribeConfigsResponse.DescribeConfigsResult
-Asked = DescribeConfigsRequest.DescribeConfigsResource
+Result: TypeAlias = DescribeConfigsResponse.DescribeConfigsResult
+Asked: TypeAlias = DescribeConfigsRequest.DescribeConfigsResource
 
 
 def handle(
@@ -48,7 +49,7 @@ def _describe(services: Services, session: Session, asked: Asked, request: Descr
     return result
 
 
-def _entries(configs: ConfigEntries, asked: Asked) -> Iterable[ConfigEntry]:
+def _entries(configs: Configs, asked: Asked) -> Iterable[ConfigEntry]:
     if asked.resource_type == TOPIC_RESOURCE:
         return configs.topic(asked.resource_name)
     if asked.resource_type == BROKER_RESOURCE:

@@ -1,6 +1,7 @@
 """DescribeLogDirs: which directory holds what, and how full it is."""
 
 from collections import defaultdict
+from typing import TypeAlias
 
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
@@ -11,7 +12,7 @@ from ottla.storage.directory import LogDirectory
 
 NEEDS = (Operation.DESCRIBE, Resource.CLUSTER)
 
-Result = DescribeLogDirsResponse.DescribeLogDirsResult
+Result: TypeAlias = DescribeLogDirsResponse.DescribeLogDirsResult
 
 
 def handle(

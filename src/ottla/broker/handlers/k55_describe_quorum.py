@@ -7,6 +7,7 @@ from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
+from ottla.protocol.codec import Message
 from ottla.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 
 NEEDS = (Operation.DESCRIBE, Resource.CLUSTER)
@@ -14,7 +15,7 @@ NEEDS = (Operation.DESCRIBE, Resource.CLUSTER)
 
 def handle(
     services: Services, session: Session, request: DescribeQuorumRequest, version: int
-) -> DescribeQuorumResponse | Coroutine[Any, Any, DescribeQuorumResponse]:
+) -> DescribeQuorumResponse | Coroutine[Any, Any, Message]:
     if not services.authorizer.allows(session.principal, session.host, *NEEDS, CLUSTER_NAME):
         return DescribeQuorumResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
     return services.control_plane.submit(request)

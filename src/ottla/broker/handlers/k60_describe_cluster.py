@@ -25,7 +25,8 @@ def handle(
         )
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
-            error_code=Errors.UNSUPPORTED_ENDPOINT_TYPE, error_message=f"endpoint type {request.endpoint_type} is unknown"
+            error_code=Errors.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"endpoint type {request.endpoint_type} is unknown",
         )
     image = services.control_plane.image
     operations = NOT_ASKED

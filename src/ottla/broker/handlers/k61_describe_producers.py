@@ -1,5 +1,7 @@
 """DescribeProducers: the producers a partition remembers (KIP-664)."""
 
+from typing import TypeAlias
+
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -9,7 +11,7 @@ from ottla.protocol.messages import DescribeProducersRequest, DescribeProducersR
 
 NEEDS = (Operation.READ, Resource.TOPIC)
 
-PartitionResponse = DescribeProducersResponse.PartitionResponse
+PartitionResponse: TypeAlias = DescribeProducersResponse.PartitionResponse
 
 
 def handle(
@@ -29,9 +31,7 @@ def handle(
 def _describe(services: Services, session: Session, topic: str, index: int) -> PartitionResponse:
     why = why_invalid(topic)
     if why:
-        return PartitionResponse(
-            partition_index=index, error_code=Errors.INVALID_TOPIC_EXCEPTION, error_message=why
-        )
+        return PartitionResponse(partition_index=index, error_code=Errors.INVALID_TOPIC_EXCEPTION, error_message=why)
     if not services.authorizer.allows(session.principal, session.host, *NEEDS, topic):
         return PartitionResponse(partition_index=index, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
     partition = services.replicas.find(topic, index)

@@ -1,5 +1,7 @@
 """ListConfigResources: the resources that have settings of their own (KIP-1142)."""
 
+from typing import TypeAlias
+
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -15,7 +17,7 @@ from ottla.protocol.messages import ListConfigResourcesRequest, ListConfigResour
 
 NEEDS = (Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
 
-ConfigResource = ListConfigResourcesResponse.ConfigResource
+ConfigResource: TypeAlias = ListConfigResourcesResponse.ConfigResource
 
 _LISTED = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
@@ -31,7 +33,9 @@ def handle(
         return ListConfigResourcesResponse(error_code=Errors.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[
-            ConfigResource(resource_name=name, resource_type=kind) for kind in _LISTED if kind in types
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in _LISTED
+            if kind in types
             for name in _names(services, kind)
         ]
     )

@@ -1,5 +1,7 @@
 """DescribeTopicPartitions: metadata in pages, with the eligible leader replicas (KIP-966)."""
 
+from typing import TypeAlias
+
 from ottla.broker.handlers.k03_metadata import NOT_ASKED
 from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
@@ -13,8 +15,8 @@ from ottla.protocol.messages import DescribeTopicPartitionsRequest, DescribeTopi
 
 NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
-TopicResponse = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
-PartitionResponse = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+TopicResponse: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+PartitionResponse: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 
 
 def handle(

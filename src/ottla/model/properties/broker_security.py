@@ -276,7 +276,14 @@ PROPERTIES: tuple[Property, ...] = (
         MEDIUM,
         update=PER_BROKER,
     ),
-    Property("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", "Path of the kinit command that renews Kerberos tickets.", MEDIUM, update=PER_BROKER),
+    Property(
+        "sasl.kerberos.kinit.cmd",
+        STRING,
+        "/usr/bin/kinit",
+        "Path of the kinit command that renews Kerberos tickets.",
+        MEDIUM,
+        update=PER_BROKER,
+    ),
     Property(
         "sasl.kerberos.ticket.renew.window.factor",
         DOUBLE,

@@ -139,7 +139,7 @@ PROPERTIES: tuple[Property, ...] = (
         MEDIUM,
         differs=Differs(
             -1,
-            "no limit would let clients fill the memory; unset is a quarter of ottla.memory.bytes, and at least one frame",
+            "clients could fill the memory; unset it is a quarter of ottla.memory.bytes, and at least one frame",
         ),
     ),
     Property(

@@ -3,19 +3,14 @@
 A rule returns the problem or None. The order is that of reading a file: who am I, where do I listen, what may I hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from ottla.model.properties import grammar
 from ottla.model.properties.grammar import Listener
-
-if TYPE_CHECKING:  # Settings runs these rules on itself
-    from ottla.model.properties.settings import Settings
+from ottla.model.properties.values import NodeValues
 
 
-def problems_of(settings: Settings) -> list[str]:
+def problems_of(settings: NodeValues) -> list[str]:
     """Every broken rule. An advertised listener that cannot be read hides the rules that would look at it."""
     try:
         settings.advertised_listeners  # noqa: B018 the rules below need it parsed
@@ -24,13 +19,13 @@ def problems_of(settings: Settings) -> list[str]:
     return [problem for rule in RULES if (problem := rule(settings)) is not None]
 
 
-def _node_id_equals_broker_id(settings: Settings) -> str | None:
+def _node_id_equals_broker_id(settings: NodeValues) -> str | None:
     if settings["broker.id"] != settings["node.id"]:
         return f"broker.id: {settings['broker.id']} differs from node.id {settings['node.id']}; leave broker.id out"
     return None
 
 
-def _a_quorum_is_named(settings: Settings) -> str | None:
+def _a_quorum_is_named(settings: NodeValues) -> str | None:
     if settings.voters or settings.bootstrap_controllers:
         return None
     return (
@@ -39,7 +34,7 @@ def _a_quorum_is_named(settings: Settings) -> str | None:
     )
 
 
-def _voters_hold_this_node_if_it_is_a_controller(settings: Settings) -> str | None:
+def _voters_hold_this_node_if_it_is_a_controller(settings: NodeValues) -> str | None:
     ids = [voter.id for voter in settings.voters]
     if not ids or settings.is_controller == (settings.node_id in ids):
         return None
@@ -50,14 +45,14 @@ def _voters_hold_this_node_if_it_is_a_controller(settings: Settings) -> str | No
     )
 
 
-def _voters_are_reachable(settings: Settings) -> str | None:
+def _voters_are_reachable(settings: NodeValues) -> str | None:
     for voter in settings.voters:
         if voter.host == "0.0.0.0":
             return f"controller.quorum.voters: 0.0.0.0 of voter {voter.id} is no address that others can reach"
     return None
 
 
-def _listener_names_are_distinct(settings: Settings) -> str | None:
+def _listener_names_are_distinct(settings: NodeValues) -> str | None:
     for setting, listeners in (
         ("listeners", settings.listeners),
         ("advertised.listeners", settings.advertised_listeners),
@@ -68,7 +63,7 @@ def _listener_names_are_distinct(settings: Settings) -> str | None:
     return None
 
 
-def _listener_ports_are_distinct(settings: Settings) -> str | None:
+def _listener_ports_are_distinct(settings: NodeValues) -> str | None:
     by_port: dict[int, list[str]] = {}
     for each in settings.listeners:
         if each.port != 0:
@@ -87,7 +82,7 @@ def _ip_family(host: str) -> int:
     return 4 if len(parts) == 4 and all(part.isdecimal() and int(part) < 256 for part in parts) else 0
 
 
-def _controllers_listen(settings: Settings) -> str | None:
+def _controllers_listen(settings: NodeValues) -> str | None:
     names = [each.name for each in settings.listeners]
     missing = [name for name in settings.controller_listener_names if name not in names]
     if not settings.is_controller or not missing:
@@ -98,20 +93,20 @@ def _controllers_listen(settings: Settings) -> str | None:
     )
 
 
-def _brokers_do_not_listen_for_controllers(settings: Settings) -> str | None:
+def _brokers_do_not_listen_for_controllers(settings: NodeValues) -> str | None:
     if settings.is_controller or not settings.controller_listeners:
         return None
     return f"listeners: {_joined(settings.controller_listeners)} belongs to controllers, and this node is only a broker"
 
 
-def _controller_listeners_have_a_protocol(settings: Settings) -> str | None:
+def _controller_listeners_have_a_protocol(settings: NodeValues) -> str | None:
     for name in settings.controller_listener_names:
         if settings.protocol_of(name) is None:
             return f"controller.listener.names: {name} has no entry in listener.security.protocol.map"
     return None
 
 
-def _controllers_listen_for_controllers_only(settings: Settings) -> str | None:
+def _controllers_listen_for_controllers_only(settings: NodeValues) -> str | None:
     if settings.is_broker or not settings.broker_listeners:
         return None
     return (
@@ -120,13 +115,13 @@ def _controllers_listen_for_controllers_only(settings: Settings) -> str | None:
     )
 
 
-def _auto_join_is_for_controllers(settings: Settings) -> str | None:
+def _auto_join_is_for_controllers(settings: NodeValues) -> str | None:
     if settings.is_controller or not settings.get_bool("controller.quorum.auto.join.enable"):
         return None
     return "controller.quorum.auto.join.enable: only a node with the controller role can join the quorum"
 
 
-def _inter_broker_listener_is_named_once(settings: Settings) -> str | None:
+def _inter_broker_listener_is_named_once(settings: NodeValues) -> str | None:
     if settings["inter.broker.listener.name"] is None:
         return None
     if "security.inter.broker.protocol" in settings.given:
@@ -138,7 +133,7 @@ def _inter_broker_listener_is_named_once(settings: Settings) -> str | None:
     return f"inter.broker.listener.name: {settings.inter_broker_listener} is a controller listener"
 
 
-def _brokers_are_advertised(settings: Settings) -> str | None:
+def _brokers_are_advertised(settings: NodeValues) -> str | None:
     if not settings.is_broker:
         return None
     advertised = [each.name for each in settings.advertised_listeners]
@@ -156,7 +151,7 @@ def _brokers_are_advertised(settings: Settings) -> str | None:
     return None
 
 
-def _advertised_addresses_are_reachable(settings: Settings) -> str | None:
+def _advertised_addresses_are_reachable(settings: NodeValues) -> str | None:
     for each in (*settings.advertised_listeners, *settings.advertised_controller_listeners):
         if each.host == "0.0.0.0":
             return (
@@ -166,7 +161,7 @@ def _advertised_addresses_are_reachable(settings: Settings) -> str | None:
     return None
 
 
-def _early_listeners_exist(settings: Settings) -> str | None:
+def _early_listeners_exist(settings: NodeValues) -> str | None:
     early = settings["early.start.listeners"]
     if not isinstance(early, tuple):
         return None
@@ -175,7 +170,7 @@ def _early_listeners_exist(settings: Settings) -> str | None:
     return f"early.start.listeners: {', '.join(missing)} is not among the listeners" if missing else None
 
 
-def _inter_broker_sasl_is_enabled(settings: Settings) -> str | None:
+def _inter_broker_sasl_is_enabled(settings: NodeValues) -> str | None:
     listener = settings.inter_broker_listener
     if not (settings.protocol_of(listener) or "").startswith("SASL"):
         return None
@@ -186,7 +181,7 @@ def _inter_broker_sasl_is_enabled(settings: Settings) -> str | None:
     return f"sasl.mechanism.inter.broker.protocol: {mechanism} is not in sasl.enabled.mechanisms"
 
 
-def _cordoned_directories_exist(settings: Settings) -> str | None:
+def _cordoned_directories_exist(settings: NodeValues) -> str | None:
     cordoned = settings.get_list("cordoned.log.dirs")
     if "*" in cordoned:
         return "cordoned.log.dirs: * means all directories and stands alone" if len(cordoned) > 1 else None
@@ -194,7 +189,7 @@ def _cordoned_directories_exist(settings: Settings) -> str | None:
     return f"cordoned.log.dirs: {', '.join(missing)} is not among log.dirs" if settings.is_broker and missing else None
 
 
-def _retention_is_positive(settings: Settings) -> str | None:
+def _retention_is_positive(settings: NodeValues) -> str | None:
     for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
         value = settings.find_int(name)
         if value is not None:
@@ -202,7 +197,7 @@ def _retention_is_positive(settings: Settings) -> str | None:
     return None
 
 
-def _roll_time_is_positive(settings: Settings) -> str | None:
+def _roll_time_is_positive(settings: NodeValues) -> str | None:
     for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
         value = settings.find_int(name)
         if value is not None and value < least:
@@ -210,7 +205,7 @@ def _roll_time_is_positive(settings: Settings) -> str | None:
     return None
 
 
-def _cleaners_have_memory(settings: Settings) -> str | None:
+def _cleaners_have_memory(settings: NodeValues) -> str | None:
     size, threads = settings.get_int("log.cleaner.dedupe.buffer.size"), settings.get_int("log.cleaner.threads")
     if threads and size // threads <= 1 << 20:
         return (
@@ -219,7 +214,7 @@ def _cleaners_have_memory(settings: Settings) -> str | None:
     return None
 
 
-def _followers_answer_in_time(settings: Settings) -> str | None:
+def _followers_answer_in_time(settings: NodeValues) -> str | None:
     wait = settings.get_int("replica.fetch.wait.max.ms")
     for name in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
         if wait > settings.get_int(name):
@@ -227,14 +222,14 @@ def _followers_answer_in_time(settings: Settings) -> str | None:
     return None
 
 
-def _one_request_fits_into_memory(settings: Settings) -> str | None:
+def _one_request_fits_into_memory(settings: NodeValues) -> str | None:
     queued, frame = settings.get_int("queued.max.request.bytes"), settings.get_int("socket.request.max.bytes")
     if queued <= 0 or queued >= frame:
         return None
     return f"queued.max.request.bytes: {queued} is not allowed: at least socket.request.max.bytes, which is {frame}"
 
 
-def _connection_overrides_are_readable(settings: Settings) -> str | None:
+def _connection_overrides_are_readable(settings: NodeValues) -> str | None:
     name = "max.connections.per.ip.overrides"
     try:
         overrides = grammar.pairs(settings.get_str(name))
@@ -248,7 +243,7 @@ def _connection_overrides_are_readable(settings: Settings) -> str | None:
     return None
 
 
-def _failed_logins_are_answered(settings: Settings) -> str | None:
+def _failed_logins_are_answered(settings: NodeValues) -> str | None:
     delay, idle = (
         settings.get_int("connection.failed.authentication.delay.ms"),
         settings.get_int("connections.max.idle.ms"),
@@ -260,7 +255,7 @@ def _failed_logins_are_answered(settings: Settings) -> str | None:
     )
 
 
-def _classic_groups_are_served(settings: Settings) -> str | None:
+def _classic_groups_are_served(settings: NodeValues) -> str | None:
     if "classic" in settings.get_list("group.coordinator.rebalance.protocols"):
         return None
     return "group.coordinator.rebalance.protocols: classic cannot be left out"
@@ -290,7 +285,7 @@ def group_bounds() -> Iterator[tuple[str, str, str, str]]:
             yield f"{kind}.{name}", f"group.{kind}.{name}", f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
 
 
-def _group_defaults_lie_in_their_bounds(settings: Settings) -> str | None:
+def _group_defaults_lie_in_their_bounds(settings: NodeValues) -> str | None:
     for _, default, low, high in group_bounds():
         value = settings.get_int(default)
         if not settings.get_int(low) <= value <= settings.get_int(high):
@@ -316,7 +311,7 @@ def _joined(listeners: tuple[Listener, ...]) -> str:
     return ",".join(map(str, listeners))
 
 
-RULES: tuple[Callable[[Settings], str | None], ...] = (
+RULES: tuple[Callable[[NodeValues], str | None], ...] = (
     _node_id_equals_broker_id,
     _a_quorum_is_named,
     _voters_hold_this_node_if_it_is_a_controller,
@@ -346,7 +341,7 @@ RULES: tuple[Callable[[Settings], str | None], ...] = (
 )
 
 
-def warnings_of(settings: Settings) -> Iterator[str]:
+def warnings_of(settings: NodeValues) -> Iterator[str]:
     heartbeat = settings.get_int("broker.heartbeat.interval.ms")
     session = settings.get_int("broker.session.timeout.ms")
     if heartbeat * 2 > session:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from ottla.model.properties import grammar
 from ottla.model.properties.broker import (
     BROKER,
     OWN,
@@ -19,9 +18,9 @@ from ottla.model.properties.broker import (
 )
 from ottla.model.properties.dynamic import base_name, dynamic_problem
 from ottla.model.properties.file import parse_properties
-from ottla.model.properties.grammar import HostPort, Listener, Voter
 from ottla.model.properties.property import REQUIRED, Property, Value
 from ottla.model.properties.rules import problems_of, warnings_of
+from ottla.model.properties.values import NodeValues
 
 Resolve: TypeAlias = Callable[[str, str, str], str]
 """Looks up ${provider:path:key}; supplied by the edge, since a core reads neither files nor the environment."""
@@ -35,34 +34,10 @@ class SettingsError(ValueError):
         super().__init__("\n".join(self.problems))
 
 
-class Settings:
-    """Read-only. `settings["log.segment.bytes"]` is the value in force: given, dynamic or the default."""
+class Settings(NodeValues):
+    """A checked configuration: from a Kafka server.properties, or from nothing; with dynamic configs laid over."""
 
-    __slots__ = ("_protocols", "_values", "dynamic_broker", "dynamic_default", "given", "listeners", "warnings")
-
-    given: Mapping[str, str]
-    """What the file said, as text, passed-on names included."""
-    dynamic_broker: Mapping[str, str]
-    dynamic_default: Mapping[str, str]
-    listeners: tuple[Listener, ...]
-    warnings: tuple[str, ...]
-
-    def __init__(
-        self,
-        given: Mapping[str, str],
-        values: Mapping[str, Value],
-        warnings: tuple[str, ...] = (),
-        dynamic_broker: Mapping[str, str] | None = None,
-        dynamic_default: Mapping[str, str] | None = None,
-    ) -> None:
-        """Takes parsed values as they are; `from_properties` is the way in for text."""
-        self.given = given
-        self._values = values
-        self.warnings = warnings
-        self.dynamic_broker = dynamic_broker or {}
-        self.dynamic_default = dynamic_default or {}
-        self._protocols = _protocol_map(self)
-        self.listeners = self._endpoints("listeners")
+    __slots__ = ()
 
     @classmethod
     def from_properties(cls, source: str | Mapping[str, str], resolve: Resolve | None = None) -> "Settings":
@@ -97,7 +72,6 @@ class Settings:
             "node.id": "1",
             "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": "1@127.0.0.1:9093",
             "log.dirs": data_dir,
             "auto.create.topics.enable": "true",
             "offsets.topic.replication.factor": "1",
@@ -109,6 +83,8 @@ class Settings:
             "group.initial.rebalance.delay.ms": "0",
         }
         given.update({name.replace("_", "."): value for name, value in overrides.items()})
+        _, _, own_address = given["listeners"].partition("CONTROLLER://")
+        given.setdefault("controller.quorum.voters", f"{given['node.id']}@{own_address.partition(',')[0]}")
         return cls.from_properties(given)
 
     def with_dynamic(
@@ -140,179 +116,10 @@ class Settings:
         _clamp_assignment_intervals(values)
         return Settings(self.given, values, self.warnings, broker, cluster_default)
 
-    def __repr__(self) -> str:
-        return f"Settings(node {self['node.id']}, {len(self.given)} given)"  # values may be secret
-
-    def __getitem__(self, name: str) -> Value:
-        """Raises KeyError for a name no table declares."""
-        return self._values[name]
-
-    def get_int(self, name: str) -> int:
-        value = self._values[name]
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r}, not a whole number")
-        return value
-
-    def find_int(self, name: str) -> int | None:
-        return None if self._values[name] is None else self.get_int(name)
-
-    def get_float(self, name: str) -> float:
-        value = self._values[name]
-        if not isinstance(value, float):
-            raise TypeError(f"{name} is {value!r}, not a number with a fraction")
-        return value
-
-    def get_bool(self, name: str) -> bool:
-        value = self._values[name]
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r}, not a boolean")
-        return value
-
-    def get_str(self, name: str) -> str:
-        value = self._values[name]
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is not a text")
-        return value
-
-    def find_str(self, name: str) -> str | None:
-        return None if self._values[name] is None else self.get_str(name)
-
-    def get_list(self, name: str) -> tuple[str, ...]:
-        value = self._values[name]
-        if not isinstance(value, tuple):
-            raise TypeError(f"{name} is {value!r}, not a list")
-        return value
-
-    def for_listener(self, listener: str, name: str) -> Value:
-        """The value on one listener: `listener.name.<listener>.<name>` wins over the plain name."""
-        prefixed = f"listener.name.{listener.lower()}.{name}"
-        for layer in (self.dynamic_broker, self.dynamic_default, self.given):
-            if prefixed in layer:
-                return STATIC[name].parse(layer[prefixed])
-        return self._values[name]
-
-    @property
-    def node_id(self) -> int:
-        return self.get_int("node.id")
-
-    @property
-    def is_broker(self) -> bool:
-        return "broker" in self.get_list("process.roles")
-
-    @property
-    def is_controller(self) -> bool:
-        return "controller" in self.get_list("process.roles")
-
-    @property
-    def cluster_id(self) -> str | None:
-        return self.find_str("cluster.id")
-
-    @property
-    def log_dirs(self) -> tuple[str, ...]:
-        return self.get_list("log.dir") if self._values["log.dirs"] is None else self.get_list("log.dirs")
-
-    @property
-    def metadata_log_dir(self) -> str:
-        return self.find_str("metadata.log.dir") or self.log_dirs[0]
-
-    @property
-    def controller_listener_names(self) -> tuple[str, ...]:
-        return tuple(name.upper() for name in self.get_list("controller.listener.names"))
-
-    @property
-    def controller_listeners(self) -> tuple[Listener, ...]:
-        return tuple(each for each in self.listeners if each.name in self.controller_listener_names)
-
-    @property
-    def broker_listeners(self) -> tuple[Listener, ...]:
-        return tuple(each for each in self.listeners if each.name not in self.controller_listener_names)
-
-    @property
-    def advertised_listeners(self) -> tuple[Listener, ...]:
-        """Where clients and brokers are told to go."""
-        everything = self.listeners if self._values["advertised.listeners"] is None else self._advertised()
-        return tuple(each for each in everything if each.name not in self.controller_listener_names)
-
-    @property
-    def advertised_controller_listeners(self) -> tuple[Listener, ...]:
-        """In the order of controller.listener.names; one on every interface takes its address from the voters."""
-        given = {each.name: each for each in self._advertised()}
-        own = {each.name: each for each in self.controller_listeners}
-        found = []
-        for position, name in enumerate(self.controller_listener_names):
-            if name in given:
-                found.append(given[name])
-            elif name in own:
-                found.append(self._reachable(own[name], is_first=position == 0))
-        return tuple(found)
-
-    @property
-    def inter_broker_listener(self) -> str:
-        named = self.find_str("inter.broker.listener.name")
-        return (named or self.get_str("security.inter.broker.protocol")).upper()
-
-    @property
-    def voters(self) -> tuple[Voter, ...]:
-        return tuple(map(grammar.voter, self.get_list("controller.quorum.voters")))
-
-    @property
-    def bootstrap_controllers(self) -> tuple[HostPort, ...]:
-        return tuple(map(grammar.host_port, self.get_list("controller.quorum.bootstrap.servers")))
-
-    def protocol_of(self, listener: str) -> str | None:
-        """The security protocol a listener name stands for, None when nothing maps it."""
-        return self._protocols.get(listener.upper())
-
-    def _reachable(self, listener: Listener, *, is_first: bool) -> Listener:
-        if listener.host not in ("", "0.0.0.0"):
-            return listener
-        for voter in self.voters if is_first else ():
-            if voter.id == self.node_id:
-                return listener._replace(host=voter.host, port=voter.port)
-        return listener._replace(host="")
-
-    def _advertised(self) -> tuple[Listener, ...]:
-        return () if self._values["advertised.listeners"] is None else self._endpoints("advertised.listeners")
-
-    def _endpoints(self, name: str) -> tuple[Listener, ...]:
-        found = []
-        for text in self.get_list(name):
-            try:
-                listener, host, port = grammar.split_listener(text)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
-            protocol = self._protocols.get(listener)
-            if protocol is None:
-                raise ValueError(
-                    f"{name}: no security protocol is known for the listener {listener}; add {listener}:PLAINTEXT (or "
-                    f"SSL, SASL_PLAINTEXT, SASL_SSL) to listener.security.protocol.map"
-                )
-            found.append(Listener(listener, protocol, host, port))
-        return tuple(found)
-
     def _static_values(self) -> Mapping[str, Value]:
         if not self.dynamic_broker and not self.dynamic_default:
             return self._values
         return _parsed(self.given)[0]
-
-
-def _protocol_map(settings: Settings) -> dict[str, str]:
-    name = "listener.security.protocol.map"
-    try:
-        mapped = {key.upper(): value.upper() for key, value in grammar.pairs(settings.get_str(name)).items()}
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    for key, protocol in mapped.items():
-        if protocol not in grammar.PROTOCOLS:
-            raise ValueError(f"{name}: {protocol!r} of {key} is none of {', '.join(grammar.PROTOCOLS)}")
-    if name in settings.given or name in settings.dynamic_broker:
-        return mapped
-    # With the default map, controller listeners are PLAINTEXT, unless a secure name shows that more was meant.
-    names = [text.partition(":")[0].upper() for text in settings.get_list("listeners")]
-    controllers = settings.controller_listener_names
-    if not any(each in grammar.PROTOCOLS[1:] for each in (*names, *controllers)):
-        mapped.update((each, "PLAINTEXT") for each in controllers)
-    return mapped
 
 
 def _fill_node_id(given: dict[str, str]) -> None:

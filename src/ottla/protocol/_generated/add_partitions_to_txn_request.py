@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -55,8 +56,8 @@ class _AddPartitionsToTxnTransaction(Struct):
 
 class AddPartitionsToTxnRequest(Message):
     __slots__ = FIELDS = ("transactions", "v3_and_below_transactional_id", "v3_and_below_producer_id", "v3_and_below_producer_epoch", "v3_and_below_topics")
-    AddPartitionsToTxnTopic = _AddPartitionsToTxnTopic
-    AddPartitionsToTxnTransaction = _AddPartitionsToTxnTransaction
+    AddPartitionsToTxnTopic: TypeAlias = _AddPartitionsToTxnTopic
+    AddPartitionsToTxnTransaction: TypeAlias = _AddPartitionsToTxnTransaction
     API_KEY = 24
     FIRST_FLEXIBLE = 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -63,9 +64,9 @@ class _AddPartitionsToTxnResult(Struct):
 
 class AddPartitionsToTxnResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "results_by_transaction", "results_by_topic_v3_and_below")
-    AddPartitionsToTxnPartitionResult = _AddPartitionsToTxnPartitionResult
-    AddPartitionsToTxnTopicResult = _AddPartitionsToTxnTopicResult
-    AddPartitionsToTxnResult = _AddPartitionsToTxnResult
+    AddPartitionsToTxnPartitionResult: TypeAlias = _AddPartitionsToTxnPartitionResult
+    AddPartitionsToTxnTopicResult: TypeAlias = _AddPartitionsToTxnTopicResult
+    AddPartitionsToTxnResult: TypeAlias = _AddPartitionsToTxnResult
     API_KEY = 24
     FIRST_FLEXIBLE = 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -34,7 +35,7 @@ class _Listener(Struct):
 
 class AddRaftVoterRequest(Message):
     __slots__ = FIELDS = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "listeners", "ack_when_committed")
-    Listener = _Listener
+    Listener: TypeAlias = _Listener
     API_KEY = 80
     FIRST_FLEXIBLE = 0
 

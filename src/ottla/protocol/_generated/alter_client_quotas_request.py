@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -64,9 +65,9 @@ class _EntryData(Struct):
 
 class AlterClientQuotasRequest(Message):
     __slots__ = FIELDS = ("entries", "validate_only")
-    EntityData = _EntityData
-    OpData = _OpData
-    EntryData = _EntryData
+    EntityData: TypeAlias = _EntityData
+    OpData: TypeAlias = _OpData
+    EntryData: TypeAlias = _EntryData
     API_KEY = 49
     FIRST_FLEXIBLE = 1
 

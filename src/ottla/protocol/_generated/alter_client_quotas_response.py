@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -49,8 +50,8 @@ class _EntryData(Struct):
 
 class AlterClientQuotasResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "entries")
-    EntityData = _EntityData
-    EntryData = _EntryData
+    EntityData: TypeAlias = _EntityData
+    EntryData: TypeAlias = _EntryData
     API_KEY = 49
     FIRST_FLEXIBLE = 1
 

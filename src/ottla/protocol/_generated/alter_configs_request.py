@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -52,8 +53,8 @@ class _AlterConfigsResource(Struct):
 
 class AlterConfigsRequest(Message):
     __slots__ = FIELDS = ("resources", "validate_only")
-    AlterableConfig = _AlterableConfig
-    AlterConfigsResource = _AlterConfigsResource
+    AlterableConfig: TypeAlias = _AlterableConfig
+    AlterConfigsResource: TypeAlias = _AlterConfigsResource
     API_KEY = 33
     FIRST_FLEXIBLE = 2
 

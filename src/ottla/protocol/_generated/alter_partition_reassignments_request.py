@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -43,8 +44,8 @@ class _ReassignableTopic(Struct):
 
 class AlterPartitionReassignmentsRequest(Message):
     __slots__ = FIELDS = ("timeout_ms", "allow_replication_factor_change", "topics")
-    ReassignablePartition = _ReassignablePartition
-    ReassignableTopic = _ReassignableTopic
+    ReassignablePartition: TypeAlias = _ReassignablePartition
+    ReassignableTopic: TypeAlias = _ReassignableTopic
     API_KEY = 45
     FIRST_FLEXIBLE = 0
 

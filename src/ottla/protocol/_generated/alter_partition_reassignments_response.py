@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -43,8 +44,8 @@ class _ReassignableTopicResponse(Struct):
 
 class AlterPartitionReassignmentsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "allow_replication_factor_change", "error_code", "error_message", "responses")
-    ReassignablePartitionResponse = _ReassignablePartitionResponse
-    ReassignableTopicResponse = _ReassignableTopicResponse
+    ReassignablePartitionResponse: TypeAlias = _ReassignablePartitionResponse
+    ReassignableTopicResponse: TypeAlias = _ReassignableTopicResponse
     API_KEY = 45
     FIRST_FLEXIBLE = 0
 

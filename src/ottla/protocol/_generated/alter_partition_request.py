@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, not_in_version, skip_tags, unwritable, varint
 
@@ -71,9 +72,9 @@ class _TopicData(Struct):
 
 class AlterPartitionRequest(Message):
     __slots__ = FIELDS = ("broker_id", "broker_epoch", "topics")
-    BrokerState = _BrokerState
-    PartitionData = _PartitionData
-    TopicData = _TopicData
+    BrokerState: TypeAlias = _BrokerState
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
     API_KEY = 56
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
@@ -59,8 +60,8 @@ class _TopicData(Struct):
 
 class AlterPartitionResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "topics")
-    PartitionData = _PartitionData
-    TopicData = _TopicData
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
     API_KEY = 56
     FIRST_FLEXIBLE = 0
 

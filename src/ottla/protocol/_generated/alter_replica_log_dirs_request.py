@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -41,8 +42,8 @@ class _AlterReplicaLogDir(Struct):
 
 class AlterReplicaLogDirsRequest(Message):
     __slots__ = FIELDS = ("dirs",)
-    AlterReplicaLogDirTopic = _AlterReplicaLogDirTopic
-    AlterReplicaLogDir = _AlterReplicaLogDir
+    AlterReplicaLogDirTopic: TypeAlias = _AlterReplicaLogDirTopic
+    AlterReplicaLogDir: TypeAlias = _AlterReplicaLogDir
     API_KEY = 34
     FIRST_FLEXIBLE = 2
 

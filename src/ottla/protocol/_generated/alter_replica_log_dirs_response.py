@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -49,8 +50,8 @@ class _AlterReplicaLogDirTopicResult(Struct):
 
 class AlterReplicaLogDirsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "results")
-    AlterReplicaLogDirPartitionResult = _AlterReplicaLogDirPartitionResult
-    AlterReplicaLogDirTopicResult = _AlterReplicaLogDirTopicResult
+    AlterReplicaLogDirPartitionResult: TypeAlias = _AlterReplicaLogDirPartitionResult
+    AlterReplicaLogDirTopicResult: TypeAlias = _AlterReplicaLogDirTopicResult
     API_KEY = 34
     FIRST_FLEXIBLE = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -39,8 +40,8 @@ class _AlterShareGroupOffsetsRequestTopic(Struct):
 
 class AlterShareGroupOffsetsRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics")
-    AlterShareGroupOffsetsRequestPartition = _AlterShareGroupOffsetsRequestPartition
-    AlterShareGroupOffsetsRequestTopic = _AlterShareGroupOffsetsRequestTopic
+    AlterShareGroupOffsetsRequestPartition: TypeAlias = _AlterShareGroupOffsetsRequestPartition
+    AlterShareGroupOffsetsRequestTopic: TypeAlias = _AlterShareGroupOffsetsRequestTopic
     API_KEY = 91
     FIRST_FLEXIBLE = 0
 

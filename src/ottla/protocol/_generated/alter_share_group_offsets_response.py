@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -47,8 +48,8 @@ class _AlterShareGroupOffsetsResponseTopic(Struct):
 
 class AlterShareGroupOffsetsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "responses")
-    AlterShareGroupOffsetsResponsePartition = _AlterShareGroupOffsetsResponsePartition
-    AlterShareGroupOffsetsResponseTopic = _AlterShareGroupOffsetsResponseTopic
+    AlterShareGroupOffsetsResponsePartition: TypeAlias = _AlterShareGroupOffsetsResponsePartition
+    AlterShareGroupOffsetsResponseTopic: TypeAlias = _AlterShareGroupOffsetsResponseTopic
     API_KEY = 91
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -48,8 +49,8 @@ class _ScramCredentialUpsertion(Struct):
 
 class AlterUserScramCredentialsRequest(Message):
     __slots__ = FIELDS = ("deletions", "upsertions")
-    ScramCredentialDeletion = _ScramCredentialDeletion
-    ScramCredentialUpsertion = _ScramCredentialUpsertion
+    ScramCredentialDeletion: TypeAlias = _ScramCredentialDeletion
+    ScramCredentialUpsertion: TypeAlias = _ScramCredentialUpsertion
     API_KEY = 51
     FIRST_FLEXIBLE = 0
 

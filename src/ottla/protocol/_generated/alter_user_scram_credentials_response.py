@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -31,7 +32,7 @@ class _AlterUserScramCredentialsResult(Struct):
 
 class AlterUserScramCredentialsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "results")
-    AlterUserScramCredentialsResult = _AlterUserScramCredentialsResult
+    AlterUserScramCredentialsResult: TypeAlias = _AlterUserScramCredentialsResult
     API_KEY = 51
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_string, long_varint, malformed, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -74,9 +75,9 @@ class _FinalizedFeatureKey(Struct):
 
 class ApiVersionsResponse(Message):
     __slots__ = FIELDS = ("error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch", "finalized_features", "zk_migration_ready")
-    ApiVersion = _ApiVersion
-    SupportedFeatureKey = _SupportedFeatureKey
-    FinalizedFeatureKey = _FinalizedFeatureKey
+    ApiVersion: TypeAlias = _ApiVersion
+    SupportedFeatureKey: TypeAlias = _SupportedFeatureKey
+    FinalizedFeatureKey: TypeAlias = _FinalizedFeatureKey
     API_KEY = 18
     FIRST_FLEXIBLE = 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
@@ -58,9 +59,9 @@ class _DirectoryData(Struct):
 
 class AssignReplicasToDirsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "directories")
-    PartitionData = _PartitionData
-    TopicData = _TopicData
-    DirectoryData = _DirectoryData
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
+    DirectoryData: TypeAlias = _DirectoryData
     API_KEY = 73
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -69,9 +70,9 @@ class _LeaderEndpoint(Struct):
 
 class BeginQuorumEpochRequest(Message):
     __slots__ = FIELDS = ("cluster_id", "voter_id", "topics", "leader_endpoints")
-    PartitionData = _PartitionData
-    TopicData = _TopicData
-    LeaderEndpoint = _LeaderEndpoint
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
+    LeaderEndpoint: TypeAlias = _LeaderEndpoint
     API_KEY = 53
     FIRST_FLEXIBLE = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -72,9 +73,9 @@ class _NodeEndpoint(Struct):
 
 class BeginQuorumEpochResponse(Message):
     __slots__ = FIELDS = ("error_code", "topics", "node_endpoints")
-    PartitionData = _PartitionData
-    TopicData = _TopicData
-    NodeEndpoint = _NodeEndpoint
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
+    NodeEndpoint: TypeAlias = _NodeEndpoint
     API_KEY = 53
     FIRST_FLEXIBLE = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -60,8 +61,8 @@ class _Feature(Struct):
 
 class BrokerRegistrationRequest(Message):
     __slots__ = FIELDS = ("broker_id", "cluster_id", "incarnation_id", "listeners", "features", "rack", "is_migrating_zk_broker", "log_dirs", "previous_broker_epoch")
-    Listener = _Listener
-    Feature = _Feature
+    Listener: TypeAlias = _Listener
+    Feature: TypeAlias = _Feature
     API_KEY = 62
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -26,7 +27,7 @@ class _EntityData(Struct):
 
 class ClientQuotaRecord(Message):
     __slots__ = FIELDS = ("entity", "key", "value", "remove")
-    EntityData = _EntityData
+    EntityData: TypeAlias = _EntityData
     API_KEY = 14
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_varint, malformed, skip_tags, tag_head, unwritable, varint
 
@@ -33,7 +34,7 @@ class _TopicPartitions(Struct):
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
     __slots__ = FIELDS = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions", "partitions_pending_revocation")
-    TopicPartitions = _TopicPartitions
+    TopicPartitions: TypeAlias = _TopicPartitions
     API_KEY = 8
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
@@ -115,10 +116,10 @@ class _DescribedGroup(Struct):
 
 class ConsumerGroupDescribeResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "groups")
-    TopicPartitions = _TopicPartitions
-    Assignment = _Assignment
-    Member = _Member
-    DescribedGroup = _DescribedGroup
+    TopicPartitions: TypeAlias = _TopicPartitions
+    Assignment: TypeAlias = _Assignment
+    Member: TypeAlias = _Member
+    DescribedGroup: TypeAlias = _DescribedGroup
     API_KEY = 69
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -30,7 +31,7 @@ class _TopicPartitions(Struct):
 
 class ConsumerGroupHeartbeatRequest(Message):
     __slots__ = FIELDS = ("group_id", "member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "subscribed_topic_names", "subscribed_topic_regex", "server_assignor", "topic_partitions")
-    TopicPartitions = _TopicPartitions
+    TopicPartitions: TypeAlias = _TopicPartitions
     API_KEY = 68
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_string, long_varint, malformed, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -43,8 +44,8 @@ _DEFAULT_CLASSIC_MEMBER_METADATA = shared_default(_ClassicMemberMetadata)
 
 class ConsumerGroupMemberMetadataValue(Message):
     __slots__ = FIELDS = ("instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex", "rebalance_timeout_ms", "server_assignor", "classic_member_metadata")
-    ClassicProtocol = _ClassicProtocol
-    ClassicMemberMetadata = _ClassicMemberMetadata
+    ClassicProtocol: TypeAlias = _ClassicProtocol
+    ClassicMemberMetadata: TypeAlias = _ClassicMemberMetadata
     API_KEY = 5
     FIRST_FLEXIBLE = 0
 

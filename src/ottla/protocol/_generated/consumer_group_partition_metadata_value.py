@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -48,8 +49,8 @@ class _TopicMetadata(Struct):
 
 class ConsumerGroupPartitionMetadataValue(Message):
     __slots__ = FIELDS = ("topics",)
-    PartitionMetadata = _PartitionMetadata
-    TopicMetadata = _TopicMetadata
+    PartitionMetadata: TypeAlias = _PartitionMetadata
+    TopicMetadata: TypeAlias = _TopicMetadata
     API_KEY = 4
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
@@ -28,7 +29,7 @@ class _TopicPartition(Struct):
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
     __slots__ = FIELDS = ("topic_partitions",)
-    TopicPartition = _TopicPartition
+    TopicPartition: TypeAlias = _TopicPartition
     API_KEY = 7
     FIRST_FLEXIBLE = 0
 

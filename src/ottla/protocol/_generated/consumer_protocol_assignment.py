@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, malformed, unwritable
 
@@ -28,7 +29,7 @@ class _TopicPartition(Struct):
 
 class ConsumerProtocolAssignment(Message):
     __slots__ = FIELDS = ("assigned_partitions", "user_data")
-    TopicPartition = _TopicPartition
+    TopicPartition: TypeAlias = _TopicPartition
 
     def __init__(
         self,

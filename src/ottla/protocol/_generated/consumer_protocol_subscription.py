@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, malformed, unwritable
 
@@ -29,7 +30,7 @@ class _TopicPartition(Struct):
 
 class ConsumerProtocolSubscription(Message):
     __slots__ = FIELDS = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
-    TopicPartition = _TopicPartition
+    TopicPartition: TypeAlias = _TopicPartition
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -51,8 +52,8 @@ class _Feature(Struct):
 
 class ControllerRegistrationRequest(Message):
     __slots__ = FIELDS = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features")
-    Listener = _Listener
-    Feature = _Feature
+    Listener: TypeAlias = _Listener
+    Feature: TypeAlias = _Feature
     API_KEY = 70
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -47,7 +48,7 @@ class _AclCreation(Struct):
 
 class CreateAclsRequest(Message):
     __slots__ = FIELDS = ("creations",)
-    AclCreation = _AclCreation
+    AclCreation: TypeAlias = _AclCreation
     API_KEY = 30
     FIRST_FLEXIBLE = 2
 

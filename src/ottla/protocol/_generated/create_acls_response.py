@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -32,7 +33,7 @@ class _AclCreationResult(Struct):
 
 class CreateAclsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "results")
-    AclCreationResult = _AclCreationResult
+    AclCreationResult: TypeAlias = _AclCreationResult
     API_KEY = 30
     FIRST_FLEXIBLE = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -32,7 +33,7 @@ class _CreatableRenewers(Struct):
 
 class CreateDelegationTokenRequest(Message):
     __slots__ = FIELDS = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms")
-    CreatableRenewers = _CreatableRenewers
+    CreatableRenewers: TypeAlias = _CreatableRenewers
     API_KEY = 38
     FIRST_FLEXIBLE = 2
 

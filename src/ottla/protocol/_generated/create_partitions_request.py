@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -47,8 +48,8 @@ class _CreatePartitionsTopic(Struct):
 
 class CreatePartitionsRequest(Message):
     __slots__ = FIELDS = ("topics", "timeout_ms", "validate_only")
-    CreatePartitionsAssignment = _CreatePartitionsAssignment
-    CreatePartitionsTopic = _CreatePartitionsTopic
+    CreatePartitionsAssignment: TypeAlias = _CreatePartitionsAssignment
+    CreatePartitionsTopic: TypeAlias = _CreatePartitionsTopic
     API_KEY = 37
     FIRST_FLEXIBLE = 2
 

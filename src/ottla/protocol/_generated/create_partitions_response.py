@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -35,7 +36,7 @@ class _CreatePartitionsTopicResult(Struct):
 
 class CreatePartitionsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "results")
-    CreatePartitionsTopicResult = _CreatePartitionsTopicResult
+    CreatePartitionsTopicResult: TypeAlias = _CreatePartitionsTopicResult
     API_KEY = 37
     FIRST_FLEXIBLE = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -73,9 +74,9 @@ class _CreatableTopic(Struct):
 
 class CreateTopicsRequest(Message):
     __slots__ = FIELDS = ("topics", "timeout_ms", "validate_only")
-    CreatableReplicaAssignment = _CreatableReplicaAssignment
-    CreatableTopicConfig = _CreatableTopicConfig
-    CreatableTopic = _CreatableTopic
+    CreatableReplicaAssignment: TypeAlias = _CreatableReplicaAssignment
+    CreatableTopicConfig: TypeAlias = _CreatableTopicConfig
+    CreatableTopic: TypeAlias = _CreatableTopic
     API_KEY = 19
     FIRST_FLEXIBLE = 5
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -71,8 +72,8 @@ class _CreatableTopicResult(Struct):
 
 class CreateTopicsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics")
-    CreatableTopicConfigs = _CreatableTopicConfigs
-    CreatableTopicResult = _CreatableTopicResult
+    CreatableTopicConfigs: TypeAlias = _CreatableTopicConfigs
+    CreatableTopicResult: TypeAlias = _CreatableTopicResult
     API_KEY = 19
     FIRST_FLEXIBLE = 5
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -45,7 +46,7 @@ class _DeleteAclsFilter(Struct):
 
 class DeleteAclsRequest(Message):
     __slots__ = FIELDS = ("filters",)
-    DeleteAclsFilter = _DeleteAclsFilter
+    DeleteAclsFilter: TypeAlias = _DeleteAclsFilter
     API_KEY = 31
     FIRST_FLEXIBLE = 2
 

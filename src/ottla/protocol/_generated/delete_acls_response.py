@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -72,8 +73,8 @@ class _DeleteAclsFilterResult(Struct):
 
 class DeleteAclsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "filter_results")
-    DeleteAclsMatchingAcl = _DeleteAclsMatchingAcl
-    DeleteAclsFilterResult = _DeleteAclsFilterResult
+    DeleteAclsMatchingAcl: TypeAlias = _DeleteAclsMatchingAcl
+    DeleteAclsFilterResult: TypeAlias = _DeleteAclsFilterResult
     API_KEY = 31
     FIRST_FLEXIBLE = 2
 

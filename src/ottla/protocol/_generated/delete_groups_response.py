@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -33,7 +34,7 @@ class _DeletableGroupResult(Struct):
 
 class DeleteGroupsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "results")
-    DeletableGroupResult = _DeletableGroupResult
+    DeletableGroupResult: TypeAlias = _DeletableGroupResult
     API_KEY = 42
     FIRST_FLEXIBLE = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -47,8 +48,8 @@ class _DeleteRecordsTopic(Struct):
 
 class DeleteRecordsRequest(Message):
     __slots__ = FIELDS = ("topics", "timeout_ms")
-    DeleteRecordsPartition = _DeleteRecordsPartition
-    DeleteRecordsTopic = _DeleteRecordsTopic
+    DeleteRecordsPartition: TypeAlias = _DeleteRecordsPartition
+    DeleteRecordsTopic: TypeAlias = _DeleteRecordsTopic
     API_KEY = 21
     FIRST_FLEXIBLE = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -51,8 +52,8 @@ class _DeleteRecordsTopicResult(Struct):
 
 class DeleteRecordsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics")
-    DeleteRecordsPartitionResult = _DeleteRecordsPartitionResult
-    DeleteRecordsTopicResult = _DeleteRecordsTopicResult
+    DeleteRecordsPartitionResult: TypeAlias = _DeleteRecordsPartitionResult
+    DeleteRecordsTopicResult: TypeAlias = _DeleteRecordsTopicResult
     API_KEY = 21
     FIRST_FLEXIBLE = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -22,7 +23,7 @@ class _DeleteShareGroupOffsetsRequestTopic(Struct):
 
 class DeleteShareGroupOffsetsRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics")
-    DeleteShareGroupOffsetsRequestTopic = _DeleteShareGroupOffsetsRequestTopic
+    DeleteShareGroupOffsetsRequestTopic: TypeAlias = _DeleteShareGroupOffsetsRequestTopic
     API_KEY = 92
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -33,7 +34,7 @@ class _DeleteShareGroupOffsetsResponseTopic(Struct):
 
 class DeleteShareGroupOffsetsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "responses")
-    DeleteShareGroupOffsetsResponseTopic = _DeleteShareGroupOffsetsResponseTopic
+    DeleteShareGroupOffsetsResponseTopic: TypeAlias = _DeleteShareGroupOffsetsResponseTopic
     API_KEY = 92
     FIRST_FLEXIBLE = 0
 

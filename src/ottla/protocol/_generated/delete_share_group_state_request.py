@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -41,8 +42,8 @@ class _DeleteStateData(Struct):
 
 class DeleteShareGroupStateRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics")
-    PartitionData = _PartitionData
-    DeleteStateData = _DeleteStateData
+    PartitionData: TypeAlias = _PartitionData
+    DeleteStateData: TypeAlias = _DeleteStateData
     API_KEY = 86
     FIRST_FLEXIBLE = 0
 

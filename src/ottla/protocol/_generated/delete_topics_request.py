@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -33,7 +34,7 @@ class _DeleteTopicState(Struct):
 
 class DeleteTopicsRequest(Message):
     __slots__ = FIELDS = ("topics", "topic_names", "timeout_ms")
-    DeleteTopicState = _DeleteTopicState
+    DeleteTopicState: TypeAlias = _DeleteTopicState
     API_KEY = 20
     FIRST_FLEXIBLE = 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -40,7 +41,7 @@ class _DeletableTopicResult(Struct):
 
 class DeleteTopicsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "responses")
-    DeletableTopicResult = _DeletableTopicResult
+    DeletableTopicResult: TypeAlias = _DeletableTopicResult
     API_KEY = 20
     FIRST_FLEXIBLE = 4
 

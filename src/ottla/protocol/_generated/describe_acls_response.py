@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -63,8 +64,8 @@ class _DescribeAclsResource(Struct):
 
 class DescribeAclsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "resources")
-    AclDescription = _AclDescription
-    DescribeAclsResource = _DescribeAclsResource
+    AclDescription: TypeAlias = _AclDescription
+    DescribeAclsResource: TypeAlias = _DescribeAclsResource
     API_KEY = 29
     FIRST_FLEXIBLE = 2
 

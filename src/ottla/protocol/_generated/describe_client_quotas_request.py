@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -37,7 +38,7 @@ class _ComponentData(Struct):
 
 class DescribeClientQuotasRequest(Message):
     __slots__ = FIELDS = ("components", "strict")
-    ComponentData = _ComponentData
+    ComponentData: TypeAlias = _ComponentData
     API_KEY = 48
     FIRST_FLEXIBLE = 1
 

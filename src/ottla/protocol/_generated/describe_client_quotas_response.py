@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -61,9 +62,9 @@ class _EntryData(Struct):
 
 class DescribeClientQuotasResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "entries")
-    EntityData = _EntityData
-    ValueData = _ValueData
-    EntryData = _EntryData
+    EntityData: TypeAlias = _EntityData
+    ValueData: TypeAlias = _ValueData
+    EntryData: TypeAlias = _EntryData
     API_KEY = 48
     FIRST_FLEXIBLE = 1
 

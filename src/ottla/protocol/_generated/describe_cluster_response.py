@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -41,7 +42,7 @@ class _DescribeClusterBroker(Struct):
 
 class DescribeClusterResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id", "brokers", "cluster_authorized_operations")
-    DescribeClusterBroker = _DescribeClusterBroker
+    DescribeClusterBroker: TypeAlias = _DescribeClusterBroker
     API_KEY = 60
     FIRST_FLEXIBLE = 0
 

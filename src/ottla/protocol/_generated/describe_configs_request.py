@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -41,7 +42,7 @@ class _DescribeConfigsResource(Struct):
 
 class DescribeConfigsRequest(Message):
     __slots__ = FIELDS = ("resources", "include_synonyms", "include_documentation")
-    DescribeConfigsResource = _DescribeConfigsResource
+    DescribeConfigsResource: TypeAlias = _DescribeConfigsResource
     API_KEY = 32
     FIRST_FLEXIBLE = 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -92,9 +93,9 @@ class _DescribeConfigsResult(Struct):
 
 class DescribeConfigsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "results")
-    DescribeConfigsSynonym = _DescribeConfigsSynonym
-    DescribeConfigsResourceResult = _DescribeConfigsResourceResult
-    DescribeConfigsResult = _DescribeConfigsResult
+    DescribeConfigsSynonym: TypeAlias = _DescribeConfigsSynonym
+    DescribeConfigsResourceResult: TypeAlias = _DescribeConfigsResourceResult
+    DescribeConfigsResult: TypeAlias = _DescribeConfigsResult
     API_KEY = 32
     FIRST_FLEXIBLE = 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -28,7 +29,7 @@ class _DescribeDelegationTokenOwner(Struct):
 
 class DescribeDelegationTokenRequest(Message):
     __slots__ = FIELDS = ("owners",)
-    DescribeDelegationTokenOwner = _DescribeDelegationTokenOwner
+    DescribeDelegationTokenOwner: TypeAlias = _DescribeDelegationTokenOwner
     API_KEY = 41
     FIRST_FLEXIBLE = 2
 

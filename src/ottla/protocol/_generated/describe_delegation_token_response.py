@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -68,8 +69,8 @@ class _DescribedDelegationToken(Struct):
 
 class DescribeDelegationTokenResponse(Message):
     __slots__ = FIELDS = ("error_code", "tokens", "throttle_time_ms")
-    DescribedDelegationTokenRenewer = _DescribedDelegationTokenRenewer
-    DescribedDelegationToken = _DescribedDelegationToken
+    DescribedDelegationTokenRenewer: TypeAlias = _DescribedDelegationTokenRenewer
+    DescribedDelegationToken: TypeAlias = _DescribedDelegationToken
     API_KEY = 41
     FIRST_FLEXIBLE = 2
 

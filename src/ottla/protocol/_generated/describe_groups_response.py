@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -70,8 +71,8 @@ class _DescribedGroup(Struct):
 
 class DescribeGroupsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "groups")
-    DescribedGroupMember = _DescribedGroupMember
-    DescribedGroup = _DescribedGroup
+    DescribedGroupMember: TypeAlias = _DescribedGroupMember
+    DescribedGroup: TypeAlias = _DescribedGroup
     API_KEY = 15
     FIRST_FLEXIBLE = 5
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -28,7 +29,7 @@ class _DescribableLogDirTopic(Struct):
 
 class DescribeLogDirsRequest(Message):
     __slots__ = FIELDS = ("topics",)
-    DescribableLogDirTopic = _DescribableLogDirTopic
+    DescribableLogDirTopic: TypeAlias = _DescribableLogDirTopic
     API_KEY = 35
     FIRST_FLEXIBLE = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -85,9 +86,9 @@ class _DescribeLogDirsResult(Struct):
 
 class DescribeLogDirsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "results")
-    DescribeLogDirsPartition = _DescribeLogDirsPartition
-    DescribeLogDirsTopic = _DescribeLogDirsTopic
-    DescribeLogDirsResult = _DescribeLogDirsResult
+    DescribeLogDirsPartition: TypeAlias = _DescribeLogDirsPartition
+    DescribeLogDirsTopic: TypeAlias = _DescribeLogDirsTopic
+    DescribeLogDirsResult: TypeAlias = _DescribeLogDirsResult
     API_KEY = 35
     FIRST_FLEXIBLE = 2
 

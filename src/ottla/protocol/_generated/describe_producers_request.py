@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -24,7 +25,7 @@ class _TopicRequest(Struct):
 
 class DescribeProducersRequest(Message):
     __slots__ = FIELDS = ("topics",)
-    TopicRequest = _TopicRequest
+    TopicRequest: TypeAlias = _TopicRequest
     API_KEY = 61
     FIRST_FLEXIBLE = 0
 

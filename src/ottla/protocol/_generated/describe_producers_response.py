@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -69,9 +70,9 @@ class _TopicResponse(Struct):
 
 class DescribeProducersResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics")
-    ProducerState = _ProducerState
-    PartitionResponse = _PartitionResponse
-    TopicResponse = _TopicResponse
+    ProducerState: TypeAlias = _ProducerState
+    PartitionResponse: TypeAlias = _PartitionResponse
+    TopicResponse: TypeAlias = _TopicResponse
     API_KEY = 61
     FIRST_FLEXIBLE = 0
 

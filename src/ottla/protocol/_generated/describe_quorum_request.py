@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -37,8 +38,8 @@ class _TopicData(Struct):
 
 class DescribeQuorumRequest(Message):
     __slots__ = FIELDS = ("topics",)
-    PartitionData = _PartitionData
-    TopicData = _TopicData
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
     API_KEY = 55
     FIRST_FLEXIBLE = 0
 

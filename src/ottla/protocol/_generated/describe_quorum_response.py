@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -119,11 +120,11 @@ class _Node(Struct):
 
 class DescribeQuorumResponse(Message):
     __slots__ = FIELDS = ("error_code", "error_message", "topics", "nodes")
-    ReplicaState = _ReplicaState
-    PartitionData = _PartitionData
-    TopicData = _TopicData
-    Listener = _Listener
-    Node = _Node
+    ReplicaState: TypeAlias = _ReplicaState
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
+    Listener: TypeAlias = _Listener
+    Node: TypeAlias = _Node
     API_KEY = 55
     FIRST_FLEXIBLE = 0
 

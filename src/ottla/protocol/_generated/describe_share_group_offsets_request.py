@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -37,8 +38,8 @@ class _DescribeShareGroupOffsetsRequestGroup(Struct):
 
 class DescribeShareGroupOffsetsRequest(Message):
     __slots__ = FIELDS = ("groups",)
-    DescribeShareGroupOffsetsRequestTopic = _DescribeShareGroupOffsetsRequestTopic
-    DescribeShareGroupOffsetsRequestGroup = _DescribeShareGroupOffsetsRequestGroup
+    DescribeShareGroupOffsetsRequestTopic: TypeAlias = _DescribeShareGroupOffsetsRequestTopic
+    DescribeShareGroupOffsetsRequestGroup: TypeAlias = _DescribeShareGroupOffsetsRequestGroup
     API_KEY = 90
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -77,9 +78,9 @@ class _DescribeShareGroupOffsetsResponseGroup(Struct):
 
 class DescribeShareGroupOffsetsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "groups")
-    DescribeShareGroupOffsetsResponsePartition = _DescribeShareGroupOffsetsResponsePartition
-    DescribeShareGroupOffsetsResponseTopic = _DescribeShareGroupOffsetsResponseTopic
-    DescribeShareGroupOffsetsResponseGroup = _DescribeShareGroupOffsetsResponseGroup
+    DescribeShareGroupOffsetsResponsePartition: TypeAlias = _DescribeShareGroupOffsetsResponsePartition
+    DescribeShareGroupOffsetsResponseTopic: TypeAlias = _DescribeShareGroupOffsetsResponseTopic
+    DescribeShareGroupOffsetsResponseGroup: TypeAlias = _DescribeShareGroupOffsetsResponseGroup
     API_KEY = 90
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -39,8 +40,8 @@ class _Cursor(Struct):
 
 class DescribeTopicPartitionsRequest(Message):
     __slots__ = FIELDS = ("topics", "response_partition_limit", "cursor")
-    TopicRequest = _TopicRequest
-    Cursor = _Cursor
+    TopicRequest: TypeAlias = _TopicRequest
+    Cursor: TypeAlias = _Cursor
     API_KEY = 75
     FIRST_FLEXIBLE = 0
 

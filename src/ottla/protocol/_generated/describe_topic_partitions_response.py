@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -86,9 +87,9 @@ class _Cursor(Struct):
 
 class DescribeTopicPartitionsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics", "next_cursor")
-    DescribeTopicPartitionsResponsePartition = _DescribeTopicPartitionsResponsePartition
-    DescribeTopicPartitionsResponseTopic = _DescribeTopicPartitionsResponseTopic
-    Cursor = _Cursor
+    DescribeTopicPartitionsResponsePartition: TypeAlias = _DescribeTopicPartitionsResponsePartition
+    DescribeTopicPartitionsResponseTopic: TypeAlias = _DescribeTopicPartitionsResponseTopic
+    Cursor: TypeAlias = _Cursor
     API_KEY = 75
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -58,8 +59,8 @@ class _TransactionState(Struct):
 
 class DescribeTransactionsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "transaction_states")
-    TopicData = _TopicData
-    TransactionState = _TransactionState
+    TopicData: TypeAlias = _TopicData
+    TransactionState: TypeAlias = _TransactionState
     API_KEY = 65
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -22,7 +23,7 @@ class _UserName(Struct):
 
 class DescribeUserScramCredentialsRequest(Message):
     __slots__ = FIELDS = ("users",)
-    UserName = _UserName
+    UserName: TypeAlias = _UserName
     API_KEY = 50
     FIRST_FLEXIBLE = 0
 

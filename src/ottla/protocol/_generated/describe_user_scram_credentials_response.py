@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -47,8 +48,8 @@ class _DescribeUserScramCredentialsResult(Struct):
 
 class DescribeUserScramCredentialsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "results")
-    CredentialInfo = _CredentialInfo
-    DescribeUserScramCredentialsResult = _DescribeUserScramCredentialsResult
+    CredentialInfo: TypeAlias = _CredentialInfo
+    DescribeUserScramCredentialsResult: TypeAlias = _DescribeUserScramCredentialsResult
     API_KEY = 50
     FIRST_FLEXIBLE = 0
 

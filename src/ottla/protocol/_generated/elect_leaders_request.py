@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -33,7 +34,7 @@ class _TopicPartitions(Struct):
 
 class ElectLeadersRequest(Message):
     __slots__ = FIELDS = ("election_type", "topic_partitions", "timeout_ms")
-    TopicPartitions = _TopicPartitions
+    TopicPartitions: TypeAlias = _TopicPartitions
     API_KEY = 43
     FIRST_FLEXIBLE = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -51,8 +52,8 @@ class _ReplicaElectionResult(Struct):
 
 class ElectLeadersResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "replica_election_results")
-    PartitionResult = _PartitionResult
-    ReplicaElectionResult = _ReplicaElectionResult
+    PartitionResult: TypeAlias = _PartitionResult
+    ReplicaElectionResult: TypeAlias = _ReplicaElectionResult
     API_KEY = 43
     FIRST_FLEXIBLE = 2
 

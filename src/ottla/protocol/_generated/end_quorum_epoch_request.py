@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -85,10 +86,10 @@ class _LeaderEndpoint(Struct):
 
 class EndQuorumEpochRequest(Message):
     __slots__ = FIELDS = ("cluster_id", "topics", "leader_endpoints")
-    ReplicaInfo = _ReplicaInfo
-    PartitionData = _PartitionData
-    TopicData = _TopicData
-    LeaderEndpoint = _LeaderEndpoint
+    ReplicaInfo: TypeAlias = _ReplicaInfo
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
+    LeaderEndpoint: TypeAlias = _LeaderEndpoint
     API_KEY = 54
     FIRST_FLEXIBLE = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -114,10 +115,10 @@ class _ForgottenTopic(Struct):
 
 class FetchRequest(Message):
     __slots__ = FIELDS = ("cluster_id", "replica_id", "replica_state", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "topics", "forgotten_topics_data", "rack_id")
-    ReplicaState = _ReplicaState
-    FetchPartition = _FetchPartition
-    FetchTopic = _FetchTopic
-    ForgottenTopic = _ForgottenTopic
+    ReplicaState: TypeAlias = _ReplicaState
+    FetchPartition: TypeAlias = _FetchPartition
+    FetchTopic: TypeAlias = _FetchTopic
+    ForgottenTopic: TypeAlias = _ForgottenTopic
     API_KEY = 1
     FIRST_FLEXIBLE = 12
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -167,13 +168,13 @@ class _NodeEndpoint(Struct):
 
 class FetchResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
-    EpochEndOffset = _EpochEndOffset
-    LeaderIdAndEpoch = _LeaderIdAndEpoch
-    SnapshotId = _SnapshotId
-    AbortedTransaction = _AbortedTransaction
-    PartitionData = _PartitionData
-    FetchableTopicResponse = _FetchableTopicResponse
-    NodeEndpoint = _NodeEndpoint
+    EpochEndOffset: TypeAlias = _EpochEndOffset
+    LeaderIdAndEpoch: TypeAlias = _LeaderIdAndEpoch
+    SnapshotId: TypeAlias = _SnapshotId
+    AbortedTransaction: TypeAlias = _AbortedTransaction
+    PartitionData: TypeAlias = _PartitionData
+    FetchableTopicResponse: TypeAlias = _FetchableTopicResponse
+    NodeEndpoint: TypeAlias = _NodeEndpoint
     API_KEY = 1
     FIRST_FLEXIBLE = 12
 

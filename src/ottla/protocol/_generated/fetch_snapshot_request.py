@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -69,9 +70,9 @@ class _TopicSnapshot(Struct):
 
 class FetchSnapshotRequest(Message):
     __slots__ = FIELDS = ("cluster_id", "replica_id", "max_bytes", "topics")
-    SnapshotId = _SnapshotId
-    PartitionSnapshot = _PartitionSnapshot
-    TopicSnapshot = _TopicSnapshot
+    SnapshotId: TypeAlias = _SnapshotId
+    PartitionSnapshot: TypeAlias = _PartitionSnapshot
+    TopicSnapshot: TypeAlias = _TopicSnapshot
     API_KEY = 59
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_tag, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -108,11 +109,11 @@ class _NodeEndpoint(Struct):
 
 class FetchSnapshotResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
-    SnapshotId = _SnapshotId
-    LeaderIdAndEpoch = _LeaderIdAndEpoch
-    PartitionSnapshot = _PartitionSnapshot
-    TopicSnapshot = _TopicSnapshot
-    NodeEndpoint = _NodeEndpoint
+    SnapshotId: TypeAlias = _SnapshotId
+    LeaderIdAndEpoch: TypeAlias = _LeaderIdAndEpoch
+    PartitionSnapshot: TypeAlias = _PartitionSnapshot
+    TopicSnapshot: TypeAlias = _TopicSnapshot
+    NodeEndpoint: TypeAlias = _NodeEndpoint
     API_KEY = 59
     FIRST_FLEXIBLE = 0
 

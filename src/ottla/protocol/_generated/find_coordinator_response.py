@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -44,7 +45,7 @@ class _Coordinator(Struct):
 
 class FindCoordinatorResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "node_id", "host", "port", "coordinators")
-    Coordinator = _Coordinator
+    Coordinator: TypeAlias = _Coordinator
     API_KEY = 10
     FIRST_FLEXIBLE = 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -53,7 +54,7 @@ class _MemberMetadata(Struct):
 
 class GroupMetadataValue(Message):
     __slots__ = FIELDS = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp", "members")
-    MemberMetadata = _MemberMetadata
+    MemberMetadata: TypeAlias = _MemberMetadata
     API_KEY = 2
     FIRST_FLEXIBLE = 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -54,8 +55,8 @@ class _AlterConfigsResource(Struct):
 
 class IncrementalAlterConfigsRequest(Message):
     __slots__ = FIELDS = ("resources", "validate_only")
-    AlterableConfig = _AlterableConfig
-    AlterConfigsResource = _AlterConfigsResource
+    AlterableConfig: TypeAlias = _AlterableConfig
+    AlterConfigsResource: TypeAlias = _AlterConfigsResource
     API_KEY = 44
     FIRST_FLEXIBLE = 1
 

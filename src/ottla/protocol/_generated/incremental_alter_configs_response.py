@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -41,7 +42,7 @@ class _AlterConfigsResourceResponse(Struct):
 
 class IncrementalAlterConfigsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "responses")
-    AlterConfigsResourceResponse = _AlterConfigsResourceResponse
+    AlterConfigsResourceResponse: TypeAlias = _AlterConfigsResourceResponse
     API_KEY = 44
     FIRST_FLEXIBLE = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -45,8 +46,8 @@ class _InitializeStateData(Struct):
 
 class InitializeShareGroupStateRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics")
-    PartitionData = _PartitionData
-    InitializeStateData = _InitializeStateData
+    PartitionData: TypeAlias = _PartitionData
+    InitializeStateData: TypeAlias = _InitializeStateData
     API_KEY = 83
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -45,8 +46,8 @@ class _InitializeStateResult(Struct):
 
 class InitializeShareGroupStateResponse(Message):
     __slots__ = FIELDS = ("results",)
-    PartitionResult = _PartitionResult
-    InitializeStateResult = _InitializeStateResult
+    PartitionResult: TypeAlias = _PartitionResult
+    InitializeStateResult: TypeAlias = _InitializeStateResult
     API_KEY = 83
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -35,7 +36,7 @@ class _JoinGroupRequestProtocol(Struct):
 
 class JoinGroupRequest(Message):
     __slots__ = FIELDS = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason")
-    JoinGroupRequestProtocol = _JoinGroupRequestProtocol
+    JoinGroupRequestProtocol: TypeAlias = _JoinGroupRequestProtocol
     API_KEY = 11
     FIRST_FLEXIBLE = 6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -40,7 +41,7 @@ class _JoinGroupResponseMember(Struct):
 
 class JoinGroupResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader", "skip_assignment", "member_id", "members")
-    JoinGroupResponseMember = _JoinGroupResponseMember
+    JoinGroupResponseMember: TypeAlias = _JoinGroupResponseMember
     API_KEY = 11
     FIRST_FLEXIBLE = 6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_varint, malformed, not_in_version, skip_tags, unwritable, varint
 
@@ -32,7 +33,7 @@ class _Voter(Struct):
 
 class LeaderChangeMessage(Message):
     __slots__ = FIELDS = ("version", "leader_id", "voters", "granting_voters")
-    Voter = _Voter
+    Voter: TypeAlias = _Voter
     FIRST_FLEXIBLE = 0
 
     def __init__(

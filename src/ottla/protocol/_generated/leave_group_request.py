@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -30,7 +31,7 @@ class _MemberIdentity(Struct):
 
 class LeaveGroupRequest(Message):
     __slots__ = FIELDS = ("group_id", "member_id", "members")
-    MemberIdentity = _MemberIdentity
+    MemberIdentity: TypeAlias = _MemberIdentity
     API_KEY = 13
     FIRST_FLEXIBLE = 4
 

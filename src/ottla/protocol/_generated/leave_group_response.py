@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -36,7 +37,7 @@ class _MemberResponse(Struct):
 
 class LeaveGroupResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "members")
-    MemberResponse = _MemberResponse
+    MemberResponse: TypeAlias = _MemberResponse
     API_KEY = 13
     FIRST_FLEXIBLE = 4
 

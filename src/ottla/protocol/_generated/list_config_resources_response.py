@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -29,7 +30,7 @@ class _ConfigResource(Struct):
 
 class ListConfigResourcesResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "config_resources")
-    ConfigResource = _ConfigResource
+    ConfigResource: TypeAlias = _ConfigResource
     API_KEY = 74
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -37,7 +38,7 @@ class _ListedGroup(Struct):
 
 class ListGroupsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "groups")
-    ListedGroup = _ListedGroup
+    ListedGroup: TypeAlias = _ListedGroup
     API_KEY = 16
     FIRST_FLEXIBLE = 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -58,8 +59,8 @@ class _ListOffsetsTopic(Struct):
 
 class ListOffsetsRequest(Message):
     __slots__ = FIELDS = ("replica_id", "isolation_level", "topics", "timeout_ms")
-    ListOffsetsPartition = _ListOffsetsPartition
-    ListOffsetsTopic = _ListOffsetsTopic
+    ListOffsetsPartition: TypeAlias = _ListOffsetsPartition
+    ListOffsetsTopic: TypeAlias = _ListOffsetsTopic
     API_KEY = 2
     FIRST_FLEXIBLE = 6
 

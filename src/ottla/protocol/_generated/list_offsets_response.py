@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -57,8 +58,8 @@ class _ListOffsetsTopicResponse(Struct):
 
 class ListOffsetsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics")
-    ListOffsetsPartitionResponse = _ListOffsetsPartitionResponse
-    ListOffsetsTopicResponse = _ListOffsetsTopicResponse
+    ListOffsetsPartitionResponse: TypeAlias = _ListOffsetsPartitionResponse
+    ListOffsetsTopicResponse: TypeAlias = _ListOffsetsTopicResponse
     API_KEY = 2
     FIRST_FLEXIBLE = 6
 

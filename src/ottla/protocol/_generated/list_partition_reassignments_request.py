@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -26,7 +27,7 @@ class _ListPartitionReassignmentsTopics(Struct):
 
 class ListPartitionReassignmentsRequest(Message):
     __slots__ = FIELDS = ("timeout_ms", "topics")
-    ListPartitionReassignmentsTopics = _ListPartitionReassignmentsTopics
+    ListPartitionReassignmentsTopics: TypeAlias = _ListPartitionReassignmentsTopics
     API_KEY = 46
     FIRST_FLEXIBLE = 0
 

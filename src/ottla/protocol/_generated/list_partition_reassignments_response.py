@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -46,8 +47,8 @@ class _OngoingTopicReassignment(Struct):
 
 class ListPartitionReassignmentsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "topics")
-    OngoingPartitionReassignment = _OngoingPartitionReassignment
-    OngoingTopicReassignment = _OngoingTopicReassignment
+    OngoingPartitionReassignment: TypeAlias = _OngoingPartitionReassignment
+    OngoingTopicReassignment: TypeAlias = _OngoingTopicReassignment
     API_KEY = 46
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -32,7 +33,7 @@ class _TransactionState(Struct):
 
 class ListTransactionsResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states")
-    TransactionState = _TransactionState
+    TransactionState: TypeAlias = _TransactionState
     API_KEY = 66
     FIRST_FLEXIBLE = 0
 

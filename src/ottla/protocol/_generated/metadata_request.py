@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -39,7 +40,7 @@ class _MetadataRequestTopic(Struct):
 
 class MetadataRequest(Message):
     __slots__ = FIELDS = ("topics", "allow_auto_topic_creation", "include_cluster_authorized_operations", "include_topic_authorized_operations")
-    MetadataRequestTopic = _MetadataRequestTopic
+    MetadataRequestTopic: TypeAlias = _MetadataRequestTopic
     API_KEY = 3
     FIRST_FLEXIBLE = 9
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -103,9 +104,9 @@ class _MetadataResponseTopic(Struct):
 
 class MetadataResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "brokers", "cluster_id", "controller_id", "topics", "cluster_authorized_operations", "error_code")
-    MetadataResponseBroker = _MetadataResponseBroker
-    MetadataResponsePartition = _MetadataResponsePartition
-    MetadataResponseTopic = _MetadataResponseTopic
+    MetadataResponseBroker: TypeAlias = _MetadataResponseBroker
+    MetadataResponsePartition: TypeAlias = _MetadataResponsePartition
+    MetadataResponseTopic: TypeAlias = _MetadataResponseTopic
     API_KEY = 3
     FIRST_FLEXIBLE = 9
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -62,8 +63,8 @@ class _OffsetCommitRequestTopic(Struct):
 
 class OffsetCommitRequest(Message):
     __slots__ = FIELDS = ("group_id", "generation_id_or_member_epoch", "member_id", "group_instance_id", "retention_time_ms", "topics")
-    OffsetCommitRequestPartition = _OffsetCommitRequestPartition
-    OffsetCommitRequestTopic = _OffsetCommitRequestTopic
+    OffsetCommitRequestPartition: TypeAlias = _OffsetCommitRequestPartition
+    OffsetCommitRequestTopic: TypeAlias = _OffsetCommitRequestTopic
     API_KEY = 8
     FIRST_FLEXIBLE = 8
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -55,8 +56,8 @@ class _OffsetCommitResponseTopic(Struct):
 
 class OffsetCommitResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics")
-    OffsetCommitResponsePartition = _OffsetCommitResponsePartition
-    OffsetCommitResponseTopic = _OffsetCommitResponseTopic
+    OffsetCommitResponsePartition: TypeAlias = _OffsetCommitResponsePartition
+    OffsetCommitResponseTopic: TypeAlias = _OffsetCommitResponseTopic
     API_KEY = 8
     FIRST_FLEXIBLE = 8
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, malformed, unwritable
 
@@ -39,8 +40,8 @@ class _OffsetDeleteRequestTopic(Struct):
 
 class OffsetDeleteRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics")
-    OffsetDeleteRequestPartition = _OffsetDeleteRequestPartition
-    OffsetDeleteRequestTopic = _OffsetDeleteRequestTopic
+    OffsetDeleteRequestPartition: TypeAlias = _OffsetDeleteRequestPartition
+    OffsetDeleteRequestTopic: TypeAlias = _OffsetDeleteRequestTopic
     API_KEY = 47
 
     def __init__(

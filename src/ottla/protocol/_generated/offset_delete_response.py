@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, malformed, unwritable
 
@@ -45,8 +46,8 @@ class _OffsetDeleteResponseTopic(Struct):
 
 class OffsetDeleteResponse(Message):
     __slots__ = FIELDS = ("error_code", "throttle_time_ms", "topics")
-    OffsetDeleteResponsePartition = _OffsetDeleteResponsePartition
-    OffsetDeleteResponseTopic = _OffsetDeleteResponseTopic
+    OffsetDeleteResponsePartition: TypeAlias = _OffsetDeleteResponsePartition
+    OffsetDeleteResponseTopic: TypeAlias = _OffsetDeleteResponseTopic
     API_KEY = 47
 
     def __init__(

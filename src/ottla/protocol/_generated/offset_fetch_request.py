@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -67,9 +68,9 @@ class _OffsetFetchRequestGroup(Struct):
 
 class OffsetFetchRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics", "groups", "require_stable")
-    OffsetFetchRequestTopic = _OffsetFetchRequestTopic
-    OffsetFetchRequestTopics = _OffsetFetchRequestTopics
-    OffsetFetchRequestGroup = _OffsetFetchRequestGroup
+    OffsetFetchRequestTopic: TypeAlias = _OffsetFetchRequestTopic
+    OffsetFetchRequestTopics: TypeAlias = _OffsetFetchRequestTopics
+    OffsetFetchRequestGroup: TypeAlias = _OffsetFetchRequestGroup
     API_KEY = 9
     FIRST_FLEXIBLE = 6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -111,11 +112,11 @@ class _OffsetFetchResponseGroup(Struct):
 
 class OffsetFetchResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics", "error_code", "groups")
-    OffsetFetchResponsePartition = _OffsetFetchResponsePartition
-    OffsetFetchResponseTopic = _OffsetFetchResponseTopic
-    OffsetFetchResponsePartitions = _OffsetFetchResponsePartitions
-    OffsetFetchResponseTopics = _OffsetFetchResponseTopics
-    OffsetFetchResponseGroup = _OffsetFetchResponseGroup
+    OffsetFetchResponsePartition: TypeAlias = _OffsetFetchResponsePartition
+    OffsetFetchResponseTopic: TypeAlias = _OffsetFetchResponseTopic
+    OffsetFetchResponsePartitions: TypeAlias = _OffsetFetchResponsePartitions
+    OffsetFetchResponseTopics: TypeAlias = _OffsetFetchResponseTopics
+    OffsetFetchResponseGroup: TypeAlias = _OffsetFetchResponseGroup
     API_KEY = 9
     FIRST_FLEXIBLE = 6
 

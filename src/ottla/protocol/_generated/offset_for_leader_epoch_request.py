@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -51,8 +52,8 @@ class _OffsetForLeaderTopic(Struct):
 
 class OffsetForLeaderEpochRequest(Message):
     __slots__ = FIELDS = ("replica_id", "topics")
-    OffsetForLeaderPartition = _OffsetForLeaderPartition
-    OffsetForLeaderTopic = _OffsetForLeaderTopic
+    OffsetForLeaderPartition: TypeAlias = _OffsetForLeaderPartition
+    OffsetForLeaderTopic: TypeAlias = _OffsetForLeaderTopic
     API_KEY = 23
     FIRST_FLEXIBLE = 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -53,8 +54,8 @@ class _OffsetForLeaderTopicResult(Struct):
 
 class OffsetForLeaderEpochResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics")
-    EpochEndOffset = _EpochEndOffset
-    OffsetForLeaderTopicResult = _OffsetForLeaderTopicResult
+    EpochEndOffset: TypeAlias = _EpochEndOffset
+    OffsetForLeaderTopicResult: TypeAlias = _OffsetForLeaderTopicResult
     API_KEY = 23
     FIRST_FLEXIBLE = 4
 

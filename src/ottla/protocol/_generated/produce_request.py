@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -54,8 +55,8 @@ class _TopicProduceData(Struct):
 
 class ProduceRequest(Message):
     __slots__ = FIELDS = ("transactional_id", "acks", "timeout_ms", "topic_data")
-    PartitionProduceData = _PartitionProduceData
-    TopicProduceData = _TopicProduceData
+    PartitionProduceData: TypeAlias = _PartitionProduceData
+    TopicProduceData: TypeAlias = _TopicProduceData
     API_KEY = 0
     FIRST_FLEXIBLE = 9
 

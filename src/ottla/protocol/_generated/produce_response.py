@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -119,11 +120,11 @@ class _NodeEndpoint(Struct):
 
 class ProduceResponse(Message):
     __slots__ = FIELDS = ("responses", "throttle_time_ms", "node_endpoints")
-    BatchIndexAndErrorMessage = _BatchIndexAndErrorMessage
-    LeaderIdAndEpoch = _LeaderIdAndEpoch
-    PartitionProduceResponse = _PartitionProduceResponse
-    TopicProduceResponse = _TopicProduceResponse
-    NodeEndpoint = _NodeEndpoint
+    BatchIndexAndErrorMessage: TypeAlias = _BatchIndexAndErrorMessage
+    LeaderIdAndEpoch: TypeAlias = _LeaderIdAndEpoch
+    PartitionProduceResponse: TypeAlias = _PartitionProduceResponse
+    TopicProduceResponse: TypeAlias = _TopicProduceResponse
+    NodeEndpoint: TypeAlias = _NodeEndpoint
     API_KEY = 0
     FIRST_FLEXIBLE = 9
 

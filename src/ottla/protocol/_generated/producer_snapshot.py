@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, malformed, unwritable
 
@@ -40,7 +41,7 @@ class _ProducerEntry(Struct):
 
 class ProducerSnapshot(Message):
     __slots__ = FIELDS = ("crc", "producer_entries")
-    ProducerEntry = _ProducerEntry
+    ProducerEntry: TypeAlias = _ProducerEntry
 
     def __init__(
         self,

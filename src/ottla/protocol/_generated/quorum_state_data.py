@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -29,7 +30,7 @@ class _Voter(Struct):
 
 class QuorumStateData(Message):
     __slots__ = FIELDS = ("cluster_id", "leader_id", "leader_epoch", "voted_id", "voted_directory_id", "applied_offset", "current_voters")
-    Voter = _Voter
+    Voter: TypeAlias = _Voter
     FIRST_FLEXIBLE = 0
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -43,8 +44,8 @@ class _ReadStateData(Struct):
 
 class ReadShareGroupStateRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics")
-    PartitionData = _PartitionData
-    ReadStateData = _ReadStateData
+    PartitionData: TypeAlias = _PartitionData
+    ReadStateData: TypeAlias = _ReadStateData
     API_KEY = 84
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -73,9 +74,9 @@ class _ReadStateResult(Struct):
 
 class ReadShareGroupStateResponse(Message):
     __slots__ = FIELDS = ("results",)
-    StateBatch = _StateBatch
-    PartitionResult = _PartitionResult
-    ReadStateResult = _ReadStateResult
+    StateBatch: TypeAlias = _StateBatch
+    PartitionResult: TypeAlias = _PartitionResult
+    ReadStateResult: TypeAlias = _ReadStateResult
     API_KEY = 84
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -43,8 +44,8 @@ class _ReadStateSummaryData(Struct):
 
 class ReadShareGroupStateSummaryRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics")
-    PartitionData = _PartitionData
-    ReadStateSummaryData = _ReadStateSummaryData
+    PartitionData: TypeAlias = _PartitionData
+    ReadStateSummaryData: TypeAlias = _ReadStateSummaryData
     API_KEY = 87
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -57,8 +58,8 @@ class _ReadStateSummaryResult(Struct):
 
 class ReadShareGroupStateSummaryResponse(Message):
     __slots__ = FIELDS = ("results",)
-    PartitionResult = _PartitionResult
-    ReadStateSummaryResult = _ReadStateSummaryResult
+    PartitionResult: TypeAlias = _PartitionResult
+    ReadStateSummaryResult: TypeAlias = _ReadStateSummaryResult
     API_KEY = 87
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -59,8 +60,8 @@ class _BrokerFeature(Struct):
 
 class RegisterBrokerRecord(Message):
     __slots__ = FIELDS = ("broker_id", "is_migrating_zk_broker", "incarnation_id", "broker_epoch", "end_points", "features", "rack", "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs")
-    BrokerEndpoint = _BrokerEndpoint
-    BrokerFeature = _BrokerFeature
+    BrokerEndpoint: TypeAlias = _BrokerEndpoint
+    BrokerFeature: TypeAlias = _BrokerFeature
     API_KEY = 0
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -51,8 +52,8 @@ class _ControllerFeature(Struct):
 
 class RegisterControllerRecord(Message):
     __slots__ = FIELDS = ("controller_id", "incarnation_id", "zk_migration_ready", "end_points", "features")
-    ControllerEndpoint = _ControllerEndpoint
-    ControllerFeature = _ControllerFeature
+    ControllerEndpoint: TypeAlias = _ControllerEndpoint
+    ControllerFeature: TypeAlias = _ControllerFeature
     API_KEY = 27
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -72,9 +73,9 @@ class _SegmentLeaderEpochEntry(Struct):
 
 class RemoteLogSegmentMetadataRecord(Message):
     __slots__ = FIELDS = ("remote_log_segment_id", "start_offset", "end_offset", "broker_id", "max_timestamp_ms", "event_timestamp_ms", "segment_leader_epochs", "segment_size_in_bytes", "custom_metadata", "remote_log_segment_state", "txn_index_empty")
-    TopicIdPartitionEntry = _TopicIdPartitionEntry
-    RemoteLogSegmentIdEntry = _RemoteLogSegmentIdEntry
-    SegmentLeaderEpochEntry = _SegmentLeaderEpochEntry
+    TopicIdPartitionEntry: TypeAlias = _TopicIdPartitionEntry
+    RemoteLogSegmentIdEntry: TypeAlias = _RemoteLogSegmentIdEntry
+    SegmentLeaderEpochEntry: TypeAlias = _SegmentLeaderEpochEntry
     API_KEY = 0
     FIRST_FLEXIBLE = 0
 

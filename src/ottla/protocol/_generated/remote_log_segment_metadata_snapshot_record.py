@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_varint, malformed, skip_tags, tag_head, unwritable, varint
 
@@ -36,7 +37,7 @@ class _SegmentLeaderEpochEntry(Struct):
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message):
     __slots__ = FIELDS = ("segment_id", "start_offset", "end_offset", "broker_id", "max_timestamp_ms", "event_timestamp_ms", "segment_leader_epochs", "segment_size_in_bytes", "custom_metadata", "remote_log_segment_state", "txn_index_empty")
-    SegmentLeaderEpochEntry = _SegmentLeaderEpochEntry
+    SegmentLeaderEpochEntry: TypeAlias = _SegmentLeaderEpochEntry
     API_KEY = 3
     FIRST_FLEXIBLE = 0
 

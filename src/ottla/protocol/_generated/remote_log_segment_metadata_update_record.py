@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
@@ -52,8 +53,8 @@ _DEFAULT_REMOTE_LOG_SEGMENT_ID_ENTRY = shared_default(_RemoteLogSegmentIdEntry)
 
 class RemoteLogSegmentMetadataUpdateRecord(Message):
     __slots__ = FIELDS = ("remote_log_segment_id", "broker_id", "event_timestamp_ms", "custom_metadata", "remote_log_segment_state")
-    TopicIdPartitionEntry = _TopicIdPartitionEntry
-    RemoteLogSegmentIdEntry = _RemoteLogSegmentIdEntry
+    TopicIdPartitionEntry: TypeAlias = _TopicIdPartitionEntry
+    RemoteLogSegmentIdEntry: TypeAlias = _RemoteLogSegmentIdEntry
     API_KEY = 1
     FIRST_FLEXIBLE = 0
 

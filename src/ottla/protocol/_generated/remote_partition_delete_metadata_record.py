@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import ONE, Message, Struct, bad_length, bad_uuid, long_string, malformed, shared_default, skip_tags, string_head, unwritable
 
@@ -33,7 +34,7 @@ _DEFAULT_TOPIC_ID_PARTITION_ENTRY = shared_default(_TopicIdPartitionEntry)
 
 class RemotePartitionDeleteMetadataRecord(Message):
     __slots__ = FIELDS = ("topic_id_partition", "broker_id", "event_timestamp_ms", "remote_partition_delete_state")
-    TopicIdPartitionEntry = _TopicIdPartitionEntry
+    TopicIdPartitionEntry: TypeAlias = _TopicIdPartitionEntry
     API_KEY = 2
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -65,9 +66,9 @@ class _AcknowledgeTopic(Struct):
 
 class ShareAcknowledgeRequest(Message):
     __slots__ = FIELDS = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
-    AcknowledgementBatch = _AcknowledgementBatch
-    AcknowledgePartition = _AcknowledgePartition
-    AcknowledgeTopic = _AcknowledgeTopic
+    AcknowledgementBatch: TypeAlias = _AcknowledgementBatch
+    AcknowledgePartition: TypeAlias = _AcknowledgePartition
+    AcknowledgeTopic: TypeAlias = _AcknowledgeTopic
     API_KEY = 79
     FIRST_FLEXIBLE = 0
 

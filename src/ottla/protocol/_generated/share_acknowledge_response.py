@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
@@ -85,10 +86,10 @@ class _NodeEndpoint(Struct):
 
 class ShareAcknowledgeResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints")
-    LeaderIdAndEpoch = _LeaderIdAndEpoch
-    PartitionData = _PartitionData
-    ShareAcknowledgeTopicResponse = _ShareAcknowledgeTopicResponse
-    NodeEndpoint = _NodeEndpoint
+    LeaderIdAndEpoch: TypeAlias = _LeaderIdAndEpoch
+    PartitionData: TypeAlias = _PartitionData
+    ShareAcknowledgeTopicResponse: TypeAlias = _ShareAcknowledgeTopicResponse
+    NodeEndpoint: TypeAlias = _NodeEndpoint
     API_KEY = 79
     FIRST_FLEXIBLE = 0
 

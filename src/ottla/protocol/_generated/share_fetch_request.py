@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -83,10 +84,10 @@ class _ForgottenTopic(Struct):
 
 class ShareFetchRequest(Message):
     __slots__ = FIELDS = ("group_id", "member_id", "share_session_epoch", "max_wait_ms", "min_bytes", "max_bytes", "max_records", "batch_size", "share_acquire_mode", "is_renew_ack", "topics", "forgotten_topics_data")
-    AcknowledgementBatch = _AcknowledgementBatch
-    FetchPartition = _FetchPartition
-    FetchTopic = _FetchTopic
-    ForgottenTopic = _ForgottenTopic
+    AcknowledgementBatch: TypeAlias = _AcknowledgementBatch
+    FetchPartition: TypeAlias = _FetchPartition
+    FetchTopic: TypeAlias = _FetchTopic
+    ForgottenTopic: TypeAlias = _ForgottenTopic
     API_KEY = 78
     FIRST_FLEXIBLE = 0
 

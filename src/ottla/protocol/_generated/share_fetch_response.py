@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
@@ -113,11 +114,11 @@ class _NodeEndpoint(Struct):
 
 class ShareFetchResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints")
-    LeaderIdAndEpoch = _LeaderIdAndEpoch
-    AcquiredRecords = _AcquiredRecords
-    PartitionData = _PartitionData
-    ShareFetchableTopicResponse = _ShareFetchableTopicResponse
-    NodeEndpoint = _NodeEndpoint
+    LeaderIdAndEpoch: TypeAlias = _LeaderIdAndEpoch
+    AcquiredRecords: TypeAlias = _AcquiredRecords
+    PartitionData: TypeAlias = _PartitionData
+    ShareFetchableTopicResponse: TypeAlias = _ShareFetchableTopicResponse
+    NodeEndpoint: TypeAlias = _NodeEndpoint
     API_KEY = 78
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
 
@@ -31,7 +32,7 @@ class _TopicPartitions(Struct):
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
     __slots__ = FIELDS = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
-    TopicPartitions = _TopicPartitions
+    TopicPartitions: TypeAlias = _TopicPartitions
     API_KEY = 14
     FIRST_FLEXIBLE = 0
 

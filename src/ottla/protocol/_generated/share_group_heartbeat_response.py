@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -43,8 +44,8 @@ class _Assignment(Struct):
 
 class ShareGroupHeartbeatResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "assignment")
-    TopicPartitions = _TopicPartitions
-    Assignment = _Assignment
+    TopicPartitions: TypeAlias = _TopicPartitions
+    Assignment: TypeAlias = _Assignment
     API_KEY = 76
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -43,8 +44,8 @@ class _TopicInfo(Struct):
 
 class ShareGroupStatePartitionMetadataValue(Message):
     __slots__ = FIELDS = ("initializing_topics", "initialized_topics", "deleting_topics")
-    TopicPartitionsInfo = _TopicPartitionsInfo
-    TopicInfo = _TopicInfo
+    TopicPartitionsInfo: TypeAlias = _TopicPartitionsInfo
+    TopicInfo: TypeAlias = _TopicInfo
     API_KEY = 15
     FIRST_FLEXIBLE = 0
 

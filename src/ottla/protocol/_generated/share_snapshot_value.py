@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_varint, malformed, skip_tags, tag_head, unwritable, varint
 
@@ -35,7 +36,7 @@ class _StateBatch(Struct):
 
 class ShareSnapshotValue(Message):
     __slots__ = FIELDS = ("snapshot_epoch", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "create_timestamp", "write_timestamp", "state_batches")
-    StateBatch = _StateBatch
+    StateBatch: TypeAlias = _StateBatch
     API_KEY = 0
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_varint, malformed, skip_tags, tag_head, unwritable, varint
 
@@ -35,7 +36,7 @@ class _StateBatch(Struct):
 
 class ShareUpdateValue(Message):
     __slots__ = FIELDS = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches")
-    StateBatch = _StateBatch
+    StateBatch: TypeAlias = _StateBatch
     API_KEY = 1
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_string, long_varint, malformed, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -29,7 +30,7 @@ class _TaskIds(Struct):
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
     __slots__ = FIELDS = ("member_epoch", "previous_member_epoch", "state", "active_tasks", "standby_tasks", "warmup_tasks", "active_tasks_pending_revocation", "standby_tasks_pending_revocation", "warmup_tasks_pending_revocation")
-    TaskIds = _TaskIds
+    TaskIds: TypeAlias = _TaskIds
     API_KEY = 22
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
@@ -218,16 +219,16 @@ class _DescribedGroup(Struct):
 
 class StreamsGroupDescribeResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "groups")
-    KeyValue = _KeyValue
-    TopicInfo = _TopicInfo
-    Subtopology = _Subtopology
-    Topology = _Topology
-    Endpoint = _Endpoint
-    TaskOffset = _TaskOffset
-    TaskIds = _TaskIds
-    Assignment = _Assignment
-    Member = _Member
-    DescribedGroup = _DescribedGroup
+    KeyValue: TypeAlias = _KeyValue
+    TopicInfo: TypeAlias = _TopicInfo
+    Subtopology: TypeAlias = _Subtopology
+    Topology: TypeAlias = _Topology
+    Endpoint: TypeAlias = _Endpoint
+    TaskOffset: TypeAlias = _TaskOffset
+    TaskIds: TypeAlias = _TaskIds
+    Assignment: TypeAlias = _Assignment
+    Member: TypeAlias = _Member
+    DescribedGroup: TypeAlias = _DescribedGroup
     API_KEY = 89
     FIRST_FLEXIBLE = 0
 

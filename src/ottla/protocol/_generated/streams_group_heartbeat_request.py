@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -149,14 +150,14 @@ class _TaskOffset(Struct):
 
 class StreamsGroupHeartbeatRequest(Message):
     __slots__ = FIELDS = ("group_id", "member_id", "member_epoch", "endpoint_information_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "topology", "active_tasks", "standby_tasks", "warmup_tasks", "process_id", "user_endpoint", "client_tags", "task_offsets", "task_end_offsets", "shutdown_application")
-    KeyValue = _KeyValue
-    TopicInfo = _TopicInfo
-    CopartitionGroup = _CopartitionGroup
-    Subtopology = _Subtopology
-    Topology = _Topology
-    TaskIds = _TaskIds
-    Endpoint = _Endpoint
-    TaskOffset = _TaskOffset
+    KeyValue: TypeAlias = _KeyValue
+    TopicInfo: TypeAlias = _TopicInfo
+    CopartitionGroup: TypeAlias = _CopartitionGroup
+    Subtopology: TypeAlias = _Subtopology
+    Topology: TypeAlias = _Topology
+    TaskIds: TypeAlias = _TaskIds
+    Endpoint: TypeAlias = _Endpoint
+    TaskOffset: TypeAlias = _TaskOffset
     API_KEY = 88
     FIRST_FLEXIBLE = 0
 

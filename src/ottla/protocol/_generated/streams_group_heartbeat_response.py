@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
@@ -93,11 +94,11 @@ class _EndpointToPartitions(Struct):
 
 class StreamsGroupHeartbeatResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "acceptable_recovery_lag", "task_offset_interval_ms", "status", "active_tasks", "standby_tasks", "warmup_tasks", "endpoint_information_epoch", "partitions_by_user_endpoint")
-    Status = _Status
-    TaskIds = _TaskIds
-    Endpoint = _Endpoint
-    TopicPartition = _TopicPartition
-    EndpointToPartitions = _EndpointToPartitions
+    Status: TypeAlias = _Status
+    TaskIds: TypeAlias = _TaskIds
+    Endpoint: TypeAlias = _Endpoint
+    TopicPartition: TypeAlias = _TopicPartition
+    EndpointToPartitions: TypeAlias = _EndpointToPartitions
     API_KEY = 88
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -43,8 +44,8 @@ class _KeyValue(Struct):
 
 class StreamsGroupMemberMetadataValue(Message):
     __slots__ = FIELDS = ("instance_id", "rack_id", "client_id", "client_host", "rebalance_timeout_ms", "topology_epoch", "process_id", "user_endpoint", "client_tags")
-    Endpoint = _Endpoint
-    KeyValue = _KeyValue
+    Endpoint: TypeAlias = _Endpoint
+    KeyValue: TypeAlias = _KeyValue
     API_KEY = 19
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_string, long_varint, malformed, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -28,7 +29,7 @@ class _LastAssignmentConfig(Struct):
 
 class StreamsGroupMetadataValue(Message):
     __slots__ = FIELDS = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs")
-    LastAssignmentConfig = _LastAssignmentConfig
+    LastAssignmentConfig: TypeAlias = _LastAssignmentConfig
     API_KEY = 17
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -24,7 +25,7 @@ class _TaskIds(Struct):
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
     __slots__ = FIELDS = ("active_tasks", "standby_tasks", "warmup_tasks")
-    TaskIds = _TaskIds
+    TaskIds: TypeAlias = _TaskIds
     API_KEY = 21
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -85,10 +86,10 @@ class _Subtopology(Struct):
 
 class StreamsGroupTopologyValue(Message):
     __slots__ = FIELDS = ("epoch", "subtopologies")
-    TopicConfig = _TopicConfig
-    TopicInfo = _TopicInfo
-    CopartitionGroup = _CopartitionGroup
-    Subtopology = _Subtopology
+    TopicConfig: TypeAlias = _TopicConfig
+    TopicInfo: TypeAlias = _TopicInfo
+    CopartitionGroup: TypeAlias = _CopartitionGroup
+    Subtopology: TypeAlias = _Subtopology
     API_KEY = 23
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -32,7 +33,7 @@ class _SyncGroupRequestAssignment(Struct):
 
 class SyncGroupRequest(Message):
     __slots__ = FIELDS = ("group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name", "assignments")
-    SyncGroupRequestAssignment = _SyncGroupRequestAssignment
+    SyncGroupRequestAssignment: TypeAlias = _SyncGroupRequestAssignment
     API_KEY = 14
     FIRST_FLEXIBLE = 4
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -36,7 +37,7 @@ class _PartitionsSchema(Struct):
 
 class TransactionLogValue(Message):
     __slots__ = FIELDS = ("producer_id", "previous_producer_id", "next_producer_id", "producer_epoch", "next_producer_epoch", "transaction_timeout_ms", "transaction_status", "transaction_partitions", "transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms", "client_transaction_version")
-    PartitionsSchema = _PartitionsSchema
+    PartitionsSchema: TypeAlias = _PartitionsSchema
     API_KEY = 0
     FIRST_FLEXIBLE = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -54,8 +55,8 @@ class _TxnOffsetCommitRequestTopic(Struct):
 
 class TxnOffsetCommitRequest(Message):
     __slots__ = FIELDS = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id", "member_id", "group_instance_id", "topics")
-    TxnOffsetCommitRequestPartition = _TxnOffsetCommitRequestPartition
-    TxnOffsetCommitRequestTopic = _TxnOffsetCommitRequestTopic
+    TxnOffsetCommitRequestPartition: TypeAlias = _TxnOffsetCommitRequestPartition
+    TxnOffsetCommitRequestTopic: TypeAlias = _TxnOffsetCommitRequestTopic
     API_KEY = 28
     FIRST_FLEXIBLE = 3
 

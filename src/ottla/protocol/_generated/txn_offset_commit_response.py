@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -49,8 +50,8 @@ class _TxnOffsetCommitResponseTopic(Struct):
 
 class TxnOffsetCommitResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "topics")
-    TxnOffsetCommitResponsePartition = _TxnOffsetCommitResponsePartition
-    TxnOffsetCommitResponseTopic = _TxnOffsetCommitResponseTopic
+    TxnOffsetCommitResponsePartition: TypeAlias = _TxnOffsetCommitResponsePartition
+    TxnOffsetCommitResponseTopic: TypeAlias = _TxnOffsetCommitResponseTopic
     API_KEY = 28
     FIRST_FLEXIBLE = 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -37,7 +38,7 @@ class _FeatureUpdateKey(Struct):
 
 class UpdateFeaturesRequest(Message):
     __slots__ = FIELDS = ("timeout_ms", "feature_updates", "validate_only")
-    FeatureUpdateKey = _FeatureUpdateKey
+    FeatureUpdateKey: TypeAlias = _FeatureUpdateKey
     API_KEY = 57
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -30,7 +31,7 @@ class _UpdatableFeatureResult(Struct):
 
 class UpdateFeaturesResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "error_message", "results")
-    UpdatableFeatureResult = _UpdatableFeatureResult
+    UpdatableFeatureResult: TypeAlias = _UpdatableFeatureResult
     API_KEY = 57
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
@@ -50,8 +51,8 @@ _DEFAULT_KRAFT_VERSION_FEATURE = shared_default(_KRaftVersionFeature)
 
 class UpdateRaftVoterRequest(Message):
     __slots__ = FIELDS = ("cluster_id", "current_leader_epoch", "voter_id", "voter_directory_id", "listeners", "kraft_version_feature")
-    Listener = _Listener
-    KRaftVersionFeature = _KRaftVersionFeature
+    Listener: TypeAlias = _Listener
+    KRaftVersionFeature: TypeAlias = _KRaftVersionFeature
     API_KEY = 82
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import ONE, Message, Struct, bad_length, bad_tag, long_string, long_varint, malformed, shared_default, skip_tags, string_head, tag_head, unwritable, varint
 
@@ -38,7 +39,7 @@ _DEFAULT_CURRENT_LEADER = shared_default(_CurrentLeader)
 
 class UpdateRaftVoterResponse(Message):
     __slots__ = FIELDS = ("throttle_time_ms", "error_code", "current_leader")
-    CurrentLeader = _CurrentLeader
+    CurrentLeader: TypeAlias = _CurrentLeader
     API_KEY = 82
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
 
@@ -59,8 +60,8 @@ class _TopicData(Struct):
 
 class VoteRequest(Message):
     __slots__ = FIELDS = ("cluster_id", "voter_id", "topics")
-    PartitionData = _PartitionData
-    TopicData = _TopicData
+    PartitionData: TypeAlias = _PartitionData
+    TopicData: TypeAlias = _TopicData
     API_KEY = 52
     FIRST_FLEXIBLE = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
 
@@ -70,9 +71,9 @@ class _Voter(Struct):
 
 class VotersRecord(Message):
     __slots__ = FIELDS = ("version", "voters")
-    Endpoint = _Endpoint
-    KRaftVersionFeature = _KRaftVersionFeature
-    Voter = _Voter
+    Endpoint: TypeAlias = _Endpoint
+    KRaftVersionFeature: TypeAlias = _KRaftVersionFeature
+    Voter: TypeAlias = _Voter
     FIRST_FLEXIBLE = 0
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -74,9 +75,9 @@ class _WriteStateData(Struct):
 
 class WriteShareGroupStateRequest(Message):
     __slots__ = FIELDS = ("group_id", "topics")
-    StateBatch = _StateBatch
-    PartitionData = _PartitionData
-    WriteStateData = _WriteStateData
+    StateBatch: TypeAlias = _StateBatch
+    PartitionData: TypeAlias = _PartitionData
+    WriteStateData: TypeAlias = _WriteStateData
     API_KEY = 85
     FIRST_FLEXIBLE = 0
 

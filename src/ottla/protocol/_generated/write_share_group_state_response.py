@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -45,8 +46,8 @@ class _WriteStateResult(Struct):
 
 class WriteShareGroupStateResponse(Message):
     __slots__ = FIELDS = ("results",)
-    PartitionResult = _PartitionResult
-    WriteStateResult = _WriteStateResult
+    PartitionResult: TypeAlias = _PartitionResult
+    WriteStateResult: TypeAlias = _WriteStateResult
     API_KEY = 85
     FIRST_FLEXIBLE = 0
 

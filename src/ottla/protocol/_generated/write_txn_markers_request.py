@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -52,8 +53,8 @@ class _WritableTxnMarker(Struct):
 
 class WriteTxnMarkersRequest(Message):
     __slots__ = FIELDS = ("markers",)
-    WritableTxnMarkerTopic = _WritableTxnMarkerTopic
-    WritableTxnMarker = _WritableTxnMarker
+    WritableTxnMarkerTopic: TypeAlias = _WritableTxnMarkerTopic
+    WritableTxnMarker: TypeAlias = _WritableTxnMarker
     API_KEY = 27
     FIRST_FLEXIBLE = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TypeAlias
 
 from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
@@ -55,9 +56,9 @@ class _WritableTxnMarkerResult(Struct):
 
 class WriteTxnMarkersResponse(Message):
     __slots__ = FIELDS = ("markers",)
-    WritableTxnMarkerPartitionResult = _WritableTxnMarkerPartitionResult
-    WritableTxnMarkerTopicResult = _WritableTxnMarkerTopicResult
-    WritableTxnMarkerResult = _WritableTxnMarkerResult
+    WritableTxnMarkerPartitionResult: TypeAlias = _WritableTxnMarkerPartitionResult
+    WritableTxnMarkerTopicResult: TypeAlias = _WritableTxnMarkerTopicResult
+    WritableTxnMarkerResult: TypeAlias = _WritableTxnMarkerResult
     API_KEY = 27
     FIRST_FLEXIBLE = 1
 

@@ -1,0 +1,123 @@
+"""`ottla start`: from words and perhaps a file to the settings of a node. The node itself is `ottla.node`."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
+
+import os
+import socket
+from typing import TYPE_CHECKING, Final
+
+from ottla.cli.output import note
+from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
+from ottla.cli.reach import settings as name_value_pairs
+
+if TYPE_CHECKING:
+    from ottla.model.properties import Settings
+
+DEFAULT_DATA: Final = "./ottla-data"
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 9092
+_EVERY_INTERFACE: Final = ("0.0.0.0", "::")
+
+
+def start(arguments: Arguments) -> int:
+    from ottla.cli.failures import Failure
+    from ottla.model.properties import SettingsError
+
+    path = arguments.optional("file")
+    try:
+        settings = node_settings(arguments) if path is None else file_settings(arguments, path)
+    except SettingsError as error:
+        where = path or "the settings"
+        problems = "\n".join(f"  {problem}" for problem in error.problems)
+        raise Failure(f"{where} cannot be used:\n{problems}") from error
+    for warning in settings.warnings:
+        note(f"ottla: {warning}")
+    from ottla.node import run
+
+    return run(settings)
+
+
+def node_settings(arguments: Arguments) -> "Settings":
+    """Without a file: one node that does everything, on loopback unless told otherwise."""
+    from ottla.model.properties import Settings
+
+    data = arguments.optional("data") or DEFAULT_DATA
+    port = arguments.optional_number("port")
+    host = arguments.optional("host") or DEFAULT_HOST
+    given: dict[str, str] = {}
+    if port is not None or host != DEFAULT_HOST:
+        given = _listeners(host, DEFAULT_PORT if port is None else port)
+    given.update(name_value_pairs(arguments.texts("override")))
+    return Settings.defaults(os.path.abspath(data), **given)
+
+
+def _listeners(host: str, port: int) -> dict[str, str]:
+    """The controller stays on loopback: a single node has nobody else to talk to."""
+    if not 0 <= port <= 65534:
+        raise UsageError(f"--port {port}: 0 (any free port) to 65534; the controller takes the next one")
+    controller = port + 1 if port else 0
+    shown = f"[{host}]" if ":" in host else host
+    given = {
+        "listeners": f"PLAINTEXT://{shown}:{port},CONTROLLER://127.0.0.1:{controller}",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller or 9093}",
+    }
+    if host in _EVERY_INTERFACE:
+        # Clients cannot connect to "every interface": they are told the host's name.
+        given["advertised.listeners"] = f"PLAINTEXT://{socket.gethostname()}:{port}"
+    return given
+
+
+def file_settings(arguments: Arguments, path: str) -> "Settings":
+    """Kafka's server.properties as it is; --override wins over the file, as with kafka-server-start."""
+    from ottla.model.properties import Settings
+    from ottla.model.properties.file import parse_properties
+
+    for flag in ("port", "host"):
+        if arguments.has(flag):
+            raise UsageError(f"--{flag}: {path} says where to listen; change it there or with --override listeners=...")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        given = parse_properties(text)
+    except ValueError as error:
+        from ottla.model.properties import SettingsError
+
+        raise SettingsError([str(error)]) from error
+    if arguments.has("data"):
+        given["log.dirs"] = os.path.abspath(arguments.text("data"))
+    given.update(name_value_pairs(arguments.texts("override")))
+    return Settings.from_properties(given)
+
+
+COMMANDS = (
+    Command(
+        "",
+        start,
+        summary="Start a node. Ctrl-C or SIGTERM stops it cleanly.",
+        details="""
+Without a file one node starts that is broker and controller, on loopback, and creates its data directory when there is
+none. With a file, what the file says is what happens; Kafka's server.properties is taken as it is.
+A new data directory is formatted by itself; cluster.id may be given as a setting, else one is made.""",
+        arguments=(Argument("FILE", help="Kafka's server.properties.", required=False),),
+        options=(
+            Option(
+                "--data", "-d", value="DIR", help=f"Data directory. Default: {DEFAULT_DATA}, or the file's log.dirs."
+            ),
+            Option(
+                "--port",
+                value="N",
+                number=True,
+                help=f"Port for clients. Default: {DEFAULT_PORT}. The controller takes the next.",
+            ),
+            Option(
+                "--host", value="ADDRESS", help=f"Address to listen on. Default: {DEFAULT_HOST}: this machine only."
+            ),
+            Option("--override", "-o", value="NAME=VALUE", many=True, help="A setting, as in server.properties."),
+        ),
+        examples=(
+            ("A node on 127.0.0.1:9092, data in ./ottla-data", "ottla start"),
+            ("Another one beside it", "ottla start --port 9192 --data /tmp/second"),
+            ("For the network, with six partitions per new topic", "ottla start --host 0.0.0.0 -o num.partitions=6"),
+            ("As Kafka was configured", "ottla start /etc/kafka/server.properties"),
+        ),
+    ),
+)
