@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from bench.context import Context
 from bench.java_tools import ToolFailed
 from bench.kafka_jars import JarsMissing, fetch_jars
-from bench.machine import facts
+from bench.machine import busy_share, facts
 from bench.measures import Failure, Measure
 from bench.report import document, summary, table
 from bench.servers import REPOSITORY, ApacheKafka, ServerFailed, raise_file_limit
@@ -67,6 +67,7 @@ def main() -> int:
     chosen = [module for module in WORKLOADS if not options.only or short_name(module) in options.only]
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-", dir=options.dir))
     partitions = options.partitions or (1_000 if options.quick else 10_000)
+    busy = busy_share()
     context = Context(directory, options.rounds, options.quick, partitions)
     if options.control:
         context.factories = (ApacheKafka, Control)
@@ -81,7 +82,7 @@ def main() -> int:
         measured,
         failures,
         rounds=options.rounds,
-        facts=facts(),
+        facts=facts(busy),
         methods=methods,
         remark=remark(options),
         candidate=candidate,

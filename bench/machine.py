@@ -2,6 +2,7 @@
 
 import os
 import platform
+import time
 from pathlib import Path
 
 import confluent_kafka
@@ -10,13 +11,27 @@ from bench.java_tools import java_version
 from bench.kafka_jars import KAFKA_VERSION
 
 
-def facts() -> list[str]:
+def facts(busy: float) -> list[str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return [
         f"{len(os.sched_getaffinity(0))} cores ({processor()}), {memory / 1e9:.0f} GB of memory, {platform.system()}",
         f"Python {platform.python_version()} ({platform.python_implementation()}), Java {java_version()}",
+        f"{busy:.0%} of the machine was in use by others before the run",
         f"Apache Kafka {KAFKA_VERSION}, librdkafka {confluent_kafka.libversion()[0]}",
     ]
+
+
+def busy_share(seconds: float = 3.0) -> float:
+    """How much of the machine others use, asked before the first server starts."""
+    idle, total = _ticks()
+    time.sleep(seconds)
+    idle_after, total_after = _ticks()
+    return 1 - (idle_after - idle) / (total_after - total)
+
+
+def _ticks() -> tuple[int, int]:
+    fields = [int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return fields[3] + fields[4], sum(fields)
 
 
 def processor() -> str:

@@ -11,8 +11,12 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.support.jvm import Tools
 
 # The modules in tests/support are imported by name, and pytest's importlib mode leaves sys.path alone.
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -36,6 +40,16 @@ def bootstrap() -> Iterator[str]:
 
     with Cluster() as kafka:
         yield kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def java_tools() -> Iterator["Tools"]:
+    """Apache's command line tools. Skips where there is no Java."""
+    from tests.support.jvm import Tools  # noqa: PLC0415  sys.path is set up above
+
+    tools = Tools()
+    yield tools
+    tools.close()
 
 
 _RUN = secrets.token_hex(3)

@@ -1,10 +1,11 @@
 """Writes src/ottla/protocol/_generated from Kafka's message schemas.
 
-    python tools/generate_protocol.py DIR_OR_JAR... [--newer JAR] [--check]
+    mvn -f tools/protocol-jars.xml dependency:copy -DoutputDirectory=DIR
+    python tools/generate_protocol.py DIR --newer DIR/kafka-clients-4.4.0.jar [--check]
 
-The schemas are JSON files inside the kafka-clients, kafka-metadata, kafka-raft, kafka-storage and coordinator jars of
-Apache Kafka 4.3.1; tools/protocol-jars.xml names them for Maven. `--newer` is a later kafka-clients jar of which only
-ApiVersions is taken. The output is a function of the schemas alone; `--check` compares instead of writing.
+The schemas are JSON files inside the jars of Apache Kafka 4.3.1. `--newer` is a later kafka-clients jar, of which only
+ApiVersions is taken (its version 5 is what Java 4.4 clients ask first). The output depends on nothing but the schemas;
+`--check` compares instead of writing.
 
 How a message becomes code: parse (schema section), then for each version one flat decoder and one flat encoder (a
 pending run of fixed-width fields is flushed as a single struct call), then equal texts are merged into one function.

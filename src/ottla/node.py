@@ -19,7 +19,7 @@ from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import AllowAll
-from ottla.broker.server import Server, SocketOptions
+from ottla.broker.server import CannotListen, Server, SocketOptions
 from ottla.broker.services import Limits, Services
 from ottla.broker.waiting import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
@@ -80,7 +80,7 @@ class Node:
         """Raises StartFailed with a sentence for the operator, and leaves nothing behind."""
         try:
             await self._start()
-        except (FormatError, MetadataLogError, CorruptLog, DirectoryInUse, RegistrationRefused) as error:
+        except (CannotListen, FormatError, MetadataLogError, CorruptLog, DirectoryInUse, RegistrationRefused) as error:
             await self.stop(clean=False)
             raise StartFailed(str(error)) from error
         except OSError as error:

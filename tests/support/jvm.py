@@ -1,10 +1,13 @@
 """Java and Apache Kafka 4.3.1's jars: found, or fetched once with Maven. Also runs classes from them."""
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -62,3 +65,43 @@ def compiled(jars: Path, source: Path, target: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return target
+
+
+class Answer(NamedTuple):
+    """What a tool printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Tools:
+    """Apache's command line tools, one after the other in one JVM: each start of a JVM costs a second."""
+
+    def __init__(self) -> None:
+        jars = kafka_jars()
+        source = Path(__file__).parents[1] / "wire" / "java" / "Tools.java"
+        digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+        classes = cache() / f"java-tools-{digest}"
+        if not classes.exists():
+            compiled(jars, source, classes)
+        command = java(jars, "Tools", classes=classes)
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, tool: str, *args: str, stdin: str = "") -> Answer:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        name = tool if "." in tool else f"org.apache.kafka.tools.{tool}"
+        self._process.stdin.write(json.dumps({"tool": name, "args": args, "input": stdin}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the JVM died while it ran {name}: exit code {self._process.wait()}"
+        return Answer(**json.loads(line))
+
+    def must(self, tool: str, *args: str, stdin: str = "") -> str:
+        """The output of a tool that has to succeed."""
+        answer = self.run(tool, *args, stdin=stdin)
+        assert answer.code == 0, f"{tool} {' '.join(args)} ended with {answer.code}:\n{answer.out}{answer.err}"
+        return answer.out
+
+    def close(self) -> None:
+        self._process.communicate(timeout=20)

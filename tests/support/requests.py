@@ -71,6 +71,24 @@ def wait_for_topic(wire: Wire, topic: str, partitions: int = 1) -> bytes:
     return topic_id
 
 
+def settle(wire: Wire) -> None:
+    """Waits until the broker knows all that its controller has committed so far."""
+    asked = m.DescribeQuorumRequest(
+        topics=[
+            m.DescribeQuorumRequest.TopicData(
+                topic_name="__cluster_metadata",
+                partitions=[m.DescribeQuorumRequest.PartitionData(partition_index=0)],
+            )
+        ]
+    )
+    committed = wire.ask(asked).topics[0].partitions[0].high_watermark
+    hello = m.ApiVersionsRequest(client_software_name="settle", client_software_version="1")
+    deadline = Deadline(f"metadata up to {committed}")
+    # The epoch of the features is the offset up to which the broker has read the metadata log.
+    while (seen := wire.ask(hello).finalized_features_epoch) < committed - 1:
+        deadline.check(seen)
+
+
 def delete_topic(wire: Wire, topic: str) -> None:
     state = m.DeleteTopicsRequest.DeleteTopicState(name=topic)
     (answer,) = wire.ask(m.DeleteTopicsRequest(topics=[state], timeout_ms=10_000)).responses

@@ -177,12 +177,12 @@ def test_bytes_after_a_request_are_ignored(wire: Wire) -> None:
 
 
 def test_pipelined_requests_are_answered_in_order_while_a_fetch_waits_in_front(wire: Wire, topic: str) -> None:
-    create_topic(wire, topic)
+    create_topic(wire, topic, partitions=2)
     waiting = fetch_request({topic: [fetch_partition()]}, max_wait_ms=400, min_bytes=1)
 
     first = wire.send(waiting, NAMED_FETCH)
     second = wire.send(m.MetadataRequest(topics=[]), 12)
-    third = wire.send(produce_request(topic, batch(1)), NAMED_PRODUCE)
+    third = wire.send(produce_request(topic, batch(1), partition=1), NAMED_PRODUCE)
     fourth = wire.send(HELLO, 0)
 
     number, fetched = wire.receive_numbered(1, NAMED_FETCH)

@@ -20,6 +20,10 @@ _ACCEPTS_PER_WAKEUP: Final = 64
 _SWEEP_SECONDS: Final = 1.0
 
 
+class CannotListen(Exception):
+    """A listener's address cannot be had. The text names it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
     max_frame_bytes: int
@@ -61,9 +65,12 @@ class Server:
             sock.setblocking(False)
             sock.bind((host, listener.port))
             sock.listen(self._options.backlog)
-        except OSError:
+        except OSError as error:
             sock.close()
-            raise
+            raise CannotListen(
+                f"cannot listen on {host}:{listener.port} ({listener.name}): {error.strerror or error}. "
+                "Stop what listens there, or choose another port."
+            ) from error
         self._sockets.append(sock)
         return sock, sock.getsockname()[1]
 

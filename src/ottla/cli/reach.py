@@ -38,10 +38,19 @@ def cluster(arguments: Arguments) -> "Cluster":
     text = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP
     try:
         addresses = parse_bootstrap(text)
-        timeout_s = float(arguments.text("timeout"))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return Cluster(addresses, client_id="ottla-cli", timeout_s=timeout_s)
+    return Cluster(addresses, client_id="ottla-cli", timeout_s=_seconds(arguments.text("timeout")))
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e6:  # neither nan nor for ever: every wait has a bound
+        raise UsageError(f"--timeout {text}: a number of seconds is expected")
+    return seconds
 
 
 def settings(texts: list[str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Topics and partitions are created and deleted here (KIP-464, KIP-599's limits, KIP-516's ids)."""
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.controller import configs
@@ -37,6 +37,18 @@ class NewTopics:
     """One fresh id for each topic of the request."""
     describable: Container[str] | None = None
     """Topics whose configs the asker may see; None for all."""
+    described: "dict[tuple[tuple[str, str], ...], list[messages.CreateTopicsResponse.CreatableTopicConfigs]]" = field(
+        default_factory=dict
+    )
+    """Topics of one request mostly have the same overrides, and describing them is most of the work."""
+
+    def describe(
+        self, image: MetadataImage, settings: Settings, overrides: Mapping[str, str]
+    ) -> "list[messages.CreateTopicsResponse.CreatableTopicConfigs]":
+        key = tuple(sorted(overrides.items()))
+        if key not in self.described:
+            self.described[key] = configs.described_topic_configs(image, settings, overrides)
+        return self.described[key]
 
 
 def create_topics(
@@ -146,7 +158,7 @@ def _create(
     records += [configs.config_record(TOPIC_RESOURCE, topic.name, k, v) for k, v in overrides.items()]
     records += [partition_record(topic_id, index, partition) for index, partition in created.partitions.items()]
     may_describe = new.describable is None or topic.name in new.describable
-    described = configs.described_topic_configs(image, settings, overrides) if may_describe else None
+    described = new.describe(image, settings, overrides) if may_describe else None
     return _created(created, described), records
 
 

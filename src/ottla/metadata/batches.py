@@ -4,14 +4,15 @@ Whole batches are built and read in one pass: a restart with 10,000 partitions w
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 
 from ottla.metadata.records import record_version
 from ottla.protocol import batch as b
 from ottla.protocol import messages
-from ottla.protocol.codec import DecodeError, Message
-from ottla.protocol.frames import decode_metadata_record, encode_metadata_record
+from ottla.protocol.codec import DecodeError, Decoder, Message
+from ottla.protocol.frames import METADATA_FRAME_VERSION, decode_metadata_record, encode_metadata_record
 from ottla.protocol.records import NewRecord, build_batch, read_records
 from ottla.protocol.varint import Truncated, read_unsigned, write_unsigned
 
@@ -31,6 +32,8 @@ _CONTROL_CLASSES: Final = {
     KRAFT_VOTERS: "VotersRecord",
 }
 _CONTROL_KEY: Final = Struct(">hh")
+_NULL_KEY: Final = 1
+"""-1 as a zigzag varint."""
 
 
 class CorruptMetadata(ValueError):
@@ -141,7 +144,7 @@ def decode_batch(data: b.Buffer) -> Batch:
     if header.codec or header.is_control:
         records = [_decode(header, r.key, r.value) for r in read_records(data)]
     else:
-        records = _decode_plain(memoryview(data)[: header.size], header.record_count)
+        records = _decode_plain(bytes(memoryview(data)[: header.size]), header.record_count)
     return Batch(
         header.base_offset, header.last_offset, header.leader_epoch, header.max_timestamp, records, header.is_control
     )
@@ -153,7 +156,7 @@ def _decode(header: b.BatchHeader, key: bytes | None, value: bytes | None) -> Me
     return decode_control(key, value) if header.is_control else decode_value(value)
 
 
-def _decode_plain(data: memoryview, count: int) -> list[Message]:
+def _decode_plain(data: bytes, count: int) -> list[Message]:
     """The common case without a tuple and two copies for each record: metadata records have no key and no headers."""
     records: list[Message] = []
     pos = b.HEADER_SIZE
@@ -161,19 +164,41 @@ def _decode_plain(data: memoryview, count: int) -> list[Message]:
         for _ in range(count):
             length, pos = read_unsigned(data, pos)
             end = pos + (length >> 1)
-            _, at = read_unsigned(data, pos + 1)  # timestamp delta
-            _, at = read_unsigned(data, at)  # offset delta
-            key, at = read_unsigned(data, at)
-            size, at = read_unsigned(data, at)
-            if length & 1 or key != 1 or size & 1 or end > len(data) or at + (size >> 1) >= end:
+            at = pos + 2 if data[pos + 1] < 0x80 else read_unsigned(data, pos + 1)[1]  # past the timestamp delta
+            at = at + 1 if data[at] < 0x80 else read_unsigned(data, at)[1]  # past the offset delta
+            size, value = read_unsigned(data, at + 1)
+            if length & 1 or data[at] != _NULL_KEY or size & 1 or end > len(data) or value + (size >> 1) >= end:
                 raise CorruptMetadata("a metadata record is not framed as one")
-            records.append(decode_value(bytes(data[at : at + (size >> 1)])))
+            records.append(_decode_at(data, value, value + (size >> 1)))
             pos = end
-    except Truncated as error:
+    except (Truncated, IndexError) as error:
         raise CorruptMetadata(f"a metadata batch ends early: {error}") from error
     if pos != len(data):
         raise CorruptMetadata(f"{len(data) - pos} bytes follow the last record of a metadata batch")
     return records
+
+
+def _decode_at(data: bytes, start: int, end: int) -> Message:
+    """Frame version, type and version are one byte each, and the same few triples come again and again."""
+    decoder = _decoder(data[start : start + 3])
+    if decoder is None:
+        return decode_value(data[start:end])
+    try:
+        message, stop = decoder(data, start + 3)
+    except DecodeError as error:
+        raise CorruptMetadata(str(error)) from error
+    if stop != end:
+        raise CorruptMetadata(f"{type(message).__name__} ends at {stop} where its record ends at {end}")
+    decoded: Message = message
+    return decoded
+
+
+@lru_cache(maxsize=128)
+def _decoder(head: bytes) -> Decoder | None:
+    """None where `decode_value` has to look, and most likely to complain."""
+    if len(head) != 3 or head[0] != METADATA_FRAME_VERSION or head[1] not in messages.METADATA_RECORDS:
+        return None
+    return messages.METADATA_RECORDS[head[1]].DECODERS.get(head[2])
 
 
 def decode_control(key: bytes | None, value: bytes) -> Message:

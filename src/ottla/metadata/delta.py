@@ -6,6 +6,7 @@ must not guess about, and raises ReplayError.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from ottla.metadata.image import (
@@ -215,9 +216,9 @@ class MetadataDelta:
             Uuid(record.topic_id),
             record.partition_id,
             PartitionImage(
-                replicas=tuple(record.replicas),
+                replicas=_shared(tuple(record.replicas)),
                 directories=directories_of(record.directories, len(record.replicas)),
-                isr=tuple(record.isr),
+                isr=_shared(tuple(record.isr)),
                 removing_replicas=tuple(record.removing_replicas or ()),
                 adding_replicas=tuple(record.adding_replicas or ()),
                 elr=tuple(record.eligible_leader_replicas or ()),
@@ -415,7 +416,7 @@ def merged(before: PartitionImage, change: "messages.PartitionChangeRecord") -> 
     return PartitionImage(
         replicas=replicas,
         directories=before.directories if directories is None else directories_of(directories, len(replicas)),
-        isr=before.isr if change.isr is None else tuple(change.isr),
+        isr=before.isr if change.isr is None else _shared(tuple(change.isr)),
         removing_replicas=(
             before.removing_replicas if change.removing_replicas is None else tuple(change.removing_replicas)
         ),
@@ -431,10 +432,21 @@ def merged(before: PartitionImage, change: "messages.PartitionChangeRecord") -> 
 
 def directories_of(ids: Iterable[bytes] | None, replicas: int) -> tuple[Uuid, ...]:
     """Records from before directories were assigned carry none: their replicas are MIGRATING, whose id is zero."""
-    found = tuple([Uuid(d) for d in ids or ()])
+    found: tuple[Uuid, ...] = tuple(ids or ())  # type: ignore[arg-type]  # ids on the wire are plain bytes
     if found and len(found) != replicas:
         raise ReplayError(f"{len(found)} directories are given for {replicas} replicas")
-    return found or (ZERO_UUID,) * replicas
+    return _shared_directories(found or (ZERO_UUID,) * replicas)
+
+
+@lru_cache(maxsize=4096)
+def _shared(values: tuple[int, ...]) -> tuple[int, ...]:
+    """Thousands of partitions have the same few replica sets: they share one tuple of each."""
+    return values
+
+
+@lru_cache(maxsize=4096)
+def _shared_directories(values: tuple[Uuid, ...]) -> tuple[Uuid, ...]:
+    return values
 
 
 def _optional_dirs(ids: Iterable[bytes] | None) -> tuple[Uuid, ...] | None:

@@ -5,6 +5,7 @@ own clients do with it, `text` is for people.
 """
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 R = True  # retriable: the same request may succeed later
 F = False
@@ -14,12 +15,14 @@ class Errors(IntEnum):
     retriable: bool
     text: str
 
-    def __new__(cls, code: int, retriable: bool, text: str) -> "Errors":
-        member = int.__new__(cls, code)
-        member._value_ = code
-        member.retriable = retriable
-        member.text = text
-        return member
+    if not TYPE_CHECKING:  # for whom Errors(3) takes a code and nothing else
+
+        def __new__(cls, code, retriable, text):
+            member = int.__new__(cls, code)
+            member._value_ = code
+            member.retriable = retriable
+            member.text = text
+            return member
 
     @property
     def code(self) -> int:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ottla.protocol._generated.every import *  # noqa: F403
 
 
+NAMES = tuple(tables.MODULES)
+"""Every message and record there is."""
+
+
 class Api(NamedTuple):
     key: int
     name: str
@@ -103,4 +107,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *tables.MODULES})
+    return sorted({*globals(), *NAMES})

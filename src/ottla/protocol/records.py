@@ -1,4 +1,4 @@
-"""Looking inside a batch: for the command line, the metadata log, time look-ups and the cleaner, never for the hot path."""
+"""Looking inside a batch: for the command line, the metadata log, look-ups and the cleaner; never on the hot path."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -24,9 +24,12 @@ class Record(NamedTuple):
 
 def read_records(batch: b.Buffer) -> Iterator[Record]:
     """The records of one whole batch (header included), decompressed within the bounds of `compression`."""
+    if len(batch) < b.HEADER_SIZE:
+        raise CorruptBatch(f"{len(batch)} bytes are less than the header of a batch")
     header = b.read_header(batch)
-    view = memoryview(batch)[b.HEADER_SIZE : header.size]
-    body: b.Buffer = compression.decompress(header.codec, view) if header.codec else view
+    if not b.HEADER_SIZE <= header.size <= len(batch):
+        raise CorruptBatch(f"a batch claims {header.size} bytes where {len(batch)} are there")
+    body = _body(header, memoryview(batch)[b.HEADER_SIZE : header.size])
     append_time = header.max_timestamp if header.attributes & b.LOG_APPEND_TIME else None
     pos = 0
     for _ in range(header.record_count):
@@ -34,6 +37,15 @@ def read_records(batch: b.Buffer) -> Iterator[Record]:
         yield record
     if pos != len(body):
         raise CorruptBatch(f"{len(body) - pos} bytes follow the {header.record_count} records of the batch")
+
+
+def _body(header: b.BatchHeader, view: memoryview) -> b.Buffer:
+    if not header.codec:
+        return view
+    try:
+        return compression.decompress(header.codec, view)
+    except compression.DecompressionError as error:
+        raise CorruptBatch(str(error)) from error
 
 
 def _read_record(body: b.Buffer, pos: int, header: b.BatchHeader, append_time: int | None) -> tuple[Record, int]:

@@ -44,6 +44,7 @@ from ottla.storage.segment import OpenFiles
 
 TOPIC_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
 TOPIC_ID: Final = Uuid((1).to_bytes(16, "big"))
+_LONG_TAIL_BYTES: Final = 1 << 20
 _CONTROL_TYPES: Final = {
     "LeaderChangeMessage": LEADER_CHANGE,
     "KRaftVersionRecord": KRAFT_VERSION,
@@ -284,6 +285,11 @@ class MetadataLog:
     @property
     def has_unsaved(self) -> bool:
         return self._unsaved_bytes > 0
+
+    @property
+    def is_long(self) -> bool:
+        """So much lies behind the last snapshot that the next start would feel it."""
+        return self._unsaved_bytes >= _LONG_TAIL_BYTES
 
     def begin_snapshot(self, image: MetadataImage) -> "SnapshotJob":
         """`image` must be committed. The job may run in any thread; `finish_snapshot` belongs to the loop again."""

@@ -75,6 +75,10 @@ class RaftDriver:
         self._disk.run(job, done)
         await waiter
 
+    async def settled(self) -> None:
+        """Everything given to the disk so far is done, and those who asked have been told."""
+        await self._in_thread(lambda: None)
+
     def append(self, records: Sequence[Message]) -> Placed:
         placed = self.metadata_log.append(records)
         self.commit.request()

@@ -52,7 +52,9 @@ class OffsetIndex:
         if len(self.relative) > 1 and self.relative[-1] <= self.relative[-2]:
             raise CorruptIndex("the last offsets do not grow")
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """Not `__len__`: an empty index must not be taken for a missing one."""
         return len(self.relative)
 
     def append(self, offset: int, position: int) -> None:
@@ -126,7 +128,9 @@ class TimeIndex:
         if len(self.timestamps) > 1 and self.timestamps[-1] <= self.timestamps[-2]:
             raise CorruptIndex("the last timestamps do not grow")
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """Not `__len__`: an empty index must not be taken for a missing one."""
         return len(self.relative)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:

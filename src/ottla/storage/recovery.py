@@ -16,11 +16,12 @@ from ottla.storage import names
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.fs import CorruptLog, Entry, Filesystem, replace_file
-from ottla.storage.index import NO_TIMESTAMP, OFFSET_ENTRY, AbortedTxn, OffsetIndex, TimeIndex
+from ottla.storage.index import MAX_RELATIVE, NO_TIMESTAMP, OFFSET_ENTRY, AbortedTxn, OffsetIndex, TimeIndex
 from ottla.storage.producer_state import CorruptSnapshot, Marker, ProducerStates, read_marker
 from ottla.storage.segment import SCAN_CHUNK, OpenFiles, Segment
 
 _SEARCH_OVERLAP: Final = b.HEADER_SIZE
+"""So that a header across the border of two chunks is seen."""
 
 
 class Listing(NamedTuple):
@@ -418,7 +419,7 @@ class _Recovery:
                 f"offset {self.next_offset} cannot be read although everything below {recovery_point} was flushed: "
                 "this is damage, not a torn tail; restore the replica from another one",
             )
-        found = _find_valid_batch(segment, position + 1, self.next_offset)
+        found = _find_valid_batch(segment, position)
         if found is None and any(next(_valid_batches(other, other.base_offset), None) for other in later):
             found = segment.size
         if found is not None:
@@ -481,19 +482,23 @@ def _is_sound(batch: memoryview, size: int, next_offset: int) -> bool:
     )
 
 
-def _find_valid_batch(segment: Segment, position: int, next_offset: int) -> int | None:
-    """Any place behind the damage where a whole batch lies: a flipped length must not pass for the end of the log."""
+def _find_valid_batch(segment: Segment, position: int) -> int | None:
+    """Any place from the damage on where a whole batch of this segment lies.
+
+    Lengths and offsets are looked at with suspicion: a flipped length must not pass for the end of the log, and a
+    flipped base offset, which no CRC covers, makes the sound batches behind it look out of order.
+    """
     file = segment.file or segment.files.open(segment)
-    prefix = next_offset.to_bytes(8, "big")[:3]  # later offsets of the same segment share them
-    candidate = re.compile(b"(?=" + re.escape(prefix) + b".{13}\x02)", re.DOTALL)
+    low = segment.base_offset
+    high_bytes = {offset.to_bytes(8, "big")[:3] for offset in (low, low + MAX_RELATIVE)}
+    prefix = b"|".join(re.escape(three) for three in sorted(high_bytes))
+    candidate = re.compile(b"(?=(?:" + prefix + b").{13}\x02)", re.DOTALL)
     while position + b.HEADER_SIZE <= segment.size:
         chunk = file.pread(SCAN_CHUNK + _SEARCH_OVERLAP, position)
         for match in candidate.finditer(chunk):
             at = position + match.start()
             size = b.read_frame(file.pread(b.LOG_OVERHEAD, at))[1]
-            if b.HEADER_SIZE <= size <= segment.size - at and _is_sound(
-                memoryview(file.pread(size, at)), size, next_offset
-            ):
+            if b.HEADER_SIZE <= size <= segment.size - at and _is_sound(memoryview(file.pread(size, at)), size, low):
                 return at
         position += SCAN_CHUNK
     return None

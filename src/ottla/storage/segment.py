@@ -329,7 +329,7 @@ class Segment:
         """Gives the memory back; False while entries are not in the files yet."""
         if self.offsets is None or self.times is None:
             return True
-        if self.offsets.written < len(self.offsets) or self.times.written < len(self.times):
+        if self.offsets.written < self.offsets.count or self.times.written < self.times.count:
             return False
         self.offsets = self.times = None
         return True
@@ -457,7 +457,7 @@ class OpenFiles:
     def indexed(self, segment: Segment) -> None:
         """Counts a loaded index against the budget and drops the ones loaded longest ago."""
         assert segment.offsets is not None and segment.times is not None
-        size = len(segment.offsets) * 8 + len(segment.times) * TIME_ENTRY
+        size = segment.offsets.count * OFFSET_ENTRY + segment.times.count * TIME_ENTRY
         self._indexed_bytes += size - self._indexed.pop(segment, 0)
         self._indexed[segment] = size
         for old in list(self._indexed):

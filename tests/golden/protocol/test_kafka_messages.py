@@ -34,13 +34,13 @@ def corpus() -> dict[str, list[Sample]]:
     with gzip.open(Path(__file__).parent / "messages.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             raw = json.loads(line)
-            name = raw["name"] if raw["name"] in messages.tables.MODULES else raw["name"].removesuffix("Data")
+            name = raw["name"] if raw["name"] in messages.NAMES else raw["name"].removesuffix("Data")
             wire = base64.b64decode(raw["bytes"])
             found[name].append(Sample(raw["version"], raw["variant"], wire, raw.get("values")))
     return found
 
 
-NAMES = sorted(messages.tables.MODULES)
+NAMES = sorted(messages.NAMES)
 
 
 def samples(name: str, *variants: str) -> list[tuple[type[Message], Sample]]:

@@ -12,7 +12,7 @@ from ottla.protocol import messages
 from ottla.protocol.codec import DecodeError, long_varint, read_varint, varint
 
 HUGE = 0x7FFFFFFF
-ALL = [(name, version) for name in sorted(messages.tables.MODULES) for version in messages.named(name).DECODERS]
+ALL = [(name, version) for name in sorted(messages.NAMES) for version in messages.named(name).DECODERS]
 
 
 def refused(name: str, version: int, wire: bytes) -> str:
@@ -25,7 +25,11 @@ def refused(name: str, version: int, wire: bytes) -> str:
     ("name", "version", "wire"),
     [
         ("MetadataRequest", 0, pack(">i", HUGE)),
-        ("MetadataRequest", 0, bytes.fromhex("030000033c0c00b6")),  # the eight bytes that cost kafka-protocol-rs 3.6 GiB
+        (
+            "MetadataRequest",
+            0,
+            bytes.fromhex("030000033c0c00b6"),
+        ),  # the eight bytes that cost kafka-protocol-rs 3.6 GiB
         ("MetadataRequest", 12, b"\xff\xff\xff\xff\x0f"),
         ("MetadataRequest", 12, b"\xff\xff\xff\xff\x07" + b"\0" * 100),
         ("LeaderChangeMessage", 0, pack(">hii", 0, 1, HUGE)),
@@ -66,7 +70,9 @@ def test_a_negative_length_other_than_null_is_refused(length: int) -> None:
 
 
 def test_null_is_refused_where_it_may_not_be() -> None:
-    assert refused("HeartbeatRequest", 0, pack(">h", -1) + bytes(20)) == "HeartbeatRequest.group_id is null and may not be"
+    assert (
+        refused("HeartbeatRequest", 0, pack(">h", -1) + bytes(20)) == "HeartbeatRequest.group_id is null and may not be"
+    )
     assert "is null" in refused("HeartbeatRequest", 4, bytes(20))
     assert "is null" in refused("MetadataRequest", 0, pack(">i", -1))
     assert messages.MetadataRequest.decode(pack(">i", -1), 1).topics is None
@@ -120,7 +126,11 @@ def test_garbage_is_either_a_message_or_refused(seed: int) -> None:
     dice = Random(seed)
     for _ in range(20):
         name, version = dice.choice(ALL)
-        wire = dice.randbytes(dice.choice((3, 10, 40, 200))) if dice.random() < 0.5 else bytes(dice.choices((0, 1, 2, 255), k=60))
+        wire = (
+            dice.randbytes(dice.choice((3, 10, 40, 200)))
+            if dice.random() < 0.5
+            else bytes(dice.choices((0, 1, 2, 255), k=60))
+        )
         try:
             messages.named(name).decode(wire, version)
         except DecodeError:

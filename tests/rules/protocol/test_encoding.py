@@ -125,7 +125,9 @@ def test_a_tagged_struct_is_written_only_when_it_differs_from_its_default() -> N
     response.responses[0].partitions[0].current_leader = Fetch.LeaderIdAndEpoch()
     assert response.encode(12) == plain
     response.responses[0].partitions[0].current_leader = Fetch.LeaderIdAndEpoch(3, 4)
-    assert messages.FetchResponse.decode(response.encode(12), 12).responses[0].partitions[0].current_leader.leader_id == 3
+    assert (
+        messages.FetchResponse.decode(response.encode(12), 12).responses[0].partitions[0].current_leader.leader_id == 3
+    )
 
 
 def test_messages_compare_and_print_by_field() -> None:

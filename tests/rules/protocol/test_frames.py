@@ -101,7 +101,9 @@ def test_metadata_records_come_back_with_their_version(record: Message, version:
     assert decode_metadata_record(wire) == (record, version)
 
 
-@pytest.mark.parametrize("wire", [b"", b"\x01", b"\x01\x02", b"\x02\x02\0", b"\x01\x06\0", b"\x01\x02\x09", b"\x01\xff\x7f\0"])
+@pytest.mark.parametrize(
+    "wire", [b"", b"\x01", b"\x01\x02", b"\x02\x02\0", b"\x01\x06\0", b"\x01\x02\x09", b"\x01\xff\x7f\0"]
+)
 def test_what_is_no_metadata_record_is_refused(wire: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_metadata_record(wire)

@@ -20,7 +20,7 @@ def test_requests_and_responses_have_the_versions_of_their_key() -> None:
         versions = list(range(api.min_version, api.max_version + 1))
         for cls in (messages.request_class(api.key), messages.response_class(api.key)):
             assert list(cls.DECODERS) == list(cls.ENCODERS) == versions
-            assert cls.API_KEY == api.key
+            assert api.key == cls.API_KEY
         flexible = messages.request_class(api.key).FIRST_FLEXIBLE
         assert api.first_flexible == (None if flexible > 32767 else flexible)
 
@@ -39,7 +39,7 @@ def test_keys_know_their_listeners() -> None:
 def test_record_types_lead_to_their_classes() -> None:
     assert messages.METADATA_RECORDS[2] is messages.TopicRecord
     assert messages.METADATA_RECORDS.get(6) is None
-    assert all(cls.API_KEY == key for key, cls in messages.METADATA_RECORDS.items())
+    assert all(key == cls.API_KEY for key, cls in messages.METADATA_RECORDS.items())
     assert messages.GROUP_RECORDS[1] == ("OffsetCommitKey", "OffsetCommitValue")
 
 

@@ -89,7 +89,7 @@ def test_only_magic_2_is_taken(magic: int) -> None:
 
 def test_a_batch_above_max_message_bytes_is_too_large() -> None:
     log = created(config=LogConfig(max_message_bytes=200))
-    exact = a_batch(b"x" * (200 - len(a_batch(b"")) - 1))
+    exact = a_batch(b"x" * (200 - len(a_batch(b"")) - 2))
     assert len(exact) == 200
     accepted(log.append_as_leader(exact, 0, NOW))
     assert the_error(log.append_as_leader(a_batch(b"x" * 200), 0, NOW)) is Errors.MESSAGE_TOO_LARGE

@@ -1,0 +1,99 @@
+"""From words to an exit code."""
+
+import socket
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from ottla.cli.app import run
+from ottla.cli.tools import TOOLS
+
+
+def test_every_tool_and_each_of_its_commands_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for tool, (module, _) in TOOLS.items():
+        for command in import_module(module).COMMANDS:
+            words = [tool, command.name] if command.name else [tool]
+            assert run([*words, "--help"]) == 0
+            shown = capsys.readouterr().out
+            assert shown.startswith(command.summary)
+            assert "examples:" in shown, words
+
+
+def test_ottla_alone_tells_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    shown = capsys.readouterr().out
+    assert all(tool in shown for tool in TOOLS)
+
+
+def test_help_comes_before_or_after_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["help", "topics", "create"])
+    before = capsys.readouterr().out
+    run(["topics", "create", "-h"])
+    assert capsys.readouterr().out == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["topcs"], "'topcs' is not an ottla command; did you mean topics?"),
+        (["topics", "creat"], "did you mean create?"),
+        (["topics", "create"], "usage: ottla topics create TOPIC..."),
+        (["topics", "list", "--bootstrap", "a:b"], "'a:b' is not an address"),
+        (["topics", "list", "--timeout", "soon"], "--timeout soon: a number of seconds is expected"),
+        (["consume", "t", "-f", "%z"], "%z in the format means nothing"),
+        (["consume", "t", "--from-beginning", "-o", "3", "-b", "127.0.0.1:1"], "exclude each other"),
+        (["configs", "describe", "topc", "x"], "'topc' has no settings; did you mean topic?"),
+        (["configs", "set", "broker", "one", "a=b"], "a broker goes by its number"),
+        (["configs", "set", "topic", "t"], "NAME=VALUE is missing"),
+        (["configs", "set", "topic", "t", "retention.ms"], "'retention.ms' is not a setting"),
+        (["produce", "t", "-H", "nothing"], "--header nothing: NAME=VALUE is expected"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_the_way_out(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert "Try: ottla " in shown.err
+    assert shown.out == ""
+
+
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def test_a_broker_that_is_not_there_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    address = f"127.0.0.1:{unused_port()}"
+    assert run(["topics", "list", "--bootstrap", address]) == 1
+    assert capsys.readouterr().err == (
+        f"ottla: nothing listens at {address}\n"
+        "  start a node with `ottla start`, or name another with --bootstrap HOST:PORT\n"
+    )
+
+
+def test_bootstrap_is_taken_from_the_environment_and_may_stand_in_front(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"127.0.0.1:{unused_port()}"
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", address)
+    assert run(["topics", "list"]) == 1
+    assert address in capsys.readouterr().err
+    other = f"127.0.0.1:{unused_port()}"
+    assert run(["--bootstrap-server", other, "topics", "--list"]) == 1
+    assert other in capsys.readouterr().err
+
+
+def test_a_plain_command_stays_light() -> None:
+    """Measured by what is imported, since a clock is noise: these are what made a list of topics slow."""
+    heavy = ("asyncio", "argparse", "ssl", "json", "dataclasses", "inspect", "importlib.metadata", "crc32c", "logging")
+    code = (
+        "import sys; from ottla.cli.app import run; run(['topics', 'list', '-b', '127.0.0.1:1']);"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"

@@ -1,0 +1,122 @@
+"""A controller with brokers, and commands played on it as the runner would: decide, then replay."""
+
+from collections.abc import Sequence
+
+from ottla.controller.machine import CommandContext, Controller
+from ottla.metadata.features import DEFAULTS, SUPPORTED
+from ottla.metadata.image import MetadataImage
+from ottla.metadata.replay import image_of
+from ottla.model.core import Decision
+from ottla.model.errors import Errors
+from ottla.model.ids import Millis, Uuid
+from ottla.model.properties import Settings
+from ottla.protocol import messages
+from ottla.protocol.codec import Message
+
+CLUSTER = "cluster-for-tests-aaaa"
+EPOCH = 3
+
+Topic = messages.CreateTopicsRequest.CreatableTopic
+TopicConfig = messages.CreateTopicsRequest.CreatableTopicConfig
+Assignment = messages.CreateTopicsRequest.CreatableReplicaAssignment
+
+
+def uuid(number: int) -> Uuid:
+    return Uuid((1000 + number).to_bytes(16, "big"))
+
+
+def features(**levels: int) -> list[Message]:
+    """The levels of a new cluster; elr=0 and the like change one."""
+    wanted = {**DEFAULTS, **{_FEATURE_NAMES[name]: level for name, level in levels.items()}}
+    return [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in wanted.items()]
+
+
+_FEATURE_NAMES = {"elr": "eligible.leader.replicas.version", "metadata": "metadata.version"}
+
+
+class Scene:
+    """The log grows by what is played; nothing is ever written anywhere."""
+
+    def __init__(self, records: Sequence[Message] | None = None, **settings: str) -> None:
+        self.settings = Settings.defaults("/data", **settings)
+        first = image_of(features() if records is None else records, CLUSTER, offset=9, epoch=EPOCH, timestamp=1)
+        self.controller = Controller(first, self.settings)
+        self.now = Millis(0)
+        self.ids = 0
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.controller.image
+
+    def decide(self, command: Message, fresh_ids: int = 0) -> Decision[Message]:
+        fresh = [uuid(self.ids + n) for n in range(fresh_ids)]
+        self.ids += fresh_ids
+        context = CommandContext(now=self.now, next_offset=self.image.offset + 1, fresh_ids=fresh)
+        return self.controller.decide(command, context)
+
+    def replay(self, records: Sequence[object]) -> None:
+        content = [record for record in records if isinstance(record, Message)]
+        assert len(content) == len(records)
+        if content:
+            self.controller.replay(content, base_offset=self.image.offset + 1, epoch=EPOCH, timestamp=2)
+
+    def play(self, command: Message, fresh_ids: int = 0) -> Decision[Message]:
+        decision = self.decide(command, fresh_ids)
+        self.replay(decision.records)
+        return decision
+
+    def create(self, *topics: "Topic", validate_only: bool = False) -> "messages.CreateTopicsResponse":
+        request = messages.CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
+        reply = self.play(request, len(topics)).reply
+        assert isinstance(reply, messages.CreateTopicsResponse)
+        return reply
+
+    def created(self, name: str, **fields: int) -> None:
+        fields = {"num_partitions": 1, "replication_factor": 1, **fields}
+        topic = Topic(name=name, **fields)
+        assert [t.error_code for t in self.create(topic).topics] == [Errors.NONE]
+
+    def error_of(self, topic: "Topic") -> Errors | int:
+        (result,) = self.create(topic).topics
+        return result.error_code
+
+    def register(self, broker_id: int = 1, incarnation: int = 0, **fields: object) -> Decision[Message]:
+        return self.play(a_registration(broker_id, incarnation, **fields))
+
+    def unfence(self, broker_id: int = 1) -> Decision[Message]:
+        return self.beat(broker_id)
+
+    def beat(self, broker_id: int = 1, **fields: object) -> Decision[Message]:
+        epoch = self.image.brokers[broker_id].epoch
+        request = messages.BrokerHeartbeatRequest(
+            broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=self.image.offset
+        )
+        for name, value in fields.items():
+            setattr(request, name, value)
+        return self.play(request)
+
+    def with_brokers(self, *ids: int, **fields: object) -> "Scene":
+        for broker_id in ids:
+            self.register(broker_id, **fields)
+            self.unfence(broker_id)
+        return self
+
+
+def a_registration(
+    broker_id: int = 1, incarnation: int = 0, **fields: object
+) -> "messages.BrokerRegistrationRequest":
+    kind = messages.BrokerRegistrationRequest
+    request = kind(
+        broker_id=broker_id,
+        cluster_id=CLUSTER,
+        incarnation_id=uuid(500 + 10 * broker_id + incarnation),
+        listeners=[kind.Listener(name="PLAINTEXT", host="127.0.0.1", port=9092, security_protocol=0)],
+        features=[
+            kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in SUPPORTED.items()
+        ],
+        log_dirs=[uuid(900 + broker_id)],
+    )
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request

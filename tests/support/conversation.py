@@ -1,0 +1,498 @@
+"""Conversations with a server, written down so that two servers can be compared.
+
+A conversation is a generator: it yields steps and is sent the answer to each. What it may not depend on are names, ids,
+ports and times: `Notes` writes answers down with those replaced.
+"""
+
+import re
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+from ottla.protocol import messages as m
+from ottla.protocol.codec import Message, Struct
+from tests.support.requests import (
+    NAMED_FETCH,
+    NAMED_PRODUCE,
+    batch,
+    create_topic_request,
+    fetch_partition,
+    fetch_request,
+    produce_request,
+    records_in,
+    settle,
+    wait_for_topic,
+)
+from tests.support.wire import Closed, Wire, versions
+
+
+class Step(NamedTuple):
+    label: str
+    request: Message
+    version: int
+
+
+Conversation = Generator[Step, Any, None]
+Note = tuple[str, Any]
+"""A step's label and its answer as plain values."""
+
+UNKNOWN_ID = bytes(range(16))
+CHANGES_METADATA = (19, 20, 33, 37, 44, 57)
+
+
+class Notes:
+    """Answers as plain values, without what has to differ between two servers."""
+
+    def __init__(self, prefix: str, wire: Wire) -> None:
+        self._prefix = prefix
+        cluster = wire.ask(m.DescribeClusterRequest())
+        self._words = {prefix: "T", cluster.cluster_id: "<cluster>"}
+
+    # Values that are different on any two servers, or between two moments: only their kind is kept.
+    _VOLATILE = frozenset(
+        "port topic_id total_bytes usable_bytes last_fetch_timestamp last_caught_up_timestamp producer_id last_timestamp "
+        "finalized_features_epoch log_end_offset high_watermark_of_quorum leader_epoch_of_quorum log_append_time_ms log_dir "
+        "session_id".split()
+    )
+    _PROSE = frozenset(["error_message", "batch_index_error_message", "documentation"])
+
+    def plain(self, value: Any, field: str = "", within: str = "") -> Any:
+        if isinstance(value, Struct):
+            return self._struct(value)
+        if isinstance(value, list):
+            items = [self.plain(item, field, within) for item in value]
+            return sorted(items, key=repr)
+        if field in self._VOLATILE or f"{field}_of_quorum" in self._VOLATILE and within == "DescribeQuorumResponse":
+            return _kind(value)
+        if field in self._PROSE:
+            return value if not value else "<text>"
+        if field == "records":
+            return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records_in(value)]
+        if isinstance(value, str):
+            return self._text(value)
+        return value
+
+    def _struct(self, struct: Struct) -> dict[str, Any]:
+        within = type(struct).__qualname__.split(".")[0]
+        return {name: self.plain(getattr(struct, name), name, within) for name in struct.FIELDS}
+
+    def _text(self, value: str) -> str:
+        for word, stand_in in self._words.items():
+            value = value.replace(word, stand_in)
+        return re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:<port>", value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bytes):
+        return "<no id>" if value == bytes(16) else "<unknown id>" if value == UNKNOWN_ID else "<id>"
+    if isinstance(value, int):
+        return "<negative>" if value < 0 else "<number>"
+    return f"<{type(value).__name__}>"
+
+
+def hold(bootstrap: str, conversation: Callable[[Wire, str], Conversation], prefix: str) -> list[Note]:
+    """Holds the conversation with a server and writes down what it said."""
+    wire = Wire(bootstrap)
+    notes = Notes(prefix, wire)
+    talk = conversation(wire, prefix)
+    written: list[Note] = []
+    try:
+        step = next(talk)
+        while True:
+            label = f"{step.label} v{step.version}"
+            try:
+                answer = wire.ask(step.request, step.version)
+            except Closed:
+                written.append((label, "closed"))
+                break
+            written.append((label, notes.plain(answer)))
+            if step.request.API_KEY in CHANGES_METADATA:
+                settle(wire)
+            step = talk.send(answer)
+    except StopIteration:
+        pass
+    finally:
+        wire.__exit__(None, None, None)
+    return written
+
+
+def topics(wire: Wire, t: str) -> Conversation:
+    """CreateTopics, DeleteTopics, CreatePartitions."""
+    creation = m.CreateTopicsRequest
+
+    def create(label: str, *wanted: Any, version: int = 7, validate: bool = False) -> Step:
+        request = creation(topics=list(wanted), timeout_ms=10_000, validate_only=validate)
+        return Step(f"create: {label}", request, version)
+
+    def assigned(replicas: list[tuple[int, list[int]]], partitions: int = -1) -> Any:
+        rows = [creation.CreatableReplicaAssignment(partition_index=i, broker_ids=ids) for i, ids in replicas]
+        return creation.CreatableTopic(
+            name=f"{t}assigned", num_partitions=partitions, replication_factor=-1, assignments=rows
+        )
+
+    new = create_topic_request
+    yield create("defaults, only validated", new(f"{t}dry", -1, None, -1), validate=True)
+    for version in versions(19):
+        yield create("plain", new(f"{t}v{version}", 2, {"retention.ms": "77777777"}), version=version)
+    yield create("there already", new(f"{t}v7"))
+    for count in (0, -2):
+        yield create(f"{count} partitions", new(f"{t}n", count))
+    for factor in (0, -2, 2):
+        yield create(f"replication factor {factor}", new(f"{t}n", 1, None, factor))
+    yield create("bad names", new(""), new("."), new(".."), new("a" * 250), new("a b"), new("ž"), validate=True)
+    yield create("the longest name", new("a" * 249), validate=True)
+    yield create("one name twice", new(f"{t}dup"), new(f"{t}dup"), new(f"{t}beside"))
+    yield create("a config without value", new(f"{t}n", 1, {"retention.ms": None}))
+    yield create("an unknown config", new(f"{t}n", 1, {"no.such": "1"}))
+    yield create("a config out of range", new(f"{t}n", 1, {"retention.ms": "-2"}))
+    yield create("a name with dots", new(f"{t}x.y"))
+    yield create("the same but for a dot", new(f"{t}x_y"))
+    yield create("assigned", assigned([(0, [1]), (1, [1])]))
+    yield create("assigned, broker unknown", assigned([(0, [9])]))
+    yield create("assigned, not from 0", assigned([(1, [1])]))
+    yield create("assigned, a broker twice", assigned([(0, [1, 1])]))
+    yield create("assigned, to nobody", assigned([(0, [])]))
+    yield create("assigned, with a hole", assigned([(0, [1]), (2, [1])]))
+    yield create("assigned, one partition twice", assigned([(0, [1]), (0, [1])]))
+    yield create("assigned, with a count", assigned([(0, [1])], partitions=3))
+
+    wait_for_topic(wire, f"{t}assigned", 2)
+    yield from _deletions(wire, t)
+    yield from _partitions(wire, t)
+
+
+def _deletions(wire: Wire, t: str) -> Conversation:
+    deletion = m.DeleteTopicsRequest
+    state = deletion.DeleteTopicState
+
+    def delete(label: str, *states: Any) -> Step:
+        return Step(f"delete: {label}", deletion(topics=list(states), timeout_ms=10_000), 6)
+
+    for version in range(1, 6):
+        names = [f"{t}v{version + 1}", f"{t}never"]
+        yield Step("delete: one there, one not", deletion(topic_names=names, timeout_ms=10_000), version)
+    seventh = wait_for_topic(wire, f"{t}v7", 2)
+    yield delete("by id", state(name=None, topic_id=seventh), state(name=None, topic_id=UNKNOWN_ID))
+    beside = wait_for_topic(wire, f"{t}beside")
+    yield delete("by name and id", state(name=f"{t}beside", topic_id=beside))
+    yield delete("one name twice", state(name=f"{t}beside"), state(name=f"{t}beside"))
+    yield delete("by name, and by id", state(name=f"{t}beside"), state(name=None, topic_id=beside))
+    yield delete("by neither", state(name=None))
+    yield delete("at last", state(name=f"{t}beside"))
+
+
+def _partitions(wire: Wire, t: str) -> Conversation:
+    creation = m.CreatePartitionsRequest
+
+    def grow(label: str, *wanted: tuple[str, int, Any], version: int = 3, validate: bool = False) -> Step:
+        rows = [
+            creation.CreatePartitionsTopic(
+                name=name,
+                count=count,
+                assignments=ids and [creation.CreatePartitionsAssignment(broker_ids=i) for i in ids],
+            )
+            for name, count, ids in wanted
+        ]
+        return Step(f"grow: {label}", creation(topics=rows, timeout_ms=10_000, validate_only=validate), version)
+
+    name = f"{t}assigned"
+    for version in versions(37):
+        yield grow("one there, one not", (name, 3 + version, None), (f"{t}never", 2, None), version=version)
+    yield grow("only validated", (name, 10, None), validate=True)
+    for count in (2, 6, 0, -1):
+        yield grow(f"to {count}", (name, count, None))
+    yield grow("with assignments", (name, 8, [[1], [1]]))
+    yield grow("with too few assignments", (name, 10, [[1]]))
+    yield grow("to an unknown broker", (name, 9, [[7]]))
+    yield grow("one topic twice", (name, 50, None), (name, 51, None))
+    wait_for_topic(wire, name, 8)
+    yield from _described(t)
+
+
+def _described(t: str) -> Conversation:
+    description = m.DescribeTopicPartitionsRequest
+
+    def describe(label: str, names: list[str], limit: int = 2000, cursor: tuple[str, int] | None = None) -> Step:
+        request = description(
+            topics=[description.TopicRequest(name=name) for name in names],
+            response_partition_limit=limit,
+            cursor=None if cursor is None else description.Cursor(topic_name=cursor[0], partition_index=cursor[1]),
+        )
+        return Step(f"describe: {label}", request, 0)
+
+    name = f"{t}assigned"
+    yield describe("there, not there, impossible", [name, f"{t}never", "bad/"])
+    yield describe("two partitions", [name], 2)
+    yield describe("from a cursor", [name], 2, (name, 3))
+    yield describe("to the end", [name], 20, (name, 3))
+    yield describe("no partitions", [name, f"{t}x.y"], 0)
+    yield describe("a negative limit", [name], -1)
+    yield describe("a cursor behind all topics", [name], 2, ("zzzz", 0))
+    yield describe("a cursor behind all partitions", [name], 2, (name, 99))
+    yield describe("a negative cursor", [name], 2, (name, -1))
+    yield describe("one name twice", [name, name])
+
+
+def configs(wire: Wire, t: str) -> Conversation:
+    """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources."""
+    topic, broker, metrics, group = 2, 4, 16, 32
+    yield Step(
+        "create",
+        m.CreateTopicsRequest(topics=[create_topic_request(f"{t}c", 1, {"retention.ms": "1234567"})], timeout_ms=10_000),
+        7,
+    )
+    wait_for_topic(wire, f"{t}c")
+    name = f"{t}c"
+    for version in versions(32):
+        label = "describe: topic, partly, unknown, impossible"
+        yield describe(label, (topic, name, ["retention.ms", "no.such"]), (topic, f"{t}never", None), version=version)
+    yield describe("describe: a topic, all of it", (topic, name, None))
+    yield describe("describe: no synonyms", (topic, name, ["retention.ms", "cleanup.policy"]), synonyms=False)
+    yield describe("describe: nothing of a topic", (topic, name, []))
+    yield describe("describe: a broker, all of it", (broker, "1", None))
+    yield describe("describe: all brokers", (broker, "", None))
+    yield describe("describe: other types", (broker, "7", None), (broker, "abc", None), (0, "", None), (77, "q", None))
+    yield describe("describe: no name", (topic, "", None))
+    yield describe("describe: client metrics and groups", (metrics, f"{t}m", None), (group, f"{t}g", None))
+
+    for version in versions(33):
+        yield alter("alter: one there, one not", (topic, name, {"retention.ms": "99"}), (topic, f"{t}never", {}),
+                    version=version)  # fmt: skip
+    yield alter("alter: invalid", (topic, name, {"retention.ms": "x"}))
+    yield alter("alter: unknown", (topic, name, {"no.such": "x"}))
+    yield alter("alter: null", (topic, name, {"retention.ms": None}))
+    yield alter("alter: read-only of a broker", (broker, "1", {"num.partitions": "3"}))
+    yield alter("alter: all away", (topic, name, {}))
+    yield describe("describe: after", (topic, name, ["retention.ms"]))
+
+    set_, delete, append, subtract = 0, 1, 2, 3
+    for version in versions(44):
+        yield change("change: set", (topic, name, [("retention.ms", set_, "5000")]), version=version)
+    yield change("change: append", (topic, name, [("cleanup.policy", append, "compact")]))
+    yield change("change: append what is there", (topic, name, [("cleanup.policy", append, "compact")]))
+    yield describe("describe: appended", (topic, name, ["cleanup.policy"]))
+    yield change("change: subtract", (topic, name, [("cleanup.policy", subtract, "delete")]))
+    yield describe("describe: subtracted", (topic, name, ["cleanup.policy"]))
+    yield change("change: subtract what is not there", (topic, name, [("cleanup.policy", subtract, "delete")]))
+    for operation in (append, subtract):
+        yield change(f"change: {operation} on a number", (topic, name, [("retention.ms", operation, "5")]))
+    yield change("change: delete", (topic, name, [("retention.ms", delete, None), ("cleanup.policy", delete, "x")]))
+    yield change("change: delete an unknown one", (topic, name, [("no.such", delete, None)]))
+    yield describe("describe: deleted", (topic, name, ["retention.ms", "cleanup.policy"]))
+    yield change("change: null", (topic, name, [("retention.ms", set_, None)]))
+    yield change("change: append null", (topic, name, [("cleanup.policy", append, None)]))
+    yield change("change: empty", (topic, name, [("retention.ms", set_, "")]))
+    yield change("change: one key twice", (topic, name, [("retention.ms", set_, "5"), ("retention.ms", set_, "6")]))
+    yield change("change: one topic twice", (topic, name, []), (topic, name, []))
+    yield change("change: unknown topic", (topic, f"{t}never", [("retention.ms", set_, "5")]))
+    yield change("change: unknown config", (topic, name, [("no.such", set_, "5")]))
+    yield change("change: only validated", (topic, name, [("retention.ms", set_, "5")]), validate=True)
+    yield describe("describe: unchanged", (topic, name, ["retention.ms"]))
+    yield change("change: unknown type", (77, "q", []))
+
+    yield change("change: a broker, read-only", (broker, "1", [("num.partitions", set_, "5")]))
+    yield change("change: a broker", (broker, "1", [("log.retention.ms", set_, "5000000")]))
+    yield change("change: all brokers", (broker, "", [("log.retention.ms", set_, "50000000")]))
+    yield change("change: another broker", (broker, "9", [("log.retention.ms", set_, "5")]))
+    yield change("change: no broker", (broker, "abc", [("log.retention.ms", set_, "5")]))
+    yield change("change: what only all brokers share", (broker, "", [("listeners", set_, "PLAINTEXT://:1")]))
+    yield describe("describe: dynamic", (broker, "1", ["log.retention.ms", "num.partitions", "no.such"]))
+    yield describe("describe: dynamic default", (broker, "", None))
+    yield describe("describe: topic inherits", (topic, name, ["retention.ms"]))
+    yield change("change: brokers back", (broker, "1", [("log.retention.ms", delete, None)]),
+                 (broker, "", [("log.retention.ms", delete, None)]))  # fmt: skip
+    yield change("change: client metrics", (metrics, f"{t}m", [("interval.ms", set_, "1000")]))
+    yield change("change: client metrics, invalid", (metrics, f"{t}m", [("interval.ms", set_, "1")]))
+    yield change("change: group", (group, f"{t}g", [("consumer.session.timeout.ms", set_, "50000")]))
+    yield describe("describe: set ones", (metrics, f"{t}m", None), (group, f"{t}g", None))
+
+    for types in ([16], [32], [4], [16, 32]):
+        yield Step(f"list: {types}", m.ListConfigResourcesRequest(resource_types=types), 1)
+    yield Step("list", m.ListConfigResourcesRequest(), 0)
+    yield Step("list: unknown", m.ListConfigResourcesRequest(resource_types=[0]), 1)
+    yield change("change: back", (metrics, f"{t}m", [("interval.ms", delete, None)]),
+                 (group, f"{t}g", [("consumer.session.timeout.ms", delete, None)]))  # fmt: skip
+
+
+def describe(
+    label: str, *resources: tuple[int, str, list[str] | None], version: int = 4, synonyms: bool = True
+) -> Step:
+    request = m.DescribeConfigsRequest(
+        resources=[
+            m.DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=kind, resource_name=name, configuration_keys=keys
+            )
+            for kind, name, keys in resources
+        ],
+        include_synonyms=synonyms,
+        include_documentation=version >= 3,
+    )
+    return Step(label, request, version)
+
+
+def alter(
+    label: str, *resources: tuple[int, str, dict[str, str | None]], version: int = 2, validate: bool = False
+) -> Step:
+    kind_of = m.AlterConfigsRequest
+    rows = [
+        kind_of.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[kind_of.AlterableConfig(name=key, value=value) for key, value in changes.items()],
+        )
+        for kind, name, changes in resources
+    ]
+    return Step(label, kind_of(resources=rows, validate_only=validate), version)
+
+
+def change(
+    label: str, *resources: tuple[int, str, list[tuple[str, int, str | None]]], version: int = 1, validate: bool = False
+) -> Step:
+    kind_of = m.IncrementalAlterConfigsRequest
+    rows = [
+        kind_of.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[
+                kind_of.AlterableConfig(name=key, config_operation=operation, value=value)
+                for key, operation, value in changes
+            ],
+        )
+        for kind, name, changes in resources
+    ]
+    return Step(label, kind_of(resources=rows, validate_only=validate), version)
+
+
+def cluster(wire: Wire, t: str) -> Conversation:
+    """DescribeCluster, DescribeQuorum, UpdateFeatures, FindCoordinator, InitProducerId, ApiVersions."""
+    for version in versions(60):
+        yield Step("cluster", m.DescribeClusterRequest(include_cluster_authorized_operations=True), version)
+    for endpoint in (2, 9):
+        yield Step(f"cluster: endpoint {endpoint}", m.DescribeClusterRequest(endpoint_type=endpoint), 2)
+    yield Step("cluster: fenced too", m.DescribeClusterRequest(include_fenced_brokers=True), 2)
+
+    quorum = m.DescribeQuorumRequest
+    for name in ("__cluster_metadata", "other"):
+        for version in versions(55):
+            part = quorum.TopicData(topic_name=name, partitions=[quorum.PartitionData(partition_index=0)])
+            yield Step(f"quorum: {name}", quorum(topics=[part]), version)
+    yield Step("quorum: nothing", quorum(topics=[]), 2)
+
+    update = m.UpdateFeaturesRequest
+    key = update.FeatureUpdateKey
+    for label, keys, version in (
+        ("the same", [key(feature="metadata.version", max_version_level=30)], 0),
+        ("the same", [key(feature="metadata.version", max_version_level=30)], 1),
+        ("the same", [key(feature="metadata.version", max_version_level=30)], 2),
+        ("too high", [key(feature="metadata.version", max_version_level=31)], 1),
+        ("down by mistake", [key(feature="metadata.version", max_version_level=29)], 1),
+        ("unknown", [key(feature="no.such", max_version_level=1)], 1),
+        ("unnamed", [key(feature="", max_version_level=1)], 1),
+        ("group down by mistake", [key(feature="group.version", max_version_level=0)], 1),
+        ("nothing", [], 1),
+        ("unknown kind", [key(feature="metadata.version", max_version_level=30, upgrade_type=0)], 1),
+        ("unknown kind", [key(feature="metadata.version", max_version_level=30, upgrade_type=7)], 1),
+    ):
+        yield Step(f"features: {label}", update(timeout_ms=5000, feature_updates=keys), version)
+    safe = [key(feature="group.version", max_version_level=0, upgrade_type=2)]
+    yield Step("features: only validated", update(timeout_ms=5000, feature_updates=safe, validate_only=True), 1)
+
+    find = m.FindCoordinatorRequest
+    while (yield Step("find: at first", find(coordinator_keys=[t]), 6)).coordinators[0].error_code:
+        pass  # the topic of the offsets is created when it is first asked for
+    for version in versions(10):
+        request = find(coordinator_keys=[t, "other"]) if version >= 4 else find(key=t)
+        yield Step("find: group", request, version)
+    yield Step("find: unknown kind", find(coordinator_keys=[t], key_type=5), 6)
+    yield Step("find: share without a proper key", find(coordinator_keys=[t], key_type=2), 6)
+
+    init = m.InitProducerIdRequest
+    for version in versions(22):
+        yield Step("producer id", init(transactional_id=None, transaction_timeout_ms=1000), version)
+    yield Step("producer id: empty transactional id", init(transactional_id="", transaction_timeout_ms=1000), 5)
+    yield Step("producer id: only an id", init(transactional_id=None, producer_id=4), 5)
+
+    for version in range(5):
+        hello = m.ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        yield Step("greeting", hello, version)
+
+
+def data(wire: Wire, t: str) -> Conversation:
+    """Produce, Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch, DescribeLogDirs, DescribeProducers, Metadata."""
+    name = f"{t}d"
+    yield Step("create", m.CreateTopicsRequest(topics=[create_topic_request(name, 3)], timeout_ms=10_000), 7)
+    topic_id = wait_for_topic(wire, name, 3)
+    broken = bytearray(batch(2))
+    broken[-1] ^= 1
+    for version in versions(0):
+        where = name if version <= NAMED_PRODUCE else topic_id
+        yield Step("produce", produce_request(where, batch(2), partition=0), version)
+        yield Step("produce: broken", produce_request(where, bytes(broken)), version)
+        yield Step("produce: no such partition", produce_request(where, batch(1), partition=9), version)
+        yield Step("produce: no such acks", produce_request(where, batch(1), acks=2), version)
+        unknown = f"{t}never" if version <= NAMED_PRODUCE else UNKNOWN_ID
+        yield Step("produce: unknown topic", produce_request(unknown, batch(1)), version)
+    for version in versions(1):
+        by_name = version <= NAMED_FETCH
+        where = name if by_name else topic_id
+        for offset, partition in ((0, 0), (7, 0), (22, 0), (23, 0), (-1, 0), (0, 1), (0, 9)):
+            request = fetch_request({where: [fetch_partition(partition, offset, max_bytes=300)]})
+            yield Step(f"fetch: {partition}/{offset}", request, version)
+        unknown = f"{t}never" if by_name else UNKNOWN_ID
+        yield Step("fetch: unknown topic", fetch_request({unknown: [fetch_partition()]}), version)
+        yield Step("fetch: nothing", fetch_request({}), version)
+        if version >= 7:
+            opening = fetch_request({where: [fetch_partition(i) for i in range(3)]}, session_id=0, session_epoch=0)
+            opened = yield Step("fetch: session", opening, version)
+            following = fetch_request({where: [fetch_partition(0, 22)]}, session_id=opened.session_id, session_epoch=1)
+            yield Step("fetch: session goes on", following, version)
+            wrong = fetch_request({}, session_id=opened.session_id, session_epoch=9)
+            yield Step("fetch: session at the wrong epoch", wrong, version)
+            closing = fetch_request({}, session_id=opened.session_id, session_epoch=-1)
+            yield Step("fetch: session ends", closing, version)
+            yield Step("fetch: session is gone", following, version)
+
+    offsets = m.ListOffsetsRequest
+    for version in versions(2):
+        for timestamp in (0, *range(-1, -8, -1)):
+            rows = [offsets.ListOffsetsPartition(partition_index=i, timestamp=timestamp) for i in (0, 1, 9)]
+            request = offsets(replica_id=-1, topics=[offsets.ListOffsetsTopic(name=name, partitions=rows)])
+            yield Step(f"list offsets: {timestamp}", request, version)
+
+    epochs = m.OffsetForLeaderEpochRequest
+    for version in versions(23):
+        for epoch in (0, 1, -1):
+            rows = [epochs.OffsetForLeaderPartition(partition=i, leader_epoch=epoch) for i in (0, 9)]
+            request = epochs(replica_id=-1, topics=[epochs.OffsetForLeaderTopic(topic=name, partitions=rows)])
+            yield Step(f"epoch end: {epoch}", request, version)
+
+    deletion = m.DeleteRecordsRequest
+    for version in versions(21):
+        for before in (version + 1, 0, -2, 999):
+            rows = [deletion.DeleteRecordsPartition(partition_index=i, offset=before) for i in (0, 9)]
+            request = deletion(topics=[deletion.DeleteRecordsTopic(name=name, partitions=rows)], timeout_ms=5000)
+            yield Step(f"delete records: {before}", request, version)
+
+    dirs = m.DescribeLogDirsRequest
+    for version in versions(35):
+        rows = [dirs.DescribableLogDirTopic(topic=n, partitions=[0, 1, 9]) for n in (name, f"{t}never")]
+        yield Step("log dirs", dirs(topics=rows), version)
+    yield Step("log dirs: no topics", dirs(topics=[]), 4)
+
+    who = m.DescribeProducersRequest
+    rows = [who.TopicRequest(name=n, partition_indexes=[0, 9]) for n in (name, f"{t}never")]
+    yield Step("producers", who(topics=rows), 0)
+
+    metadata = m.MetadataRequest
+    for version in versions(3):
+        wanted = [metadata.MetadataRequestTopic(name=n) for n in (name, *([f"{t}never", "bad/"] if version >= 4 else []))]
+        request = metadata(topics=wanted, allow_auto_topic_creation=version < 4)
+        if 8 <= version <= 10:
+            request.include_cluster_authorized_operations = True
+        if version >= 8:
+            request.include_topic_authorized_operations = True
+        yield Step("metadata", request, version)
+    by_id = [metadata.MetadataRequestTopic(topic_id=i, name=None) for i in (topic_id, UNKNOWN_ID)]
+    yield Step("metadata: by id", metadata(topics=by_id, allow_auto_topic_creation=False), 12)
+
+
+CONVERSATIONS = {"topics": topics, "configs": configs, "cluster": cluster, "data": data}
