@@ -364,7 +364,19 @@ class DecoderCode(Code):
         compact = self.is_compact(f)
         self.run.append(("B" if compact else letter, "n"))
         self.flush()
-        if compact:
+        if compact and f.kind == "records" and not f.is_array:
+            # Batches of 128 bytes to 2 MiB have a length of two or three bytes: no call for those.
+            self.line("if n > 127:")
+            self.line("    m = buf[pos]")
+            self.line("    if m < 128:")
+            self.line("        n = n & 127 | m << 7")
+            self.line("        pos += 1")
+            self.line("    elif buf[pos + 1] < 128:")
+            self.line("        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14")
+            self.line("        pos += 2")
+            self.line("    else:")
+            self.line(f"        n, pos = {reader}(buf, pos, n)")
+        elif compact:
             self.line("if n > 127:")
             self.line(f"    n, pos = {reader}(buf, pos, n)")
         return compact
@@ -502,11 +514,17 @@ class EncoderCode(Code):
             return
         letters = [letter for letter, _ in self.run]
         values = [value for letter, value in self.run if letter != "x"]
-        if values:
+        if values == ["-1"] and len(letters) == 1:
+            self.constant(b"\xff" * struct.calcsize(letters[0]))
+        elif values:
             self.line(f"{self.append}({self.struct_name(letters, '_w')}({', '.join(values)}))")
         else:
-            self.line(f'{self.append}(b"{chr(92)}0{(chr(92) + "0") * (len(letters) - 1)}")')
+            self.constant(bytes(len(letters)))
         self.run.clear()
+
+    def constant(self, value: bytes) -> None:
+        text = "".join(f"\\x{byte:02x}" for byte in value)
+        self.line(f'{self.append}(b"{text}")')
 
     def compact_length(self, longer: str) -> None:
         """Writes n as a varint; if that is one byte, it travels in the struct call of the pending run."""
@@ -544,13 +562,20 @@ class EncoderCode(Code):
         else:
             self.text(f, value)
 
-    def null_or(self, f: Field, value: str, null: str) -> None:
-        """Opens the branch for a value that is there; the caller closes it."""
-        self.flush()
+    def null_or(self, value: str, letter: str) -> None:
+        """Opens the branch for a value that is there; the caller closes it.
+
+        Null is -1 in the width of the letter, or a zero byte if that is x. Both branches take the pending run along.
+        """
+        pending = list(self.run)
         self.line(f"if {value} is None:")
-        self.line(f"    {self.append}({null})")
+        self.depth += 1
+        self.run.append((letter, "-1"))
+        self.flush()
+        self.depth -= 1
         self.line("else:")
         self.depth += 1
+        self.run = pending
 
     def text(self, f: Field, value: str, element: bool = False) -> None:
         compact = self.is_compact(f)
@@ -558,8 +583,7 @@ class EncoderCode(Code):
         held = self.fresh("v")
         self.line(f"{held} = {value}")
         if nullable:
-            null = 'b"\\0"' if compact else 'b"\\xff\\xff"' if f.kind == "string" else 'b"\\xff\\xff\\xff\\xff"'
-            self.null_or(f, held, null)
+            self.null_or(held, "x" if compact else "h" if f.kind == "string" else "i")
         if f.kind == "string":
             self.line(f"{held} = {held}.encode()")
         self.line(f"n = len({held}) + 1" if compact else f"n = len({held})")
@@ -582,7 +606,7 @@ class EncoderCode(Code):
         held = self.fresh("v")
         self.line(f"{held} = {value}")
         if nullable:
-            self.null_or(f, held, 'b"\\0"' if compact else 'b"\\xff\\xff\\xff\\xff"')
+            self.null_or(held, "x" if compact else "i")
         if compact:
             self.line(f"n = len({held}) + 1")
             self.compact_length("varint")
@@ -617,8 +641,8 @@ class EncoderCode(Code):
         held = self.fresh("v")
         self.line(f"{held} = {value}")
         if nullable:
-            self.null_or(f, held, 'b"\\0"' if tagged else 'b"\\xff"')
-            self.line(f'{self.append}(b"\\x01")')
+            self.null_or(held, "x" if tagged else "b")
+            self.run.append(("b", "1"))
         self.struct(f.kind, held)
         if nullable:
             self.flush()
@@ -646,7 +670,9 @@ class EncoderCode(Code):
             self.depth -= 1
         self.depth -= 1
         self.line("else:")
-        self.line(f'    {self.append}(b"\\0")')
+        self.depth += 1
+        self.constant(b"\0")
+        self.depth -= 1
 
     def tagged(self, f: Field, held: str) -> None:
         """Tag, size, value: the value is written aside first because its size stands in front."""

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,18 +18,23 @@ NewTopicName = Callable[[], str]
 class Shell:
     """Runs commands in this process, against the node under test."""
 
-    def __init__(self, bootstrap: str, capture: pytest.CaptureFixture[bytes], directory: Path) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, capture: pytest.CaptureFixture[bytes], directory: Path) -> None:
         self._capture = capture
         self._directory = directory
 
     def __call__(self, *words: str, fails: int = 0) -> str:
         """Standard output; when the command is to fail, standard error."""
         self._capture.readouterr()
-        code = run(["--bootstrap", self._bootstrap, *words])
+        code = run(words)
         captured = self._capture.readouterr()
         assert code == fails, (captured.out, captured.err)
         return (captured.err if fails else captured.out).decode()
+
+    def eventually(self, *words: str, shows: str) -> None:
+        """Kafka's brokers hear of changed settings a moment after the controller has agreed to them."""
+        deadline = time.monotonic() + 20
+        while shows not in (shown := self(*words)):
+            assert time.monotonic() < deadline, f"{words} never shows {shows!r}: {shown}"
 
     def json(self, *words: str) -> object:
         return json.loads(self(*words, "--output", "json"))
@@ -40,8 +46,11 @@ class Shell:
 
 
 @pytest.fixture
-def ottla(bootstrap: str, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Shell:
-    return Shell(bootstrap, capsysbinary, tmp_path)
+def ottla(
+    bootstrap: str, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Shell:
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
+    return Shell(capsysbinary, tmp_path)
 
 
 def spawn(bootstrap: str, *words: str) -> "subprocess.Popen[bytes]":
@@ -119,6 +128,7 @@ def test_settings_are_set_shown_and_taken_back(ottla: Shell, topic: str) -> None
     assert "has no settings of its own" in ottla("configs", "describe", "topic", topic)
     ottla("configs", "set", "topic", topic, "retention.ms=1000", "cleanup.policy=delete")
     ottla("configs", "append", "topic", topic, "cleanup.policy=compact")
+    ottla.eventually("configs", "describe", "topic", topic, shows="delete,compact")
     entries = ottla.json("configs", "describe", "topic", topic)
     assert isinstance(entries, list)
     assert {entry["name"]: (entry["value"], entry["source"]) for entry in entries} == {
@@ -127,6 +137,7 @@ def test_settings_are_set_shown_and_taken_back(ottla: Shell, topic: str) -> None
     }
     ottla("configs", "subtract", "topic", topic, "cleanup.policy=delete")
     ottla("configs", "delete", "topic", topic, "retention.ms")
+    ottla.eventually("configs", "describe", "topic", topic, "retention.ms", shows="default")
     shown = ottla("configs", "describe", "topic", topic)
     assert shown.splitlines()[1].split() == ["cleanup.policy", "compact", "topic", "list"]
     one = ottla.json("configs", "describe", "topic", topic, "retention.ms")
@@ -139,7 +150,7 @@ def test_the_flags_of_kafka_configs_work_as_well(ottla: Shell, topic: str) -> No
     entity = ("--entity-type", "topics", "--entity-name", topic)
     ottla("configs", "--alter", *entity, "--add-config", "cleanup.policy=[compact,delete],retention.ms=5")
     ottla("configs", "--alter", *entity, "--delete-config", "retention.ms")
-    assert "compact,delete" in ottla("configs", "--describe", "--topic", topic)
+    ottla.eventually("configs", "--describe", "--topic", topic, shows="compact,delete")
 
 
 def test_a_brokers_settings_come_with_type_source_and_words(ottla: Shell) -> None:

@@ -113,28 +113,28 @@ class Session:
         reply = Reply(route, version, correlation_id)
         try:
             outcome = route.handle(self.services, self, request, version)
-        except Exception:
+        except Exception:  # the session is the edge: a bug costs this client its connection, no more
             log.exception("%s v%d of %s failed", route.name, version, self.host)
             self.connection.close()
             return
-        if outcome is None:  # acks=0: nothing is ever sent
-            return
-        if isinstance(outcome, Coroutine):
-            self._run(reply, outcome)
+        if isinstance(outcome, Message):
+            if self._pending:
+                self._queue(reply, outcome)
+            else:
+                self._send(reply, outcome)
         elif isinstance(outcome, Future):
             reply.future = outcome
-            self._pending.append(reply)
             outcome.add_done_callback(lambda future: self._resolved(reply, future))
-            if len(self._pending) >= self._limit:
-                self.connection.pause_reading()
-        elif self._pending:
-            reply.message = outcome
-            reply.ready = True
-            self._pending.append(reply)
-            if len(self._pending) >= self._limit:
-                self.connection.pause_reading()
-        else:
-            self._send(reply, outcome)
+            self._queue(reply, None)
+        elif outcome is not None:  # None: acks=0, nothing is ever sent
+            self._run(reply, outcome)
+
+    def _queue(self, reply: Reply, message: Message | None) -> None:
+        """Behind the replies that are still to come."""
+        reply.message, reply.ready = message, message is not None
+        self._pending.append(reply)
+        if len(self._pending) >= self._limit:
+            self.connection.pause_reading()
 
     def _note_client_id(self, raw: bytes) -> None:
         if raw != self._client_id_bytes:
@@ -198,8 +198,7 @@ class Session:
             reply = Reply(route, 0, correlation_id)
             message = self.routes.api_versions_unsupported(self.services)
             if self._pending:
-                reply.message, reply.ready = message, True
-                self._pending.append(reply)
+                self._queue(reply, message)
             else:
                 self._send(reply, message)
             return

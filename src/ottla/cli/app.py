@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from ottla import __version__
 from ottla.cli.parser import Command, HelpAsked, UsageError, help_text, parse, suggestion, two_columns, usage
 from ottla.cli.tools import TOOLS
 
@@ -58,7 +59,7 @@ def _dispatch(words: list[str]) -> int:
         return _help(words[1:])
     name = words.pop(0)
     if name in ("--version", "version"):
-        print(f"ottla {_version()}")
+        print(f"ottla {__version__}")
         return OK
     if name not in TOOLS:
         return _misuse(f"{name!r} is not an ottla command{suggestion(name, TOOLS)}", "ottla --help")
@@ -151,12 +152,3 @@ def _width() -> int:
         return min(os.get_terminal_size(sys.stdout.fileno()).columns, 120)
     except (OSError, ValueError):
         return 100
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("ottla")
-    except PackageNotFoundError:
-        return "(not installed: run from a source tree)"

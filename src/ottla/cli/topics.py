@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.cli.output import Json, Table, note, show, show_json
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from ottla.protocol import messages
 
     Topic = messages.MetadataResponse.MetadataResponseTopic
+
+
+SETTLE_S: Final = 5.0
 
 
 def list_topics(arguments: Arguments) -> int:
@@ -60,6 +64,9 @@ def create(arguments: Arguments) -> int:
     ]
     with cluster(arguments) as server:
         results = admin.create_topics(server, new, validate_only=arguments.flag("dry_run"))
+        if not arguments.flag("dry_run"):
+            created = [name for name, result in results.items() if not isinstance(result, KafkaError)]
+            _await_metadata(server, created, lambda topic: bool(topic.partitions) and not topic.error_code)
     verb = "would create" if arguments.flag("dry_run") else "created"
     failures: list[Exception] = []
     for name, result in results.items():
@@ -71,6 +78,29 @@ def create(arguments: Arguments) -> int:
         else:
             failures.append(result)
     return _report(failures)
+
+
+def _await_metadata(server: Cluster, names: list[str], ready: Callable[[Topic], bool]) -> None:
+    """A controller's yes reaches brokers a little later; who calls one command after another should not notice.
+
+    When the cluster is slow the change is made all the same, so running out of time is no failure.
+    """
+    from ottla.client.deadline import Deadline
+    from ottla.client.errors import KafkaError, TimedOut
+    from ottla.model.errors import Errors
+
+    deadline = Deadline(min(SETTLE_S, server.timeout_s))
+    while names:
+        names = [topic.name or "" for topic in server.metadata(names).topics if not ready(topic)]
+        if names:
+            try:
+                deadline.pause("seeing the change", KafkaError(Errors.LEADER_NOT_AVAILABLE, names[0]))
+            except TimedOut:
+                return
+
+
+def _await_partitions(server: Cluster, topic: str, count: int) -> None:
+    _await_metadata(server, [topic], lambda found: len(found.partitions) >= count)
 
 
 def _or_default(number: int | None) -> int:
@@ -219,6 +249,7 @@ def alter(arguments: Arguments) -> int:
                 admin.alter_configs(server, admin.TOPIC, topic, changes)
             if count is not None:
                 admin.create_partitions(server, topic, count)
+                _await_partitions(server, topic, count)
             print(f"altered {topic}")
     return 0
 
@@ -234,6 +265,8 @@ def add_partitions(arguments: Arguments) -> int:
         for topic in arguments.texts("topic"):
             count = total if total is not None else len(server.partitions(topic)) + (more or 0)
             admin.create_partitions(server, topic, count, validate_only=arguments.flag("dry_run"))
+            if not arguments.flag("dry_run"):
+                _await_partitions(server, topic, count)
             print(f"{topic} {'would have' if arguments.flag('dry_run') else 'has'} {_count(count, 'partition')}")
     return 0
 
@@ -245,6 +278,8 @@ def delete(arguments: Arguments) -> int:
     failures: list[Exception] = []
     with cluster(arguments) as server:
         results = admin.delete_topics(server, arguments.texts("topic"))
+        deleted = [name for name, error in results.items() if error is None]
+        _await_metadata(server, deleted, lambda topic: topic.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION)
     for name, error in results.items():
         if error is None:
             print(f"deleted {name}")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from ottla import __version__
 from ottla.client.cluster import ANY, Cluster, Outcomes
 from ottla.client.deadline import Deadline
 from ottla.client.errors import KafkaError, check, known
@@ -295,7 +296,7 @@ def describe_quorum(cluster: Cluster) -> messages.DescribeQuorumResponse:
 
 def features(cluster: Cluster) -> tuple[int, list[Feature]]:
     """The epoch of the finalized levels, and each feature with what the asked broker supports."""
-    request = messages.ApiVersionsRequest(client_software_name="ottla", client_software_version="0")
+    request = messages.ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
     response = cluster.call(request, messages.ApiVersionsResponse, at_most=4)
     check(response.error_code, "feature levels")
     levels = {feature.name: feature.max_version_level for feature in response.finalized_features}

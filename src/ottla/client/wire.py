@@ -7,6 +7,7 @@ from collections import deque
 from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
+from ottla import __version__
 from ottla.client.errors import CorruptAnswer, NotKafka, UnsupportedApi
 from ottla.protocol import messages
 from ottla.protocol.codec import DecodeError, Message
@@ -17,7 +18,6 @@ HELLO_VERSION: Final = 4
 MAX_FRAME_BYTES: Final = 256 << 20
 """A larger answer is not an answer: far above any fetch this client asks for."""
 CLIENT_SOFTWARE: Final = "ottla"
-CLIENT_VERSION: Final = "0.1.0"
 
 _UNSUPPORTED_VERSION: Final = 35
 _INT32 = Struct(">i")
@@ -70,7 +70,7 @@ class Wire:
     def hello(self, version: int = HELLO_VERSION) -> bytes:
         request = messages.ApiVersionsRequest(
             client_software_name=CLIENT_SOFTWARE if version >= 3 else "",
-            client_software_version=CLIENT_VERSION if version >= 3 else "",
+            client_software_version=__version__ if version >= 3 else "",
         )
         return self._frame(request, version)
 

@@ -45,10 +45,9 @@ def incremental_alter_configs(
     repeated = _repeated([(r.resource_type, r.resource_name) for r in request.resources])
     results = []
     records: list[object] = []
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
+    for key, resource in {(r.resource_type, r.resource_name): r for r in request.resources}.items():
         changes: Changes | Refusal
-        changes = repeated.pop(key, None) or _incremental_changes(image, key, resource.configs)
+        changes = repeated.get(key) or _incremental_changes(image, key, resource.configs)
         outcome = changes if isinstance(changes, Refusal) else _alter(image, settings, key, changes)
         results.append(_result(kind, key, outcome))
         records += () if isinstance(outcome, Refusal) else outcome
@@ -64,9 +63,8 @@ def alter_configs(
     repeated = _repeated([(r.resource_type, r.resource_name) for r in request.resources])
     results = []
     records: list[object] = []
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        outcome = repeated.pop(key, None) or _replace_all(image, settings, key, resource.configs)
+    for key, resource in {(r.resource_type, r.resource_name): r for r in request.resources}.items():
+        outcome = repeated.get(key) or _replace_all(image, settings, key, resource.configs)
         results.append(_result(kind, key, outcome))
         records += () if isinstance(outcome, Refusal) else outcome
     reply = messages.AlterConfigsResponse(responses=results)

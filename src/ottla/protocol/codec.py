@@ -99,12 +99,11 @@ def joined(parts: list[Part]) -> list[Part]:
     """The same bytes in fewer chunks: neighbouring `bytes` become one, everything else stays itself."""
     chunks: list[Part] = []
     start = 0
-    for index, part in enumerate(parts):
-        if type(part) is not bytes:
-            if start < index:
-                chunks.append(b"".join(parts[start:index]))
-            chunks.append(part)
-            start = index + 1
+    for index in [index for index, part in enumerate(parts) if type(part) is not bytes]:
+        if start < index:
+            chunks.append(b"".join(parts[start:index]))
+        chunks.append(parts[index])
+        start = index + 1
     if start < len(parts):
         chunks.append(b"".join(parts[start:]))
     return chunks

@@ -90,29 +90,38 @@ def encode_request(header: RequestHeader, request: Message) -> bytes:
     return _INT32.pack(len(start) + len(body)) + start + body
 
 
-def _response_parts(key: int, version: int, correlation_id: int, response: Message) -> list[Part]:
+def _encoded(version: int, response: Message) -> list[Part]:
+    """Starts with plain bytes, whatever follows."""
     encoder = response.ENCODERS.get(version)
     if encoder is None:
         raise EncodeError(f"{type(response).__name__} has no version {version}")
     parts: list[Any] = [b""]
     encoder(response, parts)
-    flexible = version >= _FIRST_FLEXIBLE_HEADER.get(key, NO_FLEXIBLE)
-    size = sum(map(len, parts)) + (5 if flexible else 4)
-    parts[0] = (_FLEXIBLE_RESPONSE if flexible else _RESPONSE).pack(size, correlation_id)
     return parts
+
+
+def _prefix(key: int, version: int, correlation_id: int, body_size: int) -> bytes:
+    """The frame's size and the header."""
+    if version >= _FIRST_FLEXIBLE_HEADER.get(key, NO_FLEXIBLE):
+        return _FLEXIBLE_RESPONSE.pack(body_size + 5, correlation_id)
+    return _RESPONSE.pack(body_size + 4, correlation_id)
 
 
 def encode_response(key: int, version: int, correlation_id: int, response: Message) -> bytes:
     """A whole frame, size included, in one piece."""
+    parts = _encoded(version, response)
     try:
-        return b"".join(_response_parts(key, version, correlation_id, response))
+        body = b"".join(parts)
     except TypeError as cause:
         raise EncodeError("records that are not bytes need encode_response_chunks") from cause
+    return _prefix(key, version, correlation_id, len(body)) + body
 
 
 def encode_response_chunks(key: int, version: int, correlation_id: int, response: Message) -> list[Part]:
     """A whole frame in which records objects that are not plain bytes stand as chunks of their own, uncopied."""
-    return joined(_response_parts(key, version, correlation_id, response))
+    chunks = joined(_encoded(version, response))
+    chunks[0] = _prefix(key, version, correlation_id, sum(map(len, chunks))) + chunks[0]
+    return chunks
 
 
 METADATA_FRAME_VERSION: Final = 1

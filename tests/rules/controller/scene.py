@@ -71,16 +71,15 @@ class Scene:
         assert isinstance(reply, messages.CreateTopicsResponse)
         return reply
 
-    def created(self, name: str, **fields: int) -> None:
-        fields = {"num_partitions": 1, "replication_factor": 1, **fields}
-        topic = Topic(name=name, **fields)
+    def created(self, name: str, num_partitions: int = 1, replication_factor: int = 1) -> None:
+        topic = Topic(name=name, num_partitions=num_partitions, replication_factor=replication_factor)
         assert [t.error_code for t in self.create(topic).topics] == [Errors.NONE]
 
     def error_of(self, topic: "Topic") -> Errors | int:
         (result,) = self.create(topic).topics
         return result.error_code
 
-    def register(self, broker_id: int = 1, incarnation: int = 0, **fields: object) -> Decision[Message]:
+    def register(self, broker_id: int = 1, incarnation: int = 0, /, **fields: object) -> Decision[Message]:
         return self.play(a_registration(broker_id, incarnation, **fields))
 
     def unfence(self, broker_id: int = 1) -> Decision[Message]:
@@ -97,13 +96,13 @@ class Scene:
 
     def with_brokers(self, *ids: int, **fields: object) -> "Scene":
         for broker_id in ids:
-            self.register(broker_id, **fields)
+            self.play(a_registration(broker_id, 0, **fields))
             self.unfence(broker_id)
         return self
 
 
 def a_registration(
-    broker_id: int = 1, incarnation: int = 0, **fields: object
+    broker_id: int = 1, incarnation: int = 0, /, **fields: object
 ) -> "messages.BrokerRegistrationRequest":
     kind = messages.BrokerRegistrationRequest
     request = kind(

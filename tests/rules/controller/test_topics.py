@@ -157,9 +157,7 @@ def test_without_a_live_broker_no_replication_factor_can_be_met() -> None:
 )
 def test_configs_are_checked_before_anything_is_created(name: str, value: str | None, error: Errors) -> None:
     scene = Scene().with_brokers(1)
-    topic = Topic(
-        name="t", num_partitions=1, replication_factor=1, configs=[TopicConfig(name=name, value=value)]
-    )
+    topic = Topic(name="t", num_partitions=1, replication_factor=1, configs=[TopicConfig(name=name, value=value)])
     assert scene.error_of(topic) == error
     assert ("t" in scene.image.topics) == (error == Errors.NONE)
 

@@ -142,3 +142,10 @@ def test_messages_compare_and_print_by_field() -> None:
 def test_errors_are_value_errors() -> None:
     assert issubclass(DecodeError, ValueError)
     assert issubclass(EncodeError, ValueError)
+
+
+@pytest.mark.parametrize("size", [0, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_150, 2_097_151, 2_097_152])
+def test_records_of_any_size_come_back_around_each_step_of_the_varint(size: int) -> None:
+    wire = fetch_response(bytes(size), None).encode(12)
+    first, second = messages.FetchResponse.decode(wire, 12).responses[0].partitions
+    assert (first.records.nbytes, second.records) == (size, None)

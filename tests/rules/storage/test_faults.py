@@ -217,8 +217,8 @@ def refuses_everything(log: Log) -> None:
         lambda: log.truncate_fully_and_start_at(0, NOW),
         lambda: log.delete_records_before(1),
         lambda: log.apply_retention(NOW),
-        lambda: log.flush(),
-        lambda: log.close(),
+        log.flush,
+        log.close,
         lambda: log.delete("0" * 32, NOW),
     ]
     for write in writes:

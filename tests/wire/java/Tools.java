@@ -18,32 +18,39 @@ import java.util.Map;
 import org.apache.kafka.common.utils.Exit;
 
 public class Tools {
-    static class Exited extends RuntimeException {
-        final int code;
+    static class Exited extends RuntimeException {}
 
-        Exited(int code) {
-            super(null, null, false, false);
-            this.code = code;
-        }
+    static Integer exitCode;
+    static final List<Runnable> hooks = new ArrayList<>();
+
+    // Some tools catch all that comes out of exit(), and exit again: the first time counts.
+    static void exit(int code) {
+        if (exitCode == null) exitCode = code;
+        throw new Exited();
     }
 
     static int run(String tool, String[] args) {
+        exitCode = null;
         try {
             Class.forName(tool).getMethod("main", String[].class).invoke(null, (Object) args);
-            return 0;
         } catch (InvocationTargetException e) {
-            if (e.getCause() instanceof Exited) return ((Exited) e.getCause()).code;
-            e.getCause().printStackTrace();
-            return 1;
+            if (exitCode == null) {
+                e.getCause().printStackTrace();
+                exitCode = 1;
+            }
         } catch (ReflectiveOperationException e) {
             e.printStackTrace();
-            return 127;
+            exitCode = 127;
         }
+        hooks.forEach(Runnable::run);
+        hooks.clear();
+        return exitCode == null ? 0 : exitCode;
     }
 
     public static void main(String[] ignored) throws Exception {
-        Exit.setExitProcedure((code, message) -> { throw new Exited(code); });
-        Exit.setHaltProcedure((code, message) -> { throw new Exited(code); });
+        Exit.setExitProcedure((code, message) -> exit(code));
+        Exit.setHaltProcedure((code, message) -> exit(code));
+        Exit.setShutdownHookAdder((name, hook) -> hooks.add(hook));
         ObjectMapper json = new ObjectMapper();
         InputStream stdin = System.in;
         PrintStream stdout = System.out;

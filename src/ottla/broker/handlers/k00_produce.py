@@ -3,8 +3,9 @@
 from asyncio import Future
 from typing import Any, TypeAlias
 
-from ottla.broker.partition import Partition
+from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.purgatory import ProduceWait
+from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -32,19 +33,24 @@ def handle(
 ) -> ProduceResponse | Future[ProduceResponse] | None:
     acks = request.acks
     refusal = _refusal(request, acks)
+    replicas = services.replicas
     now = services.clock.wall()
     uncommitted: dict[object, int] = {}
     failed = False
     responses: list[TopicResponse] = []
     for topic in request.topic_data:
-        error = refusal or _topic_error(services, session, topic, version)
+        known = replicas.by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else replicas.by_name.get(topic.name)
+        error = refusal or _topic_error(services, session, topic, known, version)
         results: list[PartitionResponse] = []
-        responses.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=results))
+        responses.append(TopicResponse(topic.name, topic.topic_id, results))
         for data in topic.partition_data:
-            if error:
+            partition = known.partitions.get(data.index) if known is not None else None
+            if error is not None:
                 result = _error(data.index, error)
+            elif partition is None:
+                result = _error(data.index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                result = _append(services, topic, data, version, acks, now, uncommitted)
+                result = _append(replicas, partition, data.records, acks, now, uncommitted)
             failed = failed or result.error_code != 0
             results.append(result)
     response = ProduceResponse(responses=responses)
@@ -66,48 +72,39 @@ def _refusal(request: ProduceRequest, acks: int) -> Errors | None:
     return None
 
 
-def _topic_error(services: Services, session: Session, topic: TopicData, version: int) -> Errors | None:
-    if version >= BY_TOPIC_ID:
-        known = services.replicas.by_id.get(topic.topic_id)
-        if known is None:
-            return Errors.UNKNOWN_TOPIC_ID
-        name = known.name
-    else:
-        name = topic.name
+def _topic_error(
+    services: Services, session: Session, topic: TopicData, known: TopicPartitions | None, version: int
+) -> Errors | None:
+    if version >= BY_TOPIC_ID and known is None:
+        return Errors.UNKNOWN_TOPIC_ID
+    name = topic.name if known is None else known.name
     if not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
         return Errors.TOPIC_AUTHORIZATION_FAILED
     return None
 
 
 def _append(
-    services: Services,
-    topic: TopicData,
-    data: PartitionData,
-    version: int,
+    replicas: Replicas,
+    partition: Partition,
+    records: memoryview | None,
     acks: int,
     now: Millis,
     uncommitted: dict[object, int],
 ) -> PartitionResponse:
-    replicas = services.replicas
-    index = data.index
-    known = replicas.by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else replicas.by_name.get(topic.name)
-    partition = known.partitions.get(index) if known is not None else None
-    if partition is None:
-        return _error(index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
-    if partition.log is None or partition.leader is None:
-        return _error(index, partition.unavailable_error())
-    records = data.records
+    log, leader = partition.log, partition.leader
+    if log is None or leader is None:
+        return _error(partition.index, partition.unavailable_error())
     if records is None:
-        return _error(index, Errors.INVALID_RECORD)
+        return _error(partition.index, Errors.INVALID_RECORD)
     if len(records) > ATTRIBUTES and records[ATTRIBUTES] & TRANSACTIONAL:
         # No transaction can be open before there is a coordinator that could ever end it.
-        return _error(index, Errors.INVALID_TXN_STATE)
+        return _error(partition.index, Errors.INVALID_TXN_STATE)
     outcome = replicas.append(partition, records, now)
     if isinstance(outcome, Rejected):
         return _rejected(partition, outcome)
-    if acks == ACKS_ALL and partition.leader.high_watermark <= outcome.last_offset:
+    if acks == ACKS_ALL and leader.high_watermark <= outcome.last_offset:
         uncommitted[partition] = outcome.last_offset + 1
-    return PartitionResponse(index, 0, outcome.base_offset, outcome.append_time, partition.log.log_start_offset)
+    return PartitionResponse(partition.index, 0, outcome.base_offset, outcome.append_time, log.log_start_offset)
 
 
 def _rejected(partition: Partition, outcome: Rejected) -> PartitionResponse:

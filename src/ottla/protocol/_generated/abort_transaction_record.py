@@ -69,7 +69,7 @@ def _encode_0(o, out):
                 p3 = []
                 v4 = v2
                 if v4 is None:
-                    p3.append(b"\0")
+                    p3.append(b"\x00")
                 else:
                     v4 = v4.encode()
                     n = len(v4) + 1
@@ -78,7 +78,7 @@ def _encode_0(o, out):
                 p3 = b"".join(p3)
                 append(b"\x00" + varint(len(p3)) + p3)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AbortTransactionRecord", cause) from cause
 

@@ -121,7 +121,7 @@ def _encode_3(o, out):
         n = len(v2) + 1
         append(_w_qhB(o.producer_id, o.producer_epoch, n) if n < 128 else _w_qh(o.producer_id, o.producer_epoch) + string_head(n))
         append(v2)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AddOffsetsToTxnRequest", cause) from cause
 

@@ -297,8 +297,8 @@ def _encode_3(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v5:
                 append(pack(f">{len(v5)}i", *v5))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AddPartitionsToTxnRequest", cause) from cause
 
@@ -337,9 +337,9 @@ def _encode_4(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v7:
                     append(pack(f">{len(v7)}i", *v7))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AddPartitionsToTxnRequest", cause) from cause
 

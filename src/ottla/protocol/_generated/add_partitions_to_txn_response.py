@@ -293,8 +293,8 @@ def _encode_3(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_ihx(e5.partition_index, e5.partition_error_code))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AddPartitionsToTxnResponse", cause) from cause
 
@@ -327,9 +327,9 @@ def _encode_4(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 for e8 in v7:
                     append(_w_ihx(e8.partition_index, e8.partition_error_code))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AddPartitionsToTxnResponse", cause) from cause
 

@@ -183,7 +183,7 @@ def _encode_0(o, out):
             raise not_in_version("AddRaftVoterRequest.ack_when_committed")
         v1 = o.cluster_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -206,7 +206,7 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
             append(_w_Hx(e3.port))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AddRaftVoterRequest", cause) from cause
 
@@ -216,7 +216,7 @@ def _encode_1(o, out):
         append = out.append
         v1 = o.cluster_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1

@@ -286,13 +286,13 @@ def _encode_1(o, out):
                 append(v5)
                 v6 = e4.entity_name
                 if v6 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v6 = v6.encode()
                     n = len(v6) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v6)
-                append(b"\0")
+                append(b"\x00")
             v7 = e2.ops
             n = len(v7) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -303,7 +303,7 @@ def _encode_1(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v9)
                 append(_w_dtx(e8.value, e8.remove))
-            append(b"\0")
+            append(b"\x00")
         append(_w_tx(o.validate_only))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterClientQuotasRequest", cause) from cause

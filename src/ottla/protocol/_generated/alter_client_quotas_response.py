@@ -15,6 +15,9 @@ _r_i = Layout(">i").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hh = Layout(">hh").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
@@ -202,13 +205,12 @@ def _encode_0(o, out):
         append(_w_ii(o.throttle_time_ms, len(v1)))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\xff\xff")
+                append(_w_hh(e2.error_code, -1))
             else:
                 v3 = v3.encode()
                 n = len(v3)
-                append(_w_h(n))
+                append(_w_hh(e2.error_code, n))
                 append(v3)
             v4 = e2.entity
             append(_w_i(len(v4)))
@@ -238,13 +240,12 @@ def _encode_1(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.entity
             n = len(v4) + 1
@@ -257,15 +258,15 @@ def _encode_1(o, out):
                 append(v6)
                 v7 = e5.entity_name
                 if v7 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v7 = v7.encode()
                     n = len(v7) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v7)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterClientQuotasResponse", cause) from cause
 

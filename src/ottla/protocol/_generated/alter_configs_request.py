@@ -249,14 +249,14 @@ def _encode_2(o, out):
                 append(v6)
                 v7 = e5.value
                 if v7 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v7 = v7.encode()
                     n = len(v7) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v7)
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         append(_w_tx(o.validate_only))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterConfigsRequest", cause) from cause

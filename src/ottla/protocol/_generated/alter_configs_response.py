@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct as Layout, error
 from typing import TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
@@ -18,6 +18,9 @@ _w_b = Layout(">b").pack
 _w_bB = Layout(">bB").pack
 _w_bh = Layout(">bh").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hh = Layout(">hh").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
@@ -148,13 +151,12 @@ def _encode_0(o, out):
         append(_w_ii(o.throttle_time_ms, len(v1)))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\xff\xff")
+                append(_w_hh(e2.error_code, -1))
             else:
                 v3 = v3.encode()
                 n = len(v3)
-                append(_w_h(n))
+                append(_w_hh(e2.error_code, n))
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
@@ -173,21 +175,20 @@ def _encode_2(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
             n = len(v4) + 1
             append(_w_bB(e2.resource_type, n) if n < 128 else _w_b(e2.resource_type) + string_head(n))
             append(v4)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterConfigsResponse", cause) from cause
 

@@ -14,6 +14,7 @@ _w_i = Layout(">i").pack
 _w_it = Layout(">i?").pack
 _w_itB = Layout(">i?B").pack
 _w_iB = Layout(">iB").pack
+_w_ix = Layout(">ix").pack
 
 
 class _ReassignablePartition(Struct):
@@ -211,17 +212,16 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.replicas
-                append(_w_i(e5.partition_index))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ix(e5.partition_index))
                 else:
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_iB(e5.partition_index, n) if n < 128 else _w_i(e5.partition_index) + varint(n))
                     if v6:
                         append(pack(f">{len(v6)}i", *v6))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterPartitionReassignmentsRequest", cause) from cause
 
@@ -243,17 +243,16 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.replicas
-                append(_w_i(e5.partition_index))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ix(e5.partition_index))
                 else:
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_iB(e5.partition_index, n) if n < 128 else _w_i(e5.partition_index) + varint(n))
                     if v6:
                         append(pack(f">{len(v6)}i", *v6))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterPartitionReassignmentsRequest", cause) from cause
 

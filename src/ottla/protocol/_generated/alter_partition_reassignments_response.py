@@ -11,7 +11,11 @@ new = object.__new__
 _r_ithB = Layout(">i?hB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_ith = Layout(">i?h").pack
+_w_ithB = Layout(">i?hB").pack
+_w_ithx = Layout(">i?hx").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 
 
 class _ReassignablePartitionResponse(Struct):
@@ -224,13 +228,12 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.responses
         n = len(v2) + 1
@@ -246,17 +249,16 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e6 in v5:
                 v7 = e6.error_message
-                append(_w_ih(e6.partition_index, e6.error_code))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_ihx(e6.partition_index, e6.error_code))
                 else:
                     v7 = v7.encode()
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e6.partition_index, e6.error_code, n) if n < 128 else _w_ih(e6.partition_index, e6.error_code) + string_head(n))
                     append(v7)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterPartitionReassignmentsResponse", cause) from cause
 
@@ -265,13 +267,12 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ith(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ithx(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ithB(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code, n) if n < 128 else _w_ith(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code) + string_head(n))
             append(v1)
         v2 = o.responses
         n = len(v2) + 1
@@ -287,17 +288,16 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e6 in v5:
                 v7 = e6.error_message
-                append(_w_ih(e6.partition_index, e6.error_code))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_ihx(e6.partition_index, e6.error_code))
                 else:
                     v7 = v7.encode()
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e6.partition_index, e6.error_code, n) if n < 128 else _w_ih(e6.partition_index, e6.error_code) + string_head(n))
                     append(v7)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterPartitionReassignmentsResponse", cause) from cause
 

@@ -225,8 +225,8 @@ def _encode_2(o, out):
                 if v5:
                     append(pack(f">{len(v5)}i", *v5))
                 append(_w_bix(e4.leader_recovery_state, e4.partition_epoch))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterPartitionRequest", cause) from cause
 
@@ -252,8 +252,8 @@ def _encode_3(o, out):
                 for e6 in v5:
                     append(_w_iqx(e6.broker_id, e6.broker_epoch))
                 append(_w_bix(e4.leader_recovery_state, e4.partition_epoch))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterPartitionRequest", cause) from cause
 

@@ -150,8 +150,8 @@ def _encode_2(o, out):
                 if v5:
                     append(pack(f">{len(v5)}i", *v5))
                 append(_w_bix(e4.leader_recovery_state, e4.partition_epoch))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterPartitionResponse", cause) from cause
 

@@ -225,9 +225,9 @@ def _encode_2(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v7:
                     append(pack(f">{len(v7)}i", *v7))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterReplicaLogDirsRequest", cause) from cause
 

@@ -140,8 +140,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e6 in v5:
                 append(_w_iqx(e6.partition_index, e6.start_offset))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterShareGroupOffsetsRequest", cause) from cause
 

@@ -11,6 +11,8 @@ new = object.__new__
 _r_hB = Layout(">hB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 
@@ -110,16 +112,15 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             v4 = e2.error_message
-            append(_w_h(e2.error_code))
             if v4 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v4)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AlterUserScramCredentialsResponse", cause) from cause
 

@@ -141,7 +141,7 @@ def _encode_3(o, out):
         n = len(v2) + 1
         append(ONE[n] if n < 128 else string_head(n))
         append(v2)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ApiVersionsRequest", cause) from cause
 
@@ -161,7 +161,7 @@ def _encode_5(o, out):
         append(v2)
         v3 = o.cluster_id
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1

@@ -334,7 +334,7 @@ def _encode_3(o, out):
                 p20 = b"".join(p20)
                 append(b"\x03" + varint(len(p20)) + p20)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ApiVersionsResponse", cause) from cause
 

@@ -156,9 +156,9 @@ def _encode_0(o, out):
                 append(_w_UB(e4.topic_id, n) if n < 128 else _w_U(e4.topic_id) + varint(n))
                 for e6 in v5:
                     append(_w_ix(e6.partition_index))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AssignReplicasToDirsRequest", cause) from cause
 

@@ -157,9 +157,9 @@ def _encode_0(o, out):
                 append(_w_UB(e4.topic_id, n) if n < 128 else _w_U(e4.topic_id) + varint(n))
                 for e6 in v5:
                     append(_w_ihx(e6.partition_index, e6.error_code))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("AssignReplicasToDirsResponse", cause) from cause
 

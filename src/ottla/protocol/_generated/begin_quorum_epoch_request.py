@@ -268,7 +268,7 @@ def _encode_1(o, out):
         append = out.append
         v1 = o.cluster_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -290,7 +290,7 @@ def _encode_1(o, out):
                 if len(e6.voter_directory_id) != 16:
                     raise bad_uuid("PartitionData.voter_directory_id")
                 append(_w_iUiix(e6.partition_index, e6.voter_directory_id, e6.leader_id, e6.leader_epoch))
-            append(b"\0")
+            append(b"\x00")
         v7 = o.leader_endpoints
         n = len(v7) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -306,7 +306,7 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v10)
             append(_w_Hx(e8.port))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BeginQuorumEpochRequest", cause) from cause
 

@@ -170,7 +170,7 @@ def _encode_1(o, out):
                 p3 = b"".join(p3)
                 append(b"\x00" + varint(len(p3)) + p3)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BrokerHeartbeatRequest", cause) from cause
 
@@ -200,7 +200,7 @@ def _encode_2(o, out):
                 p8 = []
                 v9 = v4
                 if v9 is None:
-                    p8.append(b"\0")
+                    p8.append(b"\x00")
                 else:
                     n = len(v9) + 1
                     p8.append(ONE[n] if n < 128 else varint(n))
@@ -211,7 +211,7 @@ def _encode_2(o, out):
                 p8 = b"".join(p8)
                 append(b"\x01" + varint(len(p8)) + p8)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BrokerHeartbeatRequest", cause) from cause
 

@@ -223,7 +223,7 @@ def _encode_0(o, out):
                 p3 = b"".join(p3)
                 append(b"\x00" + varint(len(p3)) + p3)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BrokerRegistrationChangeRecord", cause) from cause
 
@@ -253,7 +253,7 @@ def _encode_1(o, out):
                 p6 = b"".join(p6)
                 append(b"\x01" + varint(len(p6)) + p6)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BrokerRegistrationChangeRecord", cause) from cause
 
@@ -294,7 +294,7 @@ def _encode_2(o, out):
                 p9 = b"".join(p9)
                 append(b"\x02" + varint(len(p9)) + p9)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BrokerRegistrationChangeRecord", cause) from cause
 
@@ -338,7 +338,7 @@ def _encode_3(o, out):
                 p14 = []
                 v15 = v8
                 if v15 is None:
-                    p14.append(b"\0")
+                    p14.append(b"\x00")
                 else:
                     n = len(v15) + 1
                     p14.append(ONE[n] if n < 128 else varint(n))
@@ -349,7 +349,7 @@ def _encode_3(o, out):
                 p14 = b"".join(p14)
                 append(b"\x03" + varint(len(p14)) + p14)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BrokerRegistrationChangeRecord", cause) from cause
 

@@ -521,13 +521,13 @@ def _encode_0(o, out):
             append(_w_hhx(e7.min_supported_version, e7.max_supported_version))
         v9 = o.rack
         if v9 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v9 = v9.encode()
             n = len(v9) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v9)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BrokerRegistrationRequest", cause) from cause
 
@@ -569,7 +569,7 @@ def _encode_1(o, out):
             append(_w_hhx(e7.min_supported_version, e7.max_supported_version))
         v9 = o.rack
         if v9 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v9 = v9.encode()
             n = len(v9) + 1
@@ -617,7 +617,7 @@ def _encode_2(o, out):
             append(_w_hhx(e7.min_supported_version, e7.max_supported_version))
         v9 = o.rack
         if v9 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v9 = v9.encode()
             n = len(v9) + 1
@@ -630,7 +630,7 @@ def _encode_2(o, out):
             if len(e11) != 16:
                 raise bad_uuid("BrokerRegistrationRequest.log_dirs")
             append(e11)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("BrokerRegistrationRequest", cause) from cause
 
@@ -672,7 +672,7 @@ def _encode_3(o, out):
             append(_w_hhx(e7.min_supported_version, e7.max_supported_version))
         v9 = o.rack
         if v9 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v9 = v9.encode()
             n = len(v9) + 1

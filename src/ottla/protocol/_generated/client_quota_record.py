@@ -119,13 +119,13 @@ def _encode_0(o, out):
             append(v3)
             v4 = e2.entity_name
             if v4 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v4)
-            append(b"\0")
+            append(b"\x00")
         v5 = o.key
         v5 = v5.encode()
         n = len(v5) + 1

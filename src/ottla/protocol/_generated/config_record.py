@@ -91,13 +91,13 @@ def _encode_0(o, out):
         append(v2)
         v3 = o.value
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConfigRecord", cause) from cause
 

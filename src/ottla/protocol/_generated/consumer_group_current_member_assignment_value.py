@@ -181,7 +181,7 @@ def _encode_0(o, out):
                     p6 = []
                     v7 = v5
                     if v7 is None:
-                        p6.append(b"\0")
+                        p6.append(b"\x00")
                     else:
                         n = len(v7) + 1
                         p6.append(ONE[n] if n < 128 else varint(n))
@@ -190,7 +190,7 @@ def _encode_0(o, out):
                     p6 = b"".join(p6)
                     append(b"\x00" + varint(len(p6)) + p6)
             else:
-                append(b"\0")
+                append(b"\x00")
         v8 = o.partitions_pending_revocation
         n = len(v8) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -210,7 +210,7 @@ def _encode_0(o, out):
                     p13 = []
                     v14 = v12
                     if v14 is None:
-                        p13.append(b"\0")
+                        p13.append(b"\x00")
                     else:
                         n = len(v14) + 1
                         p13.append(ONE[n] if n < 128 else varint(n))
@@ -219,8 +219,8 @@ def _encode_0(o, out):
                     p13 = b"".join(p13)
                     append(b"\x00" + varint(len(p13)) + p13)
             else:
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupCurrentMemberAssignmentValue", cause) from cause
 

@@ -17,6 +17,8 @@ _r_iiB = Layout(">iiB").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
@@ -626,13 +628,12 @@ def _encode_0(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.group_id
             v4 = v4.encode()
@@ -660,7 +661,7 @@ def _encode_0(o, out):
                 append(v9)
                 v10 = e8.instance_id
                 if v10 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v10 = v10.encode()
                     n = len(v10) + 1
@@ -668,7 +669,7 @@ def _encode_0(o, out):
                     append(v10)
                 v11 = e8.rack_id
                 if v11 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v11 = v11.encode()
                     n = len(v11) + 1
@@ -695,7 +696,7 @@ def _encode_0(o, out):
                     append(v16)
                 v17 = e8.subscribed_topic_regex
                 if v17 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v17 = v17.encode()
                     n = len(v17) + 1
@@ -718,7 +719,7 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v22:
                         append(pack(f">{len(v22)}i", *v22))
-                    append(b"\0")
+                    append(b"\x00")
                 v23 = e8.target_assignment
                 v24 = v23.topic_partitions
                 n = len(v24) + 1
@@ -736,10 +737,10 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v27:
                         append(pack(f">{len(v27)}i", *v27))
-                    append(b"\0")
-                append(b"\0\0")
+                    append(b"\x00")
+                append(b"\x00\x00")
             append(_w_ix(e2.authorized_operations))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupDescribeResponse", cause) from cause
 
@@ -752,13 +753,12 @@ def _encode_1(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.group_id
             v4 = v4.encode()
@@ -786,7 +786,7 @@ def _encode_1(o, out):
                 append(v9)
                 v10 = e8.instance_id
                 if v10 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v10 = v10.encode()
                     n = len(v10) + 1
@@ -794,7 +794,7 @@ def _encode_1(o, out):
                     append(v10)
                 v11 = e8.rack_id
                 if v11 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v11 = v11.encode()
                     n = len(v11) + 1
@@ -821,7 +821,7 @@ def _encode_1(o, out):
                     append(v16)
                 v17 = e8.subscribed_topic_regex
                 if v17 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v17 = v17.encode()
                     n = len(v17) + 1
@@ -844,7 +844,7 @@ def _encode_1(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v22:
                         append(pack(f">{len(v22)}i", *v22))
-                    append(b"\0")
+                    append(b"\x00")
                 v23 = e8.target_assignment
                 v24 = v23.topic_partitions
                 n = len(v24) + 1
@@ -862,10 +862,10 @@ def _encode_1(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v27:
                         append(pack(f">{len(v27)}i", *v27))
-                    append(b"\0")
+                    append(b"\x00")
                 append(_w_xbx(e8.member_type))
             append(_w_ix(e2.authorized_operations))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupDescribeResponse", cause) from cause
 

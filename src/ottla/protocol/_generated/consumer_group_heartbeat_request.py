@@ -14,6 +14,8 @@ _r_iB = Layout(">iB").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
+_w_ix = Layout(">ix").pack
 
 
 class _TopicPartitions(Struct):
@@ -322,29 +324,27 @@ def _encode_0(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v2)
         v3 = o.instance_id
-        append(_w_i(o.member_epoch))
         if v3 is None:
-            append(b"\0")
+            append(_w_ix(o.member_epoch))
         else:
             v3 = v3.encode()
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(o.member_epoch, n) if n < 128 else _w_i(o.member_epoch) + string_head(n))
             append(v3)
         v4 = o.rack_id
         if v4 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v4 = v4.encode()
             n = len(v4) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v4)
         v5 = o.subscribed_topic_names
-        append(_w_i(o.rebalance_timeout_ms))
         if v5 is None:
-            append(b"\0")
+            append(_w_ix(o.rebalance_timeout_ms))
         else:
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(o.rebalance_timeout_ms, n) if n < 128 else _w_i(o.rebalance_timeout_ms) + varint(n))
             for e6 in v5:
                 v7 = e6
                 v7 = v7.encode()
@@ -353,7 +353,7 @@ def _encode_0(o, out):
                 append(v7)
         v8 = o.server_assignor
         if v8 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v8 = v8.encode()
             n = len(v8) + 1
@@ -361,7 +361,7 @@ def _encode_0(o, out):
             append(v8)
         v9 = o.topic_partitions
         if v9 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v9) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -373,8 +373,8 @@ def _encode_0(o, out):
                 append(_w_UB(e10.topic_id, n) if n < 128 else _w_U(e10.topic_id) + varint(n))
                 if v11:
                     append(pack(f">{len(v11)}i", *v11))
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupHeartbeatRequest", cause) from cause
 
@@ -393,29 +393,27 @@ def _encode_1(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v2)
         v3 = o.instance_id
-        append(_w_i(o.member_epoch))
         if v3 is None:
-            append(b"\0")
+            append(_w_ix(o.member_epoch))
         else:
             v3 = v3.encode()
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(o.member_epoch, n) if n < 128 else _w_i(o.member_epoch) + string_head(n))
             append(v3)
         v4 = o.rack_id
         if v4 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v4 = v4.encode()
             n = len(v4) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v4)
         v5 = o.subscribed_topic_names
-        append(_w_i(o.rebalance_timeout_ms))
         if v5 is None:
-            append(b"\0")
+            append(_w_ix(o.rebalance_timeout_ms))
         else:
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(o.rebalance_timeout_ms, n) if n < 128 else _w_i(o.rebalance_timeout_ms) + varint(n))
             for e6 in v5:
                 v7 = e6
                 v7 = v7.encode()
@@ -424,7 +422,7 @@ def _encode_1(o, out):
                 append(v7)
         v8 = o.subscribed_topic_regex
         if v8 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v8 = v8.encode()
             n = len(v8) + 1
@@ -432,7 +430,7 @@ def _encode_1(o, out):
             append(v8)
         v9 = o.server_assignor
         if v9 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v9 = v9.encode()
             n = len(v9) + 1
@@ -440,7 +438,7 @@ def _encode_1(o, out):
             append(v9)
         v10 = o.topic_partitions
         if v10 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v10) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -452,8 +450,8 @@ def _encode_1(o, out):
                 append(_w_UB(e11.topic_id, n) if n < 128 else _w_U(e11.topic_id) + varint(n))
                 if v12:
                     append(pack(f">{len(v12)}i", *v12))
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupHeartbeatRequest", cause) from cause
 

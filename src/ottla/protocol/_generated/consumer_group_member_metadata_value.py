@@ -9,8 +9,11 @@ from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_ta
 
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
+_w_bi = Layout(">bi").pack
+_w_biB = Layout(">biB").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
+_w_ix = Layout(">ix").pack
 
 
 class _ClassicProtocol(Struct):
@@ -230,7 +233,7 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.instance_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -238,7 +241,7 @@ def _encode_0(o, out):
             append(v1)
         v2 = o.rack_id
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -265,20 +268,19 @@ def _encode_0(o, out):
             append(v7)
         v8 = o.subscribed_topic_regex
         if v8 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v8 = v8.encode()
             n = len(v8) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v8)
         v9 = o.server_assignor
-        append(_w_i(o.rebalance_timeout_ms))
         if v9 is None:
-            append(b"\0")
+            append(_w_ix(o.rebalance_timeout_ms))
         else:
             v9 = v9.encode()
             n = len(v9) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(o.rebalance_timeout_ms, n) if n < 128 else _w_i(o.rebalance_timeout_ms) + string_head(n))
             append(v9)
         if o.classic_member_metadata is not _DEFAULT_CLASSIC_MEMBER_METADATA:
             v11 = o.classic_member_metadata
@@ -288,12 +290,11 @@ def _encode_0(o, out):
                 p12 = []
                 v13 = v11
                 if v13 is None:
-                    p12.append(b"\0")
+                    p12.append(b"\x00")
                 else:
-                    p12.append(b"\x01")
                     v14 = v13.supported_protocols
                     n = len(v14) + 1
-                    p12.append(_w_iB(v13.session_timeout_ms, n) if n < 128 else _w_i(v13.session_timeout_ms) + varint(n))
+                    p12.append(_w_biB(1, v13.session_timeout_ms, n) if n < 128 else _w_bi(1, v13.session_timeout_ms) + varint(n))
                     for e15 in v14:
                         v16 = e15.name
                         v16 = v16.encode()
@@ -304,12 +305,12 @@ def _encode_0(o, out):
                         n = len(v17) + 1
                         p12.append(ONE[n] if n < 128 else varint(n))
                         p12.append(v17)
-                        p12.append(b"\0")
-                    p12.append(b"\0")
+                        p12.append(b"\x00")
+                    p12.append(b"\x00")
                 p12 = b"".join(p12)
                 append(b"\x00" + varint(len(p12)) + p12)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupMemberMetadataValue", cause) from cause
 

@@ -68,7 +68,7 @@ def _encode_0(o, out):
                 p3 = b"".join(p3)
                 append(b"\x00" + varint(len(p3)) + p3)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupMetadataValue", cause) from cause
 

@@ -161,9 +161,9 @@ def _encode_0(o, out):
                     n = len(v8) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v8)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupPartitionMetadataValue", cause) from cause
 

@@ -94,8 +94,8 @@ def _encode_0(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             if v3:
                 append(pack(f">{len(v3)}i", *v3))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerGroupTargetAssignmentMemberValue", cause) from cause
 

@@ -13,6 +13,7 @@ _r_i = Layout(">i").unpack_from
 _r_ih = Layout(">ih").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_ih = Layout(">ih").pack
 
 
 class _TopicPartition(Struct):
@@ -381,13 +382,12 @@ def _encode_3(o, out):
             if v8:
                 append(pack(f">{len(v8)}i", *v8))
         v9 = o.rack_id
-        append(_w_i(o.generation_id))
         if v9 is None:
-            append(b"\xff\xff")
+            append(_w_ih(o.generation_id, -1))
         else:
             v9 = v9.encode()
             n = len(v9)
-            append(_w_h(n))
+            append(_w_ih(o.generation_id, n))
             append(v9)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ConsumerProtocolSubscription", cause) from cause

@@ -206,7 +206,7 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
             append(_w_bbx(e2.operation, e2.permission_type))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateAclsRequest", cause) from cause
 

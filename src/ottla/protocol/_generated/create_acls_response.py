@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct as Layout, error
 from typing import TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
 new = object.__new__
 _r_hB = Layout(">hB").unpack_from
@@ -13,6 +13,9 @@ _r_hh = Layout(">hh").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hh = Layout(">hh").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
@@ -123,13 +126,12 @@ def _encode_1(o, out):
         append(_w_ii(o.throttle_time_ms, len(v1)))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\xff\xff")
+                append(_w_hh(e2.error_code, -1))
             else:
                 v3 = v3.encode()
                 n = len(v3)
-                append(_w_h(n))
+                append(_w_hh(e2.error_code, n))
                 append(v3)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateAclsResponse", cause) from cause
@@ -143,16 +145,15 @@ def _encode_2(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateAclsResponse", cause) from cause
 

@@ -252,7 +252,7 @@ def _encode_2(o, out):
             n = len(v4) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v4)
-            append(b"\0")
+            append(b"\x00")
         append(_w_qx(o.max_lifetime_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateDelegationTokenRequest", cause) from cause
@@ -263,7 +263,7 @@ def _encode_3(o, out):
         append = out.append
         v1 = o.owner_principal_type
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -271,7 +271,7 @@ def _encode_3(o, out):
             append(v1)
         v2 = o.owner_principal_name
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -291,7 +291,7 @@ def _encode_3(o, out):
             n = len(v6) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v6)
-            append(b"\0")
+            append(b"\x00")
         append(_w_qx(o.max_lifetime_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateDelegationTokenRequest", cause) from cause

@@ -18,6 +18,9 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_it = Layout(">i?").pack
 _w_itx = Layout(">i?x").pack
+_w_iB = Layout(">iB").pack
+_w_ii = Layout(">ii").pack
+_w_ix = Layout(">ix").pack
 
 
 class _CreatePartitionsAssignment(Struct):
@@ -186,11 +189,10 @@ def _encode_0(o, out):
             append(_w_h(n))
             append(v3)
             v4 = e2.assignments
-            append(_w_i(e2.count))
             if v4 is None:
-                append(b"\xff\xff\xff\xff")
+                append(_w_ii(e2.count, -1))
             else:
-                append(_w_i(len(v4)))
+                append(_w_ii(e2.count, len(v4)))
                 for e5 in v4:
                     v6 = e5.broker_ids
                     append(_w_i(len(v6)))
@@ -214,20 +216,19 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             v4 = e2.assignments
-            append(_w_i(e2.count))
             if v4 is None:
-                append(b"\0")
+                append(_w_ix(e2.count))
             else:
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e2.count, n) if n < 128 else _w_i(e2.count) + varint(n))
                 for e5 in v4:
                     v6 = e5.broker_ids
                     n = len(v6) + 1
                     append(ONE[n] if n < 128 else varint(n))
                     if v6:
                         append(pack(f">{len(v6)}i", *v6))
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         append(_w_itx(o.timeout_ms, o.validate_only))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreatePartitionsRequest", cause) from cause

@@ -316,7 +316,7 @@ def _encode_5(o, out):
                 append(_w_iB(e5.partition_index, n) if n < 128 else _w_i(e5.partition_index) + varint(n))
                 if v6:
                     append(pack(f">{len(v6)}i", *v6))
-                append(b"\0")
+                append(b"\x00")
             v7 = e2.configs
             n = len(v7) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -328,14 +328,14 @@ def _encode_5(o, out):
                 append(v9)
                 v10 = e8.value
                 if v10 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v10 = v10.encode()
                     n = len(v10) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v10)
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         append(_w_itx(o.timeout_ms, o.validate_only))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateTopicsRequest", cause) from cause

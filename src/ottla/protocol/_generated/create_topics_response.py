@@ -18,11 +18,18 @@ _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_Uh = Layout(">16sh").pack
+_w_UhB = Layout(">16shB").pack
+_w_Uhx = Layout(">16shx").pack
 _w_tbtx = Layout(">?b?x").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hh = Layout(">hh").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 _w_ii = Layout(">ii").pack
 
 
@@ -339,13 +346,12 @@ def _encode_2(o, out):
             append(_w_h(n))
             append(v3)
             v4 = e2.error_message
-            append(_w_h(e2.error_code))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_hh(e2.error_code, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_hh(e2.error_code, n))
                 append(v4)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateTopicsResponse", cause) from cause
@@ -364,21 +370,19 @@ def _encode_5(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             v4 = e2.error_message
-            append(_w_h(e2.error_code))
             if v4 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v4)
             v5 = e2.configs
-            append(_w_ih(e2.num_partitions, e2.replication_factor))
             if v5 is None:
-                append(b"\0")
+                append(_w_ihx(e2.num_partitions, e2.replication_factor))
             else:
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihB(e2.num_partitions, e2.replication_factor, n) if n < 128 else _w_ih(e2.num_partitions, e2.replication_factor) + varint(n))
                 for e6 in v5:
                     v7 = e6.name
                     v7 = v7.encode()
@@ -387,7 +391,7 @@ def _encode_5(o, out):
                     append(v7)
                     v8 = e6.value
                     if v8 is None:
-                        append(b"\0")
+                        append(b"\x00")
                     else:
                         v8 = v8.encode()
                         n = len(v8) + 1
@@ -404,8 +408,8 @@ def _encode_5(o, out):
                     p11 = b"".join(p11)
                     append(b"\x00" + varint(len(p11)) + p11)
             else:
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateTopicsResponse", cause) from cause
 
@@ -425,21 +429,19 @@ def _encode_7(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("CreatableTopicResult.topic_id")
             v4 = e2.error_message
-            append(_w_Uh(e2.topic_id, e2.error_code))
             if v4 is None:
-                append(b"\0")
+                append(_w_Uhx(e2.topic_id, e2.error_code))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_UhB(e2.topic_id, e2.error_code, n) if n < 128 else _w_Uh(e2.topic_id, e2.error_code) + string_head(n))
                 append(v4)
             v5 = e2.configs
-            append(_w_ih(e2.num_partitions, e2.replication_factor))
             if v5 is None:
-                append(b"\0")
+                append(_w_ihx(e2.num_partitions, e2.replication_factor))
             else:
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_ihB(e2.num_partitions, e2.replication_factor, n) if n < 128 else _w_ih(e2.num_partitions, e2.replication_factor) + varint(n))
                 for e6 in v5:
                     v7 = e6.name
                     v7 = v7.encode()
@@ -448,7 +450,7 @@ def _encode_7(o, out):
                     append(v7)
                     v8 = e6.value
                     if v8 is None:
-                        append(b"\0")
+                        append(b"\x00")
                     else:
                         v8 = v8.encode()
                         n = len(v8) + 1
@@ -465,8 +467,8 @@ def _encode_7(o, out):
                     p11 = b"".join(p11)
                     append(b"\x00" + varint(len(p11)) + p11)
             else:
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("CreateTopicsResponse", cause) from cause
 

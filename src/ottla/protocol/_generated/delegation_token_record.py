@@ -124,7 +124,7 @@ def _encode_0(o, out):
         n = len(v6) + 1
         append(_w_qqqB(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n) if n < 128 else _w_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp) + string_head(n))
         append(v6)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DelegationTokenRecord", cause) from cause
 

@@ -15,8 +15,11 @@ _r_bh = Layout(">bh").unpack_from
 _r_h = Layout(">h").unpack_from
 _r_i = Layout(">i").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bb = Layout(">bb").pack
 _w_bbx = Layout(">bbx").pack
+_w_bh = Layout(">bh").pack
+_w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 
@@ -180,22 +183,20 @@ def _encode_1(o, out):
         append(_w_i(len(v1)))
         for e2 in v1:
             v3 = e2.resource_name_filter
-            append(_w_b(e2.resource_type_filter))
             if v3 is None:
-                append(b"\xff\xff")
+                append(_w_bh(e2.resource_type_filter, -1))
             else:
                 v3 = v3.encode()
                 n = len(v3)
-                append(_w_h(n))
+                append(_w_bh(e2.resource_type_filter, n))
                 append(v3)
             v4 = e2.principal_filter
-            append(_w_b(e2.pattern_type_filter))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_bh(e2.pattern_type_filter, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_bh(e2.pattern_type_filter, n))
                 append(v4)
             v5 = e2.host_filter
             if v5 is None:
@@ -218,33 +219,31 @@ def _encode_2(o, out):
         append(ONE[n] if n < 128 else varint(n))
         for e2 in v1:
             v3 = e2.resource_name_filter
-            append(_w_b(e2.resource_type_filter))
             if v3 is None:
-                append(b"\0")
+                append(_w_bx(e2.resource_type_filter))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_bB(e2.resource_type_filter, n) if n < 128 else _w_b(e2.resource_type_filter) + string_head(n))
                 append(v3)
             v4 = e2.principal_filter
-            append(_w_b(e2.pattern_type_filter))
             if v4 is None:
-                append(b"\0")
+                append(_w_bx(e2.pattern_type_filter))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_bB(e2.pattern_type_filter, n) if n < 128 else _w_b(e2.pattern_type_filter) + string_head(n))
                 append(v4)
             v5 = e2.host_filter
             if v5 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v5 = v5.encode()
                 n = len(v5) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v5)
             append(_w_bbx(e2.operation, e2.permission_type))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteAclsRequest", cause) from cause
 

@@ -24,6 +24,9 @@ _w_bb = Layout(">bb").pack
 _w_bbx = Layout(">bbx").pack
 _w_bh = Layout(">bh").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hh = Layout(">hh").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
@@ -259,25 +262,23 @@ def _encode_1(o, out):
         append(_w_ii(o.throttle_time_ms, len(v1)))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\xff\xff")
+                append(_w_hh(e2.error_code, -1))
             else:
                 v3 = v3.encode()
                 n = len(v3)
-                append(_w_h(n))
+                append(_w_hh(e2.error_code, n))
                 append(v3)
             v4 = e2.matching_acls
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_h(e5.error_code))
                 if v6 is None:
-                    append(b"\xff\xff")
+                    append(_w_hh(e5.error_code, -1))
                 else:
                     v6 = v6.encode()
                     n = len(v6)
-                    append(_w_h(n))
+                    append(_w_hh(e5.error_code, n))
                     append(v6)
                 v7 = e5.resource_name
                 v7 = v7.encode()
@@ -307,26 +308,24 @@ def _encode_2(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.matching_acls
             n = len(v4) + 1
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_h(e5.error_code))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_hx(e5.error_code))
                 else:
                     v6 = v6.encode()
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_hB(e5.error_code, n) if n < 128 else _w_h(e5.error_code) + string_head(n))
                     append(v6)
                 v7 = e5.resource_name
                 v7 = v7.encode()
@@ -344,8 +343,8 @@ def _encode_2(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v9)
                 append(_w_bbx(e5.operation, e5.permission_type))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteAclsResponse", cause) from cause
 

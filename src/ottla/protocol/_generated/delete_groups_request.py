@@ -108,7 +108,7 @@ def _encode_2(o, out):
             n = len(v3) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteGroupsRequest", cause) from cause
 

@@ -142,7 +142,7 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             append(_w_hx(e2.error_code))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteGroupsResponse", cause) from cause
 

@@ -190,7 +190,7 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_iqx(e5.partition_index, e5.offset))
-            append(b"\0")
+            append(b"\x00")
         append(_w_ix(o.timeout_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteRecordsRequest", cause) from cause

@@ -12,7 +12,11 @@ ZERO_UUID = bytes(16)
 _r_UhB = Layout(">16shB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_Uh = Layout(">16sh").pack
+_w_UhB = Layout(">16shB").pack
+_w_Uhx = Layout(">16shx").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 
 
 class _DeleteShareGroupOffsetsResponseTopic(Struct):
@@ -119,13 +123,12 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.responses
         n = len(v2) + 1
@@ -139,16 +142,15 @@ def _encode_0(o, out):
             if len(e3.topic_id) != 16:
                 raise bad_uuid("DeleteShareGroupOffsetsResponseTopic.topic_id")
             v5 = e3.error_message
-            append(_w_Uh(e3.topic_id, e3.error_code))
             if v5 is None:
-                append(b"\0")
+                append(_w_Uhx(e3.topic_id, e3.error_code))
             else:
                 v5 = v5.encode()
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_UhB(e3.topic_id, e3.error_code, n) if n < 128 else _w_Uh(e3.topic_id, e3.error_code) + string_head(n))
                 append(v5)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteShareGroupOffsetsResponse", cause) from cause
 

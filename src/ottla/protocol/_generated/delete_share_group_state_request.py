@@ -130,8 +130,8 @@ def _encode_0(o, out):
             append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 append(_w_ix(e5.partition))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteShareGroupStateRequest", cause) from cause
 

@@ -196,7 +196,7 @@ def _encode_6(o, out):
         for e2 in v1:
             v3 = e2.name
             if v3 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1

@@ -15,7 +15,10 @@ _r_hB = Layout(">hB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_Uh = Layout(">16sh").pack
+_w_UhB = Layout(">16shB").pack
+_w_Uhx = Layout(">16shx").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
@@ -255,7 +258,7 @@ def _encode_4(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             append(_w_hx(e2.error_code))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteTopicsResponse", cause) from cause
 
@@ -273,16 +276,15 @@ def _encode_5(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             v4 = e2.error_message
-            append(_w_h(e2.error_code))
             if v4 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v4)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteTopicsResponse", cause) from cause
 
@@ -296,7 +298,7 @@ def _encode_6(o, out):
         for e2 in v1:
             v3 = e2.name
             if v3 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
@@ -305,16 +307,15 @@ def _encode_6(o, out):
             if len(e2.topic_id) != 16:
                 raise bad_uuid("DeletableTopicResult.topic_id")
             v4 = e2.error_message
-            append(_w_Uh(e2.topic_id, e2.error_code))
             if v4 is None:
-                append(b"\0")
+                append(_w_Uhx(e2.topic_id, e2.error_code))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_UhB(e2.topic_id, e2.error_code, n) if n < 128 else _w_Uh(e2.topic_id, e2.error_code) + string_head(n))
                 append(v4)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DeleteTopicsResponse", cause) from cause
 

@@ -13,8 +13,11 @@ _r_bbB = Layout(">bbB").unpack_from
 _r_bh = Layout(">bh").unpack_from
 _r_h = Layout(">h").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_bb = Layout(">bb").pack
 _w_bbx = Layout(">bbx").pack
+_w_bh = Layout(">bh").pack
+_w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 
 
@@ -139,22 +142,20 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.resource_name_filter
-        append(_w_b(o.resource_type_filter))
         if v1 is None:
-            append(b"\xff\xff")
+            append(_w_bh(o.resource_type_filter, -1))
         else:
             v1 = v1.encode()
             n = len(v1)
-            append(_w_h(n))
+            append(_w_bh(o.resource_type_filter, n))
             append(v1)
         v2 = o.principal_filter
-        append(_w_b(o.pattern_type_filter))
         if v2 is None:
-            append(b"\xff\xff")
+            append(_w_bh(o.pattern_type_filter, -1))
         else:
             v2 = v2.encode()
             n = len(v2)
-            append(_w_h(n))
+            append(_w_bh(o.pattern_type_filter, n))
             append(v2)
         v3 = o.host_filter
         if v3 is None:
@@ -173,26 +174,24 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.resource_name_filter
-        append(_w_b(o.resource_type_filter))
         if v1 is None:
-            append(b"\0")
+            append(_w_bx(o.resource_type_filter))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(o.resource_type_filter, n) if n < 128 else _w_b(o.resource_type_filter) + string_head(n))
             append(v1)
         v2 = o.principal_filter
-        append(_w_b(o.pattern_type_filter))
         if v2 is None:
-            append(b"\0")
+            append(_w_bx(o.pattern_type_filter))
         else:
             v2 = v2.encode()
             n = len(v2) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(o.pattern_type_filter, n) if n < 128 else _w_b(o.pattern_type_filter) + string_head(n))
             append(v2)
         v3 = o.host_filter
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1

@@ -26,6 +26,9 @@ _w_bi = Layout(">bi").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihh = Layout(">ihh").pack
+_w_ihx = Layout(">ihx").pack
 
 
 class _AclDescription(Struct):
@@ -229,13 +232,12 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\xff\xff")
+            append(_w_ihh(o.throttle_time_ms, o.error_code, -1))
         else:
             v1 = v1.encode()
             n = len(v1)
-            append(_w_h(n))
+            append(_w_ihh(o.throttle_time_ms, o.error_code, n))
             append(v1)
         v2 = o.resources
         append(_w_i(len(v2)))
@@ -267,13 +269,12 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.resources
         n = len(v2) + 1
@@ -299,8 +300,8 @@ def _encode_2(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v8)
                 append(_w_bbx(e6.operation, e6.permission_type))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeAclsResponse", cause) from cause
 

@@ -17,6 +17,9 @@ _r_i = Layout(">i").unpack_from
 _w_t = Layout(">?").pack
 _w_tx = Layout(">?x").pack
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
+_w_bh = Layout(">bh").pack
+_w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 
@@ -151,13 +154,12 @@ def _encode_0(o, out):
             append(_w_h(n))
             append(v3)
             v4 = e2.match
-            append(_w_b(e2.match_type))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_bh(e2.match_type, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_bh(e2.match_type, n))
                 append(v4)
         append(_w_t(o.strict))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -177,15 +179,14 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             v4 = e2.match
-            append(_w_b(e2.match_type))
             if v4 is None:
-                append(b"\0")
+                append(_w_bx(e2.match_type))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_bB(e2.match_type, n) if n < 128 else _w_b(e2.match_type) + string_head(n))
                 append(v4)
-            append(b"\0")
+            append(b"\x00")
         append(_w_tx(o.strict))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeClientQuotasRequest", cause) from cause

@@ -19,6 +19,9 @@ _w_dx = Layout(">dx").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihh = Layout(">ihh").pack
+_w_ihx = Layout(">ihx").pack
 
 
 class _EntityData(Struct):
@@ -263,13 +266,12 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\xff\xff")
+            append(_w_ihh(o.throttle_time_ms, o.error_code, -1))
         else:
             v1 = v1.encode()
             n = len(v1)
-            append(_w_h(n))
+            append(_w_ihh(o.throttle_time_ms, o.error_code, n))
             append(v1)
         v2 = o.entries
         if v2 is None:
@@ -310,17 +312,16 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.entries
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v2) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -336,13 +337,13 @@ def _encode_1(o, out):
                     append(v6)
                     v7 = e5.entity_name
                     if v7 is None:
-                        append(b"\0")
+                        append(b"\x00")
                     else:
                         v7 = v7.encode()
                         n = len(v7) + 1
                         append(ONE[n] if n < 128 else string_head(n))
                         append(v7)
-                    append(b"\0")
+                    append(b"\x00")
                 v8 = e3.values
                 n = len(v8) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -353,8 +354,8 @@ def _encode_1(o, out):
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v10)
                     append(_w_dx(e9.value))
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeClientQuotasResponse", cause) from cause
 

@@ -18,6 +18,8 @@ _w_bB = Layout(">bB").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -289,13 +291,12 @@ def _encode_0(o, out):
         if o.endpoint_type != 1:
             raise not_in_version("DescribeClusterResponse.endpoint_type")
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.cluster_id
         v2 = v2.encode()
@@ -314,15 +315,14 @@ def _encode_0(o, out):
             append(_w_iB(e4.broker_id, n) if n < 128 else _w_i(e4.broker_id) + string_head(n))
             append(v5)
             v6 = e4.rack
-            append(_w_i(e4.port))
             if v6 is None:
-                append(b"\0")
+                append(_w_ix(e4.port))
             else:
                 v6 = v6.encode()
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e4.port, n) if n < 128 else _w_i(e4.port) + string_head(n))
                 append(v6)
-            append(b"\0")
+            append(b"\x00")
         append(_w_ix(o.cluster_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeClusterResponse", cause) from cause
@@ -332,13 +332,12 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.cluster_id
         v2 = v2.encode()
@@ -357,15 +356,14 @@ def _encode_1(o, out):
             append(_w_iB(e4.broker_id, n) if n < 128 else _w_i(e4.broker_id) + string_head(n))
             append(v5)
             v6 = e4.rack
-            append(_w_i(e4.port))
             if v6 is None:
-                append(b"\0")
+                append(_w_ix(e4.port))
             else:
                 v6 = v6.encode()
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e4.port, n) if n < 128 else _w_i(e4.port) + string_head(n))
                 append(v6)
-            append(b"\0")
+            append(b"\x00")
         append(_w_ix(o.cluster_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeClusterResponse", cause) from cause
@@ -375,13 +373,12 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.cluster_id
         v2 = v2.encode()
@@ -398,13 +395,12 @@ def _encode_2(o, out):
             append(_w_iB(e4.broker_id, n) if n < 128 else _w_i(e4.broker_id) + string_head(n))
             append(v5)
             v6 = e4.rack
-            append(_w_i(e4.port))
             if v6 is None:
-                append(b"\0")
+                append(_w_ix(e4.port))
             else:
                 v6 = v6.encode()
                 n = len(v6) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e4.port, n) if n < 128 else _w_i(e4.port) + string_head(n))
                 append(v6)
             append(_w_tx(e4.is_fenced))
         append(_w_ix(o.cluster_authorized_operations))

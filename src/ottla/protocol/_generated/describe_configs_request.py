@@ -273,7 +273,7 @@ def _encode_4(o, out):
             append(v3)
             v4 = e2.configuration_keys
             if v4 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 n = len(v4) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -283,7 +283,7 @@ def _encode_4(o, out):
                     n = len(v6) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v6)
-            append(b"\0")
+            append(b"\x00")
         append(_w_ttx(o.include_synonyms, o.include_documentation))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeConfigsRequest", cause) from cause

@@ -27,6 +27,9 @@ _w_bB = Layout(">bB").pack
 _w_bh = Layout(">bh").pack
 _w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hh = Layout(">hh").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
@@ -435,13 +438,12 @@ def _encode_1(o, out):
         append(_w_ii(o.throttle_time_ms, len(v1)))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\xff\xff")
+                append(_w_hh(e2.error_code, -1))
             else:
                 v3 = v3.encode()
                 n = len(v3)
-                append(_w_h(n))
+                append(_w_hh(e2.error_code, n))
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
@@ -492,13 +494,12 @@ def _encode_3(o, out):
         append(_w_ii(o.throttle_time_ms, len(v1)))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\xff\xff")
+                append(_w_hh(e2.error_code, -1))
             else:
                 v3 = v3.encode()
                 n = len(v3)
-                append(_w_h(n))
+                append(_w_hh(e2.error_code, n))
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
@@ -539,13 +540,12 @@ def _encode_3(o, out):
                         append(v12)
                     append(_w_b(e10.source))
                 v13 = e6.documentation
-                append(_w_b(e6.config_type))
                 if v13 is None:
-                    append(b"\xff\xff")
+                    append(_w_bh(e6.config_type, -1))
                 else:
                     v13 = v13.encode()
                     n = len(v13)
-                    append(_w_h(n))
+                    append(_w_bh(e6.config_type, n))
                     append(v13)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeConfigsResponse", cause) from cause
@@ -559,13 +559,12 @@ def _encode_4(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.resource_name
             v4 = v4.encode()
@@ -583,7 +582,7 @@ def _encode_4(o, out):
                 append(v7)
                 v8 = e6.value
                 if v8 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v8 = v8.encode()
                     n = len(v8) + 1
@@ -600,7 +599,7 @@ def _encode_4(o, out):
                     append(v11)
                     v12 = e10.value
                     if v12 is None:
-                        append(b"\0")
+                        append(b"\x00")
                     else:
                         v12 = v12.encode()
                         n = len(v12) + 1
@@ -608,17 +607,16 @@ def _encode_4(o, out):
                         append(v12)
                     append(_w_bx(e10.source))
                 v13 = e6.documentation
-                append(_w_b(e6.config_type))
                 if v13 is None:
-                    append(b"\0")
+                    append(_w_bx(e6.config_type))
                 else:
                     v13 = v13.encode()
                     n = len(v13) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_bB(e6.config_type, n) if n < 128 else _w_b(e6.config_type) + string_head(n))
                     append(v13)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeConfigsResponse", cause) from cause
 

@@ -154,7 +154,7 @@ def _encode_2(o, out):
         append = out.append
         v1 = o.owners
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v1) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -169,8 +169,8 @@ def _encode_2(o, out):
                 n = len(v4) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v4)
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeDelegationTokenRequest", cause) from cause
 

@@ -464,8 +464,8 @@ def _encode_2(o, out):
                 n = len(v10) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v10)
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         append(_w_ix(o.throttle_time_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeDelegationTokenResponse", cause) from cause
@@ -521,8 +521,8 @@ def _encode_3(o, out):
                 n = len(v12) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v12)
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         append(_w_ix(o.throttle_time_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeDelegationTokenResponse", cause) from cause

@@ -17,6 +17,7 @@ _r_ii = Layout(">ii").unpack_from
 _w_h = Layout(">h").pack
 _w_hB = Layout(">hB").pack
 _w_hh = Layout(">hh").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
@@ -1035,7 +1036,7 @@ def _encode_5(o, out):
                 append(v9)
                 v10 = e8.group_instance_id
                 if v10 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v10 = v10.encode()
                     n = len(v10) + 1
@@ -1059,9 +1060,9 @@ def _encode_5(o, out):
                 n = len(v14) + 1
                 append(ONE[n] if n < 128 else varint(n))
                 append(v14)
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e2.authorized_operations))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeGroupsResponse", cause) from cause
 
@@ -1074,13 +1075,12 @@ def _encode_6(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.group_id
             v4 = v4.encode()
@@ -1113,7 +1113,7 @@ def _encode_6(o, out):
                 append(v10)
                 v11 = e9.group_instance_id
                 if v11 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v11 = v11.encode()
                     n = len(v11) + 1
@@ -1137,9 +1137,9 @@ def _encode_6(o, out):
                 n = len(v15) + 1
                 append(ONE[n] if n < 128 else varint(n))
                 append(v15)
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e2.authorized_operations))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeGroupsResponse", cause) from cause
 

@@ -152,7 +152,7 @@ def _encode_2(o, out):
         append = out.append
         v1 = o.topics
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v1) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -167,8 +167,8 @@ def _encode_2(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v4:
                     append(pack(f">{len(v4)}i", *v4))
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeLogDirsRequest", cause) from cause
 

@@ -524,9 +524,9 @@ def _encode_2(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 for e8 in v7:
                     append(_w_iqqtx(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeLogDirsResponse", cause) from cause
 
@@ -557,9 +557,9 @@ def _encode_3(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 for e8 in v7:
                     append(_w_iqqtx(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeLogDirsResponse", cause) from cause
 
@@ -590,9 +590,9 @@ def _encode_4(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 for e8 in v7:
                     append(_w_iqqtx(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
-                append(b"\0")
+                append(b"\x00")
             append(_w_qqx(e2.total_bytes, e2.usable_bytes))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeLogDirsResponse", cause) from cause
 
@@ -623,9 +623,9 @@ def _encode_5(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 for e8 in v7:
                     append(_w_iqqtx(e8.partition_index, e8.partition_size, e8.offset_lag, e8.is_future_key))
-                append(b"\0")
+                append(b"\x00")
             append(_w_qqtx(e2.total_bytes, e2.usable_bytes, e2.is_cordoned))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeLogDirsResponse", cause) from cause
 

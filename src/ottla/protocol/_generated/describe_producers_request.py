@@ -102,8 +102,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v4:
                 append(pack(f">{len(v4)}i", *v4))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeProducersRequest", cause) from cause
 

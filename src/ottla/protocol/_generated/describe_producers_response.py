@@ -14,6 +14,8 @@ _r_qiiqiqB = Layout(">qiiqiqB").unpack_from
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 _w_qiiqiqx = Layout(">qiiqiqx").pack
 
 
@@ -184,22 +186,21 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_ih(e5.partition_index, e5.error_code))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ihx(e5.partition_index, e5.error_code))
                 else:
                     v6 = v6.encode()
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e5.partition_index, e5.error_code, n) if n < 128 else _w_ih(e5.partition_index, e5.error_code) + string_head(n))
                     append(v6)
                 v7 = e5.active_producers
                 n = len(v7) + 1
                 append(ONE[n] if n < 128 else varint(n))
                 for e8 in v7:
                     append(_w_qiiqiqx(e8.producer_id, e8.producer_epoch, e8.last_sequence, e8.last_timestamp, e8.coordinator_epoch, e8.current_txn_start_offset))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeProducersResponse", cause) from cause
 

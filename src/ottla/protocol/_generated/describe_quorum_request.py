@@ -122,8 +122,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_ix(e5.partition_index))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeQuorumRequest", cause) from cause
 

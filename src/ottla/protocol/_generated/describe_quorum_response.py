@@ -21,12 +21,15 @@ _r_iqqqB = Layout(">iqqqB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_h = Layout(">h").pack
 _w_hB = Layout(">hB").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iUqqqx = Layout(">i16sqqqx").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
 _w_ihiiq = Layout(">ihiiq").pack
 _w_ihiiqB = Layout(">ihiiqB").pack
+_w_ihx = Layout(">ihx").pack
 _w_iiq = Layout(">iiq").pack
 _w_iiqB = Layout(">iiqB").pack
 _w_iqqqx = Layout(">iqqqx").pack
@@ -508,9 +511,9 @@ def _encode_0(o, out):
                     if e9.replica_directory_id != ZERO_UUID:
                         raise not_in_version("ReplicaState.replica_directory_id")
                     append(_w_iqx(e9.replica_id, e9.log_end_offset))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeQuorumResponse", cause) from cause
 
@@ -547,9 +550,9 @@ def _encode_1(o, out):
                     if e9.replica_directory_id != ZERO_UUID:
                         raise not_in_version("ReplicaState.replica_directory_id")
                     append(_w_iqqqx(e9.replica_id, e9.log_end_offset, e9.last_fetch_timestamp, e9.last_caught_up_timestamp))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeQuorumResponse", cause) from cause
 
@@ -558,13 +561,12 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_h(o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_hx(o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + string_head(n))
             append(v1)
         v2 = o.topics
         n = len(v2) + 1
@@ -580,13 +582,12 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e6 in v5:
                 v7 = e6.error_message
-                append(_w_ih(e6.partition_index, e6.error_code))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_ihx(e6.partition_index, e6.error_code))
                 else:
                     v7 = v7.encode()
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e6.partition_index, e6.error_code, n) if n < 128 else _w_ih(e6.partition_index, e6.error_code) + string_head(n))
                     append(v7)
                 v8 = e6.current_voters
                 n = len(v8) + 1
@@ -602,8 +603,8 @@ def _encode_2(o, out):
                     if len(e11.replica_directory_id) != 16:
                         raise bad_uuid("ReplicaState.replica_directory_id")
                     append(_w_iUqqqx(e11.replica_id, e11.replica_directory_id, e11.log_end_offset, e11.last_fetch_timestamp, e11.last_caught_up_timestamp))
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         v12 = o.nodes
         n = len(v12) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -623,8 +624,8 @@ def _encode_2(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v17)
                 append(_w_Hx(e15.port))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeQuorumResponse", cause) from cause
 

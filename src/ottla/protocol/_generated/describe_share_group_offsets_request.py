@@ -140,7 +140,7 @@ def _encode_0(o, out):
             append(v3)
             v4 = e2.topics
             if v4 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 n = len(v4) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -155,9 +155,9 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v7:
                         append(pack(f">{len(v7)}i", *v7))
-                    append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeShareGroupOffsetsRequest", cause) from cause
 

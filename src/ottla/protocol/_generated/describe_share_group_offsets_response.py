@@ -17,10 +17,16 @@ _r_iqiqhB = Layout(">iqiqhB").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_iqih = Layout(">iqih").pack
+_w_iqihB = Layout(">iqihB").pack
+_w_iqihx = Layout(">iqihx").pack
 _w_iqiqh = Layout(">iqiqh").pack
+_w_iqiqhB = Layout(">iqiqhB").pack
+_w_iqiqhx = Layout(">iqiqhx").pack
 
 
 class _DescribeShareGroupOffsetsResponsePartition(Struct):
@@ -325,27 +331,25 @@ def _encode_0(o, out):
                 append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
                 for e8 in v7:
                     v9 = e8.error_message
-                    append(_w_iqih(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.error_code))
                     if v9 is None:
-                        append(b"\0")
+                        append(_w_iqihx(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.error_code))
                     else:
                         v9 = v9.encode()
                         n = len(v9) + 1
-                        append(ONE[n] if n < 128 else string_head(n))
+                        append(_w_iqihB(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.error_code, n) if n < 128 else _w_iqih(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.error_code) + string_head(n))
                         append(v9)
-                    append(b"\0")
-                append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
             v10 = e2.error_message
-            append(_w_h(e2.error_code))
             if v10 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v10 = v10.encode()
                 n = len(v10) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v10)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeShareGroupOffsetsResponse", cause) from cause
 
@@ -378,27 +382,25 @@ def _encode_1(o, out):
                 append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
                 for e8 in v7:
                     v9 = e8.error_message
-                    append(_w_iqiqh(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.lag, e8.error_code))
                     if v9 is None:
-                        append(b"\0")
+                        append(_w_iqiqhx(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.lag, e8.error_code))
                     else:
                         v9 = v9.encode()
                         n = len(v9) + 1
-                        append(ONE[n] if n < 128 else string_head(n))
+                        append(_w_iqiqhB(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.lag, e8.error_code, n) if n < 128 else _w_iqiqh(e8.partition_index, e8.start_offset, e8.leader_epoch, e8.lag, e8.error_code) + string_head(n))
                         append(v9)
-                    append(b"\0")
-                append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
             v10 = e2.error_message
-            append(_w_h(e2.error_code))
             if v10 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v10 = v10.encode()
                 n = len(v10) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v10)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeShareGroupOffsetsResponse", cause) from cause
 

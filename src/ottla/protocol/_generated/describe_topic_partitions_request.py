@@ -10,7 +10,8 @@ from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_s
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
 _r_ib = Layout(">ib").unpack_from
-_w_i = Layout(">i").pack
+_w_ib = Layout(">ib").pack
+_w_ibB = Layout(">ibB").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -128,20 +129,18 @@ def _encode_0(o, out):
             n = len(v3) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
-            append(b"\0")
+            append(b"\x00")
         v4 = o.cursor
-        append(_w_i(o.response_partition_limit))
         if v4 is None:
-            append(b"\xff")
+            append(_w_ib(o.response_partition_limit, -1))
         else:
-            append(b"\x01")
             v5 = v4.topic_name
             v5 = v5.encode()
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ibB(o.response_partition_limit, 1, n) if n < 128 else _w_ib(o.response_partition_limit, 1) + string_head(n))
             append(v5)
             append(_w_ix(v4.partition_index))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeTopicPartitionsRequest", cause) from cause
 

@@ -16,9 +16,13 @@ _r_hiiiB = Layout(">hiiiB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_Ut = Layout(">16s?").pack
 _w_UtB = Layout(">16s?B").pack
+_w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
 _w_hiii = Layout(">hiii").pack
 _w_hiiiB = Layout(">hiiiB").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ix = Layout(">ix").pack
@@ -241,13 +245,12 @@ def _encode_0(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.name
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             if len(e2.topic_id) != 16:
                 raise bad_uuid("DescribeTopicPartitionsResponseTopic.topic_id")
@@ -267,7 +270,7 @@ def _encode_0(o, out):
                     append(pack(f">{len(v7)}i", *v7))
                 v8 = e5.eligible_leader_replicas
                 if v8 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     n = len(v8) + 1
                     append(ONE[n] if n < 128 else varint(n))
@@ -275,7 +278,7 @@ def _encode_0(o, out):
                         append(pack(f">{len(v8)}i", *v8))
                 v9 = e5.last_known_elr
                 if v9 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     n = len(v9) + 1
                     append(ONE[n] if n < 128 else varint(n))
@@ -286,20 +289,19 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v10:
                     append(pack(f">{len(v10)}i", *v10))
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e2.topic_authorized_operations))
         v11 = o.next_cursor
         if v11 is None:
             append(b"\xff")
         else:
-            append(b"\x01")
             v12 = v11.topic_name
             v12 = v12.encode()
             n = len(v12) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(1, n) if n < 128 else _w_b(1) + string_head(n))
             append(v12)
             append(_w_ix(v11.partition_index))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeTopicPartitionsResponse", cause) from cause
 

@@ -186,9 +186,9 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v8:
                     append(pack(f">{len(v8)}i", *v8))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeTransactionsResponse", cause) from cause
 

@@ -82,7 +82,7 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.users
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v1) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -92,8 +92,8 @@ def _encode_0(o, out):
                 n = len(v3) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v3)
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("DescribeUserScramCredentialsRequest", cause) from cause
 

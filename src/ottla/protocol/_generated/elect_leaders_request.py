@@ -14,6 +14,9 @@ _r_h = Layout(">h").unpack_from
 _r_i = Layout(">i").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
+_w_bi = Layout(">bi").pack
+_w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_ix = Layout(">ix").pack
@@ -201,11 +204,10 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.topic_partitions
-        append(_w_b(o.election_type))
         if v1 is None:
-            append(b"\xff\xff\xff\xff")
+            append(_w_bi(o.election_type, -1))
         else:
-            append(_w_i(len(v1)))
+            append(_w_bi(o.election_type, len(v1)))
             for e2 in v1:
                 v3 = e2.topic
                 v3 = v3.encode()
@@ -225,12 +227,11 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.topic_partitions
-        append(_w_b(o.election_type))
         if v1 is None:
-            append(b"\0")
+            append(_w_bx(o.election_type))
         else:
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_bB(o.election_type, n) if n < 128 else _w_b(o.election_type) + varint(n))
             for e2 in v1:
                 v3 = e2.topic
                 v3 = v3.encode()
@@ -242,7 +243,7 @@ def _encode_2(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v4:
                     append(pack(f">{len(v4)}i", *v4))
-                append(b"\0")
+                append(b"\x00")
         append(_w_ix(o.timeout_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ElectLeadersRequest", cause) from cause

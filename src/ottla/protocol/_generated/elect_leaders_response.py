@@ -18,7 +18,9 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_ih = Layout(">ih").pack
 _w_ihB = Layout(">ihB").pack
+_w_ihh = Layout(">ihh").pack
 _w_ihi = Layout(">ihi").pack
+_w_ihx = Layout(">ihx").pack
 _w_ii = Layout(">ii").pack
 
 
@@ -237,13 +239,12 @@ def _encode_0(o, out):
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_ih(e5.partition_id, e5.error_code))
                 if v6 is None:
-                    append(b"\xff\xff")
+                    append(_w_ihh(e5.partition_id, e5.error_code, -1))
                 else:
                     v6 = v6.encode()
                     n = len(v6)
-                    append(_w_h(n))
+                    append(_w_ihh(e5.partition_id, e5.error_code, n))
                     append(v6)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ElectLeadersResponse", cause) from cause
@@ -264,13 +265,12 @@ def _encode_1(o, out):
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_ih(e5.partition_id, e5.error_code))
                 if v6 is None:
-                    append(b"\xff\xff")
+                    append(_w_ihh(e5.partition_id, e5.error_code, -1))
                 else:
                     v6 = v6.encode()
                     n = len(v6)
-                    append(_w_h(n))
+                    append(_w_ihh(e5.partition_id, e5.error_code, n))
                     append(v6)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ElectLeadersResponse", cause) from cause
@@ -293,17 +293,16 @@ def _encode_2(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_ih(e5.partition_id, e5.error_code))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ihx(e5.partition_id, e5.error_code))
                 else:
                     v6 = v6.encode()
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e5.partition_id, e5.error_code, n) if n < 128 else _w_ih(e5.partition_id, e5.error_code) + string_head(n))
                     append(v6)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ElectLeadersResponse", cause) from cause
 

@@ -305,7 +305,7 @@ def _encode_1(o, out):
         append = out.append
         v1 = o.cluster_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -331,8 +331,8 @@ def _encode_1(o, out):
                     if len(e8.candidate_directory_id) != 16:
                         raise bad_uuid("ReplicaInfo.candidate_directory_id")
                     append(_w_iUx(e8.candidate_id, e8.candidate_directory_id))
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         v9 = o.leader_endpoints
         n = len(v9) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -348,7 +348,7 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v12)
             append(_w_Hx(e10.port))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("EndQuorumEpochRequest", cause) from cause
 

@@ -34,7 +34,7 @@ EndTransactionRecord.DECODERS = {0: _decode_0}
 def _encode_0(o, out):
     try:
         append = out.append
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("EndTransactionRecord", cause) from cause
 

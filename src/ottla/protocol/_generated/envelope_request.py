@@ -80,7 +80,7 @@ def _encode_0(o, out):
         append(v1)
         v2 = o.request_principal
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v2) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -89,7 +89,7 @@ def _encode_0(o, out):
         n = len(v3) + 1
         append(ONE[n] if n < 128 else varint(n))
         append(v3)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("EnvelopeRequest", cause) from cause
 

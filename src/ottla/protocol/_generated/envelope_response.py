@@ -58,7 +58,7 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.response_data
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v1) + 1
             append(ONE[n] if n < 128 else varint(n))

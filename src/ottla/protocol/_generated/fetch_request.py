@@ -1203,7 +1203,7 @@ def _encode_12(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_iiqiqix(e5.partition, e5.current_leader_epoch, e5.fetch_offset, e5.last_fetched_epoch, e5.log_start_offset, e5.partition_max_bytes))
-            append(b"\0")
+            append(b"\x00")
         v6 = o.forgotten_topics_data
         n = len(v6) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -1218,7 +1218,7 @@ def _encode_12(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v9:
                 append(pack(f">{len(v9)}i", *v9))
-            append(b"\0")
+            append(b"\x00")
         v10 = o.rack_id
         v10 = v10.encode()
         n = len(v10) + 1
@@ -1232,7 +1232,7 @@ def _encode_12(o, out):
                 p13 = []
                 v14 = v12
                 if v14 is None:
-                    p13.append(b"\0")
+                    p13.append(b"\x00")
                 else:
                     v14 = v14.encode()
                     n = len(v14) + 1
@@ -1241,7 +1241,7 @@ def _encode_12(o, out):
                 p13 = b"".join(p13)
                 append(b"\x00" + varint(len(p13)) + p13)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchRequest", cause) from cause
 
@@ -1262,7 +1262,7 @@ def _encode_13(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 append(_w_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
-            append(b"\0")
+            append(b"\x00")
         v5 = o.forgotten_topics_data
         n = len(v5) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -1274,7 +1274,7 @@ def _encode_13(o, out):
             append(_w_UB(e6.topic_id, n) if n < 128 else _w_U(e6.topic_id) + varint(n))
             if v7:
                 append(pack(f">{len(v7)}i", *v7))
-            append(b"\0")
+            append(b"\x00")
         v8 = o.rack_id
         v8 = v8.encode()
         n = len(v8) + 1
@@ -1288,7 +1288,7 @@ def _encode_13(o, out):
                 p11 = []
                 v12 = v10
                 if v12 is None:
-                    p11.append(b"\0")
+                    p11.append(b"\x00")
                 else:
                     v12 = v12.encode()
                     n = len(v12) + 1
@@ -1297,7 +1297,7 @@ def _encode_13(o, out):
                 p11 = b"".join(p11)
                 append(b"\x00" + varint(len(p11)) + p11)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchRequest", cause) from cause
 
@@ -1318,7 +1318,7 @@ def _encode_15(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 append(_w_iiqiqix(e4.partition, e4.current_leader_epoch, e4.fetch_offset, e4.last_fetched_epoch, e4.log_start_offset, e4.partition_max_bytes))
-            append(b"\0")
+            append(b"\x00")
         v5 = o.forgotten_topics_data
         n = len(v5) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -1330,7 +1330,7 @@ def _encode_15(o, out):
             append(_w_UB(e6.topic_id, n) if n < 128 else _w_U(e6.topic_id) + varint(n))
             if v7:
                 append(pack(f">{len(v7)}i", *v7))
-            append(b"\0")
+            append(b"\x00")
         v8 = o.rack_id
         v8 = v8.encode()
         n = len(v8) + 1
@@ -1346,7 +1346,7 @@ def _encode_15(o, out):
                 p13 = []
                 v14 = v10
                 if v14 is None:
-                    p13.append(b"\0")
+                    p13.append(b"\x00")
                 else:
                     v14 = v14.encode()
                     n = len(v14) + 1
@@ -1361,7 +1361,7 @@ def _encode_15(o, out):
                 p15 = b"".join(p15)
                 append(b"\x01" + varint(len(p15)) + p15)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchRequest", cause) from cause
 
@@ -1394,8 +1394,8 @@ def _encode_17(o, out):
                         p7 = b"".join(p7)
                         append(b"\x00" + varint(len(p7)) + p7)
                 else:
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         v8 = o.forgotten_topics_data
         n = len(v8) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -1407,7 +1407,7 @@ def _encode_17(o, out):
             append(_w_UB(e9.topic_id, n) if n < 128 else _w_U(e9.topic_id) + varint(n))
             if v10:
                 append(pack(f">{len(v10)}i", *v10))
-            append(b"\0")
+            append(b"\x00")
         v11 = o.rack_id
         v11 = v11.encode()
         n = len(v11) + 1
@@ -1423,7 +1423,7 @@ def _encode_17(o, out):
                 p16 = []
                 v17 = v13
                 if v17 is None:
-                    p16.append(b"\0")
+                    p16.append(b"\x00")
                 else:
                     v17 = v17.encode()
                     n = len(v17) + 1
@@ -1438,7 +1438,7 @@ def _encode_17(o, out):
                 p18 = b"".join(p18)
                 append(b"\x01" + varint(len(p18)) + p18)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchRequest", cause) from cause
 
@@ -1478,8 +1478,8 @@ def _encode_18(o, out):
                         p10 = b"".join(p10)
                         append(b"\x01" + varint(len(p10)) + p10)
                 else:
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         v11 = o.forgotten_topics_data
         n = len(v11) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -1491,7 +1491,7 @@ def _encode_18(o, out):
             append(_w_UB(e12.topic_id, n) if n < 128 else _w_U(e12.topic_id) + varint(n))
             if v13:
                 append(pack(f">{len(v13)}i", *v13))
-            append(b"\0")
+            append(b"\x00")
         v14 = o.rack_id
         v14 = v14.encode()
         n = len(v14) + 1
@@ -1507,7 +1507,7 @@ def _encode_18(o, out):
                 p19 = []
                 v20 = v16
                 if v20 is None:
-                    p19.append(b"\0")
+                    p19.append(b"\x00")
                 else:
                     v20 = v20.encode()
                     n = len(v20) + 1
@@ -1522,7 +1522,7 @@ def _encode_18(o, out):
                 p21 = b"".join(p21)
                 append(b"\x01" + varint(len(p21)) + p21)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchRequest", cause) from cause
 

@@ -32,11 +32,15 @@ _w_iB = Layout(">iB").pack
 _w_ihi = Layout(">ihi").pack
 _w_ihiB = Layout(">ihiB").pack
 _w_ihii = Layout(">ihii").pack
-_w_ihqq = Layout(">ihqq").pack
+_w_ihqqi = Layout(">ihqqi").pack
 _w_ihqqq = Layout(">ihqqq").pack
+_w_ihqqqB = Layout(">ihqqqB").pack
+_w_ihqqqi = Layout(">ihqqqi").pack
+_w_ihqqqx = Layout(">ihqqqx").pack
 _w_ii = Layout(">ii").pack
 _w_iix = Layout(">iix").pack
 _w_iqx = Layout(">iqx").pack
+_w_ix = Layout(">ix").pack
 _w_qix = Layout(">qix").pack
 _w_qq = Layout(">qq").pack
 _w_qqx = Layout(">qqx").pack
@@ -505,7 +509,15 @@ def _decode_12(buf, pos):
                 o5.preferred_read_replica, n = _r_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = long_varint(buf, pos, n)
+                    m = buf[pos]
+                    if m < 128:
+                        n = n & 127 | m << 7
+                        pos += 1
+                    elif buf[pos + 1] < 128:
+                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
+                        pos += 2
+                    else:
+                        n, pos = long_varint(buf, pos, n)
                 if n == 0:
                     o5.records = None
                 else:
@@ -616,7 +628,15 @@ def _decode_13(buf, pos):
                 o5.preferred_read_replica, n = _r_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = long_varint(buf, pos, n)
+                    m = buf[pos]
+                    if m < 128:
+                        n = n & 127 | m << 7
+                        pos += 1
+                    elif buf[pos + 1] < 128:
+                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
+                        pos += 2
+                    else:
+                        n, pos = long_varint(buf, pos, n)
                 if n == 0:
                     o5.records = None
                 else:
@@ -727,7 +747,15 @@ def _decode_16(buf, pos):
                 o5.preferred_read_replica, n = _r_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = long_varint(buf, pos, n)
+                    m = buf[pos]
+                    if m < 128:
+                        n = n & 127 | m << 7
+                        pos += 1
+                    elif buf[pos + 1] < 128:
+                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
+                        pos += 2
+                    else:
+                        n, pos = long_varint(buf, pos, n)
                 if n == 0:
                     o5.records = None
                 else:
@@ -861,11 +889,10 @@ def _encode_4(o, out):
                 if e5.preferred_read_replica != -1:
                     raise not_in_version("PartitionData.preferred_read_replica")
                 v6 = e5.aborted_transactions
-                append(_w_ihqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset))
                 if v6 is None:
-                    append(b"\xff\xff\xff\xff")
+                    append(_w_ihqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, -1))
                 else:
-                    append(_w_i(len(v6)))
+                    append(_w_ihqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, len(v6)))
                     for e7 in v6:
                         append(_w_qq(e7.producer_id, e7.first_offset))
                 v8 = e5.records
@@ -907,11 +934,10 @@ def _encode_5(o, out):
                 if e5.preferred_read_replica != -1:
                     raise not_in_version("PartitionData.preferred_read_replica")
                 v6 = e5.aborted_transactions
-                append(_w_ihqqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset))
                 if v6 is None:
-                    append(b"\xff\xff\xff\xff")
+                    append(_w_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, -1))
                 else:
-                    append(_w_i(len(v6)))
+                    append(_w_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, len(v6)))
                     for e7 in v6:
                         append(_w_qq(e7.producer_id, e7.first_offset))
                 v8 = e5.records
@@ -951,11 +977,10 @@ def _encode_7(o, out):
                 if e5.preferred_read_replica != -1:
                     raise not_in_version("PartitionData.preferred_read_replica")
                 v6 = e5.aborted_transactions
-                append(_w_ihqqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset))
                 if v6 is None:
-                    append(b"\xff\xff\xff\xff")
+                    append(_w_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, -1))
                 else:
-                    append(_w_i(len(v6)))
+                    append(_w_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, len(v6)))
                     for e7 in v6:
                         append(_w_qq(e7.producer_id, e7.first_offset))
                 v8 = e5.records
@@ -993,20 +1018,18 @@ def _encode_11(o, out):
                 if e5.snapshot_id is not _DEFAULT_SNAPSHOT_ID and e5.snapshot_id != _DEFAULT_SNAPSHOT_ID:
                     raise not_in_version("PartitionData.snapshot_id")
                 v6 = e5.aborted_transactions
-                append(_w_ihqqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset))
                 if v6 is None:
-                    append(b"\xff\xff\xff\xff")
+                    append(_w_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, -1))
                 else:
-                    append(_w_i(len(v6)))
+                    append(_w_ihqqqi(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, len(v6)))
                     for e7 in v6:
                         append(_w_qq(e7.producer_id, e7.first_offset))
                 v8 = e5.records
-                append(_w_i(e5.preferred_read_replica))
                 if v8 is None:
-                    append(b"\xff\xff\xff\xff")
+                    append(_w_ii(e5.preferred_read_replica, -1))
                 else:
                     n = len(v8)
-                    append(_w_i(n))
+                    append(_w_ii(e5.preferred_read_replica, n))
                     if n:
                         append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -1032,21 +1055,19 @@ def _encode_12(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.aborted_transactions
-                append(_w_ihqqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ihqqqx(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset))
                 else:
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_ihqqqB(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset, n) if n < 128 else _w_ihqqq(e5.partition_index, e5.error_code, e5.high_watermark, e5.last_stable_offset, e5.log_start_offset) + varint(n))
                     for e7 in v6:
                         append(_w_qqx(e7.producer_id, e7.first_offset))
                 v8 = e5.records
-                append(_w_i(e5.preferred_read_replica))
                 if v8 is None:
-                    append(b"\0")
+                    append(_w_ix(e5.preferred_read_replica))
                 else:
                     n = len(v8) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_iB(e5.preferred_read_replica, n) if n < 128 else _w_i(e5.preferred_read_replica) + varint(n))
                     if n > 1:
                         append(v8)
                 if e5.diverging_epoch is not _DEFAULT_EPOCH_END_OFFSET or e5.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH or e5.snapshot_id is not _DEFAULT_SNAPSHOT_ID:
@@ -1076,9 +1097,9 @@ def _encode_12(o, out):
                         p19 = b"".join(p19)
                         append(b"\x02" + varint(len(p19)) + p19)
                 else:
-                    append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchResponse", cause) from cause
 
@@ -1099,21 +1120,19 @@ def _encode_13(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.aborted_transactions
-                append(_w_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset))
                 if v5 is None:
-                    append(b"\0")
+                    append(_w_ihqqqx(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset))
                 else:
                     n = len(v5) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_ihqqqB(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n) if n < 128 else _w_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset) + varint(n))
                     for e6 in v5:
                         append(_w_qqx(e6.producer_id, e6.first_offset))
                 v7 = e4.records
-                append(_w_i(e4.preferred_read_replica))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_ix(e4.preferred_read_replica))
                 else:
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_iB(e4.preferred_read_replica, n) if n < 128 else _w_i(e4.preferred_read_replica) + varint(n))
                     if n > 1:
                         append(v7)
                 if e4.diverging_epoch is not _DEFAULT_EPOCH_END_OFFSET or e4.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH or e4.snapshot_id is not _DEFAULT_SNAPSHOT_ID:
@@ -1143,9 +1162,9 @@ def _encode_13(o, out):
                         p18 = b"".join(p18)
                         append(b"\x02" + varint(len(p18)) + p18)
                 else:
-                    append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchResponse", cause) from cause
 
@@ -1164,21 +1183,19 @@ def _encode_16(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.aborted_transactions
-                append(_w_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset))
                 if v5 is None:
-                    append(b"\0")
+                    append(_w_ihqqqx(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset))
                 else:
                     n = len(v5) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_ihqqqB(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset, n) if n < 128 else _w_ihqqq(e4.partition_index, e4.error_code, e4.high_watermark, e4.last_stable_offset, e4.log_start_offset) + varint(n))
                     for e6 in v5:
                         append(_w_qqx(e6.producer_id, e6.first_offset))
                 v7 = e4.records
-                append(_w_i(e4.preferred_read_replica))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_ix(e4.preferred_read_replica))
                 else:
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_iB(e4.preferred_read_replica, n) if n < 128 else _w_i(e4.preferred_read_replica) + varint(n))
                     if n > 1:
                         append(v7)
                 if e4.diverging_epoch is not _DEFAULT_EPOCH_END_OFFSET or e4.current_leader is not _DEFAULT_LEADER_ID_AND_EPOCH or e4.snapshot_id is not _DEFAULT_SNAPSHOT_ID:
@@ -1208,8 +1225,8 @@ def _encode_16(o, out):
                         p18 = b"".join(p18)
                         append(b"\x02" + varint(len(p18)) + p18)
                 else:
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         if len(o.node_endpoints) > 0:
             v21 = o.node_endpoints
             g20 = len(v21) > 0
@@ -1226,19 +1243,18 @@ def _encode_16(o, out):
                     p22.append(_w_iB(e24.node_id, n) if n < 128 else _w_i(e24.node_id) + string_head(n))
                     p22.append(v25)
                     v26 = e24.rack
-                    p22.append(_w_i(e24.port))
                     if v26 is None:
-                        p22.append(b"\0")
+                        p22.append(_w_ix(e24.port))
                     else:
                         v26 = v26.encode()
                         n = len(v26) + 1
-                        p22.append(ONE[n] if n < 128 else string_head(n))
+                        p22.append(_w_iB(e24.port, n) if n < 128 else _w_i(e24.port) + string_head(n))
                         p22.append(v26)
-                    p22.append(b"\0")
+                    p22.append(b"\x00")
                 p22 = b"".join(p22)
                 append(b"\x00" + varint(len(p22)) + p22)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchResponse", cause) from cause
 

@@ -280,7 +280,7 @@ def _encode_0(o, out):
             for e5 in v4:
                 v6 = e5.snapshot_id
                 append(_w_iiqixqx(e5.partition, e5.current_leader_epoch, v6.end_offset, v6.epoch, e5.position))
-            append(b"\0")
+            append(b"\x00")
         if o.cluster_id is not None:
             v8 = o.cluster_id
             g7 = v8 is not None
@@ -289,7 +289,7 @@ def _encode_0(o, out):
                 p9 = []
                 v10 = v8
                 if v10 is None:
-                    p9.append(b"\0")
+                    p9.append(b"\x00")
                 else:
                     v10 = v10.encode()
                     n = len(v10) + 1
@@ -298,7 +298,7 @@ def _encode_0(o, out):
                 p9 = b"".join(p9)
                 append(b"\x00" + varint(len(p9)) + p9)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchSnapshotRequest", cause) from cause
 
@@ -333,8 +333,8 @@ def _encode_1(o, out):
                         p9 = b"".join(p9)
                         append(b"\x00" + varint(len(p9)) + p9)
                 else:
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         if o.cluster_id is not None:
             v11 = o.cluster_id
             g10 = v11 is not None
@@ -343,7 +343,7 @@ def _encode_1(o, out):
                 p12 = []
                 v13 = v11
                 if v13 is None:
-                    p12.append(b"\0")
+                    p12.append(b"\x00")
                 else:
                     v13 = v13.encode()
                     n = len(v13) + 1
@@ -352,7 +352,7 @@ def _encode_1(o, out):
                 p12 = b"".join(p12)
                 append(b"\x00" + varint(len(p12)) + p12)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchSnapshotRequest", cause) from cause
 

@@ -175,7 +175,15 @@ def _decode_0(buf, pos):
                 o5.size, o5.position, n = _r_qqB(buf, pos)
                 pos += 17
                 if n > 127:
-                    n, pos = long_varint(buf, pos, n)
+                    m = buf[pos]
+                    if m < 128:
+                        n = n & 127 | m << 7
+                        pos += 1
+                    elif buf[pos + 1] < 128:
+                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
+                        pos += 2
+                    else:
+                        n, pos = long_varint(buf, pos, n)
                 end = pos + n - 1
                 if n == 0 or end > size:
                     raise bad_length("PartitionSnapshot.unaligned_records", n - 1, size - pos)
@@ -259,7 +267,15 @@ def _decode_1(buf, pos):
                 o5.size, o5.position, n = _r_qqB(buf, pos)
                 pos += 17
                 if n > 127:
-                    n, pos = long_varint(buf, pos, n)
+                    m = buf[pos]
+                    if m < 128:
+                        n = n & 127 | m << 7
+                        pos += 1
+                    elif buf[pos + 1] < 128:
+                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
+                        pos += 2
+                    else:
+                        n, pos = long_varint(buf, pos, n)
                 end = pos + n - 1
                 if n == 0 or end > size:
                     raise bad_length("PartitionSnapshot.unaligned_records", n - 1, size - pos)
@@ -368,9 +384,9 @@ def _encode_0(o, out):
                         p10 = b"".join(p10)
                         append(b"\x00" + varint(len(p10)) + p10)
                 else:
-                    append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchSnapshotResponse", cause) from cause
 
@@ -408,8 +424,8 @@ def _encode_1(o, out):
                         p10 = b"".join(p10)
                         append(b"\x00" + varint(len(p10)) + p10)
                 else:
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         if len(o.node_endpoints) > 0:
             v13 = o.node_endpoints
             g12 = len(v13) > 0
@@ -429,7 +445,7 @@ def _encode_1(o, out):
                 p14 = b"".join(p14)
                 append(b"\x00" + varint(len(p14)) + p14)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FetchSnapshotResponse", cause) from cause
 

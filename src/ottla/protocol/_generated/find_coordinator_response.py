@@ -14,11 +14,13 @@ _r_iB = Layout(">iB").unpack_from
 _r_ih = Layout(">ih").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_ihh = Layout(">ihh").unpack_from
-_w_h = Layout(">h").pack
 _w_hih = Layout(">hih").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihh = Layout(">ihh").pack
+_w_ihx = Layout(">ihx").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -240,13 +242,12 @@ def _encode_1(o, out):
         if len(o.coordinators) > 0:
             raise not_in_version("FindCoordinatorResponse.coordinators")
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\xff\xff")
+            append(_w_ihh(o.throttle_time_ms, o.error_code, -1))
         else:
             v1 = v1.encode()
             n = len(v1)
-            append(_w_h(n))
+            append(_w_ihh(o.throttle_time_ms, o.error_code, n))
             append(v1)
         v2 = o.host
         v2 = v2.encode()
@@ -264,13 +265,12 @@ def _encode_3(o, out):
         if len(o.coordinators) > 0:
             raise not_in_version("FindCoordinatorResponse.coordinators")
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.host
         v2 = v2.encode()
@@ -308,16 +308,15 @@ def _encode_4(o, out):
             append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v4)
             v5 = e2.error_message
-            append(_w_ih(e2.port, e2.error_code))
             if v5 is None:
-                append(b"\0")
+                append(_w_ihx(e2.port, e2.error_code))
             else:
                 v5 = v5.encode()
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_ihB(e2.port, e2.error_code, n) if n < 128 else _w_ih(e2.port, e2.error_code) + string_head(n))
                 append(v5)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("FindCoordinatorResponse", cause) from cause
 

@@ -106,7 +106,7 @@ def _encode_0(o, out):
             n = len(v4) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v4)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("GetTelemetrySubscriptionsResponse", cause) from cause
 

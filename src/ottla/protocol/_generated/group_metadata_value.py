@@ -19,9 +19,12 @@ _r_qB = Layout(">qB").unpack_from
 _r_qi = Layout(">qi").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
+_w_ih = Layout(">ih").pack
 _w_ii = Layout(">ii").pack
 _w_iiB = Layout(">iiB").pack
 _w_iii = Layout(">iii").pack
+_w_ix = Layout(">ix").pack
 _w_q = Layout(">q").pack
 _w_qB = Layout(">qB").pack
 _w_qi = Layout(">qi").pack
@@ -537,13 +540,12 @@ def _encode_0(o, out):
         append(_w_h(n))
         append(v1)
         v2 = o.protocol
-        append(_w_i(o.generation))
         if v2 is None:
-            append(b"\xff\xff")
+            append(_w_ih(o.generation, -1))
         else:
             v2 = v2.encode()
             n = len(v2)
-            append(_w_h(n))
+            append(_w_ih(o.generation, n))
             append(v2)
         v3 = o.leader
         if v3 is None:
@@ -592,13 +594,12 @@ def _encode_1(o, out):
         append(_w_h(n))
         append(v1)
         v2 = o.protocol
-        append(_w_i(o.generation))
         if v2 is None:
-            append(b"\xff\xff")
+            append(_w_ih(o.generation, -1))
         else:
             v2 = v2.encode()
             n = len(v2)
-            append(_w_h(n))
+            append(_w_ih(o.generation, n))
             append(v2)
         v3 = o.leader
         if v3 is None:
@@ -647,13 +648,12 @@ def _encode_2(o, out):
         append(_w_h(n))
         append(v1)
         v2 = o.protocol
-        append(_w_i(o.generation))
         if v2 is None:
-            append(b"\xff\xff")
+            append(_w_ih(o.generation, -1))
         else:
             v2 = v2.encode()
             n = len(v2)
-            append(_w_h(n))
+            append(_w_ih(o.generation, n))
             append(v2)
         v3 = o.leader
         if v3 is None:
@@ -702,13 +702,12 @@ def _encode_3(o, out):
         append(_w_h(n))
         append(v1)
         v2 = o.protocol
-        append(_w_i(o.generation))
         if v2 is None:
-            append(b"\xff\xff")
+            append(_w_ih(o.generation, -1))
         else:
             v2 = v2.encode()
             n = len(v2)
-            append(_w_h(n))
+            append(_w_ih(o.generation, n))
             append(v2)
         v3 = o.leader
         if v3 is None:
@@ -765,17 +764,16 @@ def _encode_4(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v1)
         v2 = o.protocol
-        append(_w_i(o.generation))
         if v2 is None:
-            append(b"\0")
+            append(_w_ix(o.generation))
         else:
             v2 = v2.encode()
             n = len(v2) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(o.generation, n) if n < 128 else _w_i(o.generation) + string_head(n))
             append(v2)
         v3 = o.leader
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1
@@ -792,7 +790,7 @@ def _encode_4(o, out):
             append(v6)
             v7 = e5.group_instance_id
             if v7 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v7 = v7.encode()
                 n = len(v7) + 1
@@ -816,8 +814,8 @@ def _encode_4(o, out):
             n = len(v11) + 1
             append(ONE[n] if n < 128 else varint(n))
             append(v11)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("GroupMetadataValue", cause) from cause
 

@@ -19,6 +19,7 @@ _w_tx = Layout(">?x").pack
 _w_b = Layout(">b").pack
 _w_bB = Layout(">bB").pack
 _w_bh = Layout(">bh").pack
+_w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 
@@ -216,13 +217,12 @@ def _encode_0(o, out):
                 append(_w_h(n))
                 append(v6)
                 v7 = e5.value
-                append(_w_b(e5.config_operation))
                 if v7 is None:
-                    append(b"\xff\xff")
+                    append(_w_bh(e5.config_operation, -1))
                 else:
                     v7 = v7.encode()
                     n = len(v7)
-                    append(_w_h(n))
+                    append(_w_bh(e5.config_operation, n))
                     append(v7)
         append(_w_t(o.validate_only))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -251,16 +251,15 @@ def _encode_1(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v6)
                 v7 = e5.value
-                append(_w_b(e5.config_operation))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_bx(e5.config_operation))
                 else:
                     v7 = v7.encode()
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_bB(e5.config_operation, n) if n < 128 else _w_b(e5.config_operation) + string_head(n))
                     append(v7)
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         append(_w_tx(o.validate_only))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("IncrementalAlterConfigsRequest", cause) from cause

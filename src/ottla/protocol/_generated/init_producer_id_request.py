@@ -187,7 +187,7 @@ def _encode_2(o, out):
             raise not_in_version("InitProducerIdRequest.keep_prepared_txn")
         v1 = o.transactional_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -207,7 +207,7 @@ def _encode_3(o, out):
             raise not_in_version("InitProducerIdRequest.keep_prepared_txn")
         v1 = o.transactional_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -223,7 +223,7 @@ def _encode_6(o, out):
         append = out.append
         v1 = o.transactional_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1

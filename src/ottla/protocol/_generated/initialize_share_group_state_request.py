@@ -134,8 +134,8 @@ def _encode_0(o, out):
             append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 append(_w_iiqx(e5.partition, e5.state_epoch, e5.start_offset))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("InitializeShareGroupStateRequest", cause) from cause
 

@@ -548,7 +548,7 @@ def _encode_6(o, out):
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1
@@ -572,8 +572,8 @@ def _encode_6(o, out):
             n = len(v8) + 1
             append(ONE[n] if n < 128 else varint(n))
             append(v8)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupRequest", cause) from cause
 
@@ -593,7 +593,7 @@ def _encode_8(o, out):
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1
@@ -617,16 +617,16 @@ def _encode_8(o, out):
             n = len(v8) + 1
             append(ONE[n] if n < 128 else varint(n))
             append(v8)
-            append(b"\0")
+            append(b"\x00")
         v9 = o.reason
         if v9 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v9 = v9.encode()
             n = len(v9) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v9)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupRequest", cause) from cause
 

@@ -22,6 +22,7 @@ _w_i = Layout(">i").pack
 _w_ihi = Layout(">ihi").pack
 _w_ihiB = Layout(">ihiB").pack
 _w_ihih = Layout(">ihih").pack
+_w_ihix = Layout(">ihix").pack
 
 
 class _JoinGroupResponseMember(Struct):
@@ -681,7 +682,7 @@ def _encode_6(o, out):
             append(v6)
             v7 = e5.group_instance_id
             if v7 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v7 = v7.encode()
                 n = len(v7) + 1
@@ -691,8 +692,8 @@ def _encode_6(o, out):
             n = len(v8) + 1
             append(ONE[n] if n < 128 else varint(n))
             append(v8)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupResponse", cause) from cause
 
@@ -703,17 +704,16 @@ def _encode_7(o, out):
         if o.skip_assignment:
             raise not_in_version("JoinGroupResponse.skip_assignment")
         v1 = o.protocol_type
-        append(_w_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihix(o.throttle_time_ms, o.error_code, o.generation_id))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else _w_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + string_head(n))
             append(v1)
         v2 = o.protocol_name
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -740,7 +740,7 @@ def _encode_7(o, out):
             append(v7)
             v8 = e6.group_instance_id
             if v8 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v8 = v8.encode()
                 n = len(v8) + 1
@@ -750,8 +750,8 @@ def _encode_7(o, out):
             n = len(v9) + 1
             append(ONE[n] if n < 128 else varint(n))
             append(v9)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupResponse", cause) from cause
 
@@ -760,17 +760,16 @@ def _encode_9(o, out):
     try:
         append = out.append
         v1 = o.protocol_type
-        append(_w_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihix(o.throttle_time_ms, o.error_code, o.generation_id))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else _w_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + string_head(n))
             append(v1)
         v2 = o.protocol_name
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -797,7 +796,7 @@ def _encode_9(o, out):
             append(v7)
             v8 = e6.group_instance_id
             if v8 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v8 = v8.encode()
                 n = len(v8) + 1
@@ -807,8 +806,8 @@ def _encode_9(o, out):
             n = len(v9) + 1
             append(ONE[n] if n < 128 else varint(n))
             append(v9)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("JoinGroupResponse", cause) from cause
 

@@ -157,7 +157,7 @@ def _encode_0(o, out):
             if e4.voter_directory_id != ZERO_UUID:
                 raise not_in_version("Voter.voter_directory_id")
             append(_w_ix(e4.voter_id))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("LeaderChangeMessage", cause) from cause
 
@@ -179,7 +179,7 @@ def _encode_1(o, out):
             if len(e4.voter_directory_id) != 16:
                 raise bad_uuid("Voter.voter_directory_id")
             append(_w_iUx(e4.voter_id, e4.voter_directory_id))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("LeaderChangeMessage", cause) from cause
 

@@ -317,14 +317,14 @@ def _encode_4(o, out):
             append(v4)
             v5 = e3.group_instance_id
             if v5 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v5 = v5.encode()
                 n = len(v5) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v5)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("LeaveGroupRequest", cause) from cause
 
@@ -350,7 +350,7 @@ def _encode_5(o, out):
             append(v4)
             v5 = e3.group_instance_id
             if v5 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v5 = v5.encode()
                 n = len(v5) + 1
@@ -358,14 +358,14 @@ def _encode_5(o, out):
                 append(v5)
             v6 = e3.reason
             if v6 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v6 = v6.encode()
                 n = len(v6) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v6)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("LeaveGroupRequest", cause) from cause
 

@@ -223,14 +223,14 @@ def _encode_4(o, out):
             append(v3)
             v4 = e2.group_instance_id
             if v4 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v4)
             append(_w_hx(e2.error_code))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("LeaveGroupResponse", cause) from cause
 

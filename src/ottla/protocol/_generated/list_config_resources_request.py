@@ -65,7 +65,7 @@ def _encode_0(o, out):
         append = out.append
         if len(o.resource_types) > 0:
             raise not_in_version("ListConfigResourcesRequest.resource_types")
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListConfigResourcesRequest", cause) from cause
 
@@ -78,7 +78,7 @@ def _encode_1(o, out):
         append(ONE[n] if n < 128 else varint(n))
         if v1:
             append(pack(f">{len(v1)}b", *v1))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListConfigResourcesRequest", cause) from cause
 

@@ -135,8 +135,8 @@ def _encode_0(o, out):
             n = len(v3) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListConfigResourcesResponse", cause) from cause
 
@@ -154,7 +154,7 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             append(_w_bx(e2.resource_type))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListConfigResourcesResponse", cause) from cause
 

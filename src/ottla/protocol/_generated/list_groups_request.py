@@ -151,7 +151,7 @@ def _encode_3(o, out):
             raise not_in_version("ListGroupsRequest.states_filter")
         if len(o.types_filter) > 0:
             raise not_in_version("ListGroupsRequest.types_filter")
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListGroupsRequest", cause) from cause
 
@@ -170,7 +170,7 @@ def _encode_4(o, out):
             n = len(v3) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListGroupsRequest", cause) from cause
 
@@ -196,7 +196,7 @@ def _encode_5(o, out):
             n = len(v6) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v6)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListGroupsRequest", cause) from cause
 

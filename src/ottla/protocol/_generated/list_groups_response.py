@@ -348,8 +348,8 @@ def _encode_3(o, out):
             n = len(v4) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v4)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListGroupsResponse", cause) from cause
 
@@ -376,8 +376,8 @@ def _encode_4(o, out):
             n = len(v5) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListGroupsResponse", cause) from cause
 
@@ -409,8 +409,8 @@ def _encode_5(o, out):
             n = len(v6) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v6)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListGroupsResponse", cause) from cause
 

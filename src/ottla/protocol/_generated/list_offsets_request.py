@@ -369,8 +369,8 @@ def _encode_6(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_iiqx(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListOffsetsRequest", cause) from cause
 
@@ -392,7 +392,7 @@ def _encode_10(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_iiqx(e5.partition_index, e5.current_leader_epoch, e5.timestamp))
-            append(b"\0")
+            append(b"\x00")
         append(_w_ix(o.timeout_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListOffsetsRequest", cause) from cause

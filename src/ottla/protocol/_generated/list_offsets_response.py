@@ -310,8 +310,8 @@ def _encode_6(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_ihqqix(e5.partition_index, e5.error_code, e5.timestamp, e5.offset, e5.leader_epoch))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListOffsetsResponse", cause) from cause
 

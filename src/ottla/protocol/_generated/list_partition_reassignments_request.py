@@ -10,6 +10,8 @@ from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_s
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
+_w_ix = Layout(">ix").pack
 
 
 class _ListPartitionReassignmentsTopics(Struct):
@@ -96,12 +98,11 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.topics
-        append(_w_i(o.timeout_ms))
         if v1 is None:
-            append(b"\0")
+            append(_w_ix(o.timeout_ms))
         else:
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(o.timeout_ms, n) if n < 128 else _w_i(o.timeout_ms) + varint(n))
             for e2 in v1:
                 v3 = e2.name
                 v3 = v3.encode()
@@ -113,8 +114,8 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v4:
                     append(pack(f">{len(v4)}i", *v4))
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListPartitionReassignmentsRequest", cause) from cause
 

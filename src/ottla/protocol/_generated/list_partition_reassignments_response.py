@@ -13,6 +13,8 @@ _r_ihB = Layout(">ihB").unpack_from
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 
 
 class _OngoingPartitionReassignment(Struct):
@@ -163,13 +165,12 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.topics
         n = len(v2) + 1
@@ -199,9 +200,9 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v9:
                     append(pack(f">{len(v9)}i", *v9))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListPartitionReassignmentsResponse", cause) from cause
 

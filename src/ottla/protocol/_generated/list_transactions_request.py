@@ -9,6 +9,7 @@ from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, l
 new = object.__new__
 _r_qB = Layout(">qB").unpack_from
 _w_q = Layout(">q").pack
+_w_qB = Layout(">qB").pack
 _w_qx = Layout(">qx").pack
 
 
@@ -189,7 +190,7 @@ def _encode_0(o, out):
         append(ONE[n] if n < 128 else varint(n))
         if v4:
             append(pack(f">{len(v4)}q", *v4))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListTransactionsRequest", cause) from cause
 
@@ -236,15 +237,14 @@ def _encode_2(o, out):
         if v4:
             append(pack(f">{len(v4)}q", *v4))
         v5 = o.transactional_id_pattern
-        append(_w_q(o.duration_filter))
         if v5 is None:
-            append(b"\0")
+            append(_w_qx(o.duration_filter))
         else:
             v5 = v5.encode()
             n = len(v5) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_qB(o.duration_filter, n) if n < 128 else _w_q(o.duration_filter) + string_head(n))
             append(v5)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListTransactionsRequest", cause) from cause
 

@@ -143,8 +143,8 @@ def _encode_0(o, out):
             n = len(v7) + 1
             append(_w_qB(e5.producer_id, n) if n < 128 else _w_q(e5.producer_id) + string_head(n))
             append(v7)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ListTransactionsResponse", cause) from cause
 

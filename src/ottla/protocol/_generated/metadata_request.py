@@ -17,6 +17,8 @@ _r_ttB = Layout(">??B").unpack_from
 _r_h = Layout(">h").unpack_from
 _r_i = Layout(">i").unpack_from
 _w_U = Layout(">16s").pack
+_w_UB = Layout(">16sB").pack
+_w_Ux = Layout(">16sx").pack
 _w_t = Layout(">?").pack
 _w_ttt = Layout(">???").pack
 _w_tttx = Layout(">???x").pack
@@ -401,7 +403,7 @@ def _encode_9(o, out):
         append = out.append
         v1 = o.topics
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v1) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -411,7 +413,7 @@ def _encode_9(o, out):
                 n = len(v3) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v3)
-                append(b"\0")
+                append(b"\x00")
         append(_w_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("MetadataRequest", cause) from cause
@@ -422,7 +424,7 @@ def _encode_10(o, out):
         append = out.append
         v1 = o.topics
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v1) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -430,15 +432,14 @@ def _encode_10(o, out):
                 if len(e2.topic_id) != 16:
                     raise bad_uuid("MetadataRequestTopic.topic_id")
                 v3 = e2.name
-                append(_w_U(e2.topic_id))
                 if v3 is None:
-                    append(b"\0")
+                    append(_w_Ux(e2.topic_id))
                 else:
                     v3 = v3.encode()
                     n = len(v3) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + string_head(n))
                     append(v3)
-                append(b"\0")
+                append(b"\x00")
         append(_w_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("MetadataRequest", cause) from cause
@@ -451,7 +452,7 @@ def _encode_11(o, out):
             raise not_in_version("MetadataRequest.include_cluster_authorized_operations")
         v1 = o.topics
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v1) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -459,15 +460,14 @@ def _encode_11(o, out):
                 if len(e2.topic_id) != 16:
                     raise bad_uuid("MetadataRequestTopic.topic_id")
                 v3 = e2.name
-                append(_w_U(e2.topic_id))
                 if v3 is None:
-                    append(b"\0")
+                    append(_w_Ux(e2.topic_id))
                 else:
                     v3 = v3.encode()
                     n = len(v3) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + string_head(n))
                     append(v3)
-                append(b"\0")
+                append(b"\x00")
         append(_w_ttx(o.allow_auto_topic_creation, o.include_topic_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("MetadataRequest", cause) from cause

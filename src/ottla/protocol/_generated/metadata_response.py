@@ -1424,13 +1424,12 @@ def _encode_1(o, out):
             append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_ih(e2.port, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_ih(e2.port, n))
                 append(v4)
         v5 = o.topics
         append(_w_ii(o.controller_id, len(v5)))
@@ -1471,13 +1470,12 @@ def _encode_2(o, out):
             append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_ih(e2.port, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_ih(e2.port, n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
@@ -1526,13 +1524,12 @@ def _encode_3(o, out):
             append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_ih(e2.port, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_ih(e2.port, n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
@@ -1581,13 +1578,12 @@ def _encode_5(o, out):
             append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_ih(e2.port, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_ih(e2.port, n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
@@ -1640,13 +1636,12 @@ def _encode_7(o, out):
             append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_ih(e2.port, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_ih(e2.port, n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
@@ -1697,13 +1692,12 @@ def _encode_8(o, out):
             append(_w_ih(e2.node_id, n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\xff\xff")
+                append(_w_ih(e2.port, -1))
             else:
                 v4 = v4.encode()
                 n = len(v4)
-                append(_w_h(n))
+                append(_w_ih(e2.port, n))
                 append(v4)
         v5 = o.cluster_id
         if v5 is None:
@@ -1755,18 +1749,17 @@ def _encode_9(o, out):
             append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\0")
+                append(_w_ix(e2.port))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e2.port, n) if n < 128 else _w_i(e2.port) + string_head(n))
                 append(v4)
-            append(b"\0")
+            append(b"\x00")
         v5 = o.cluster_id
         if v5 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v5 = v5.encode()
             n = len(v5) + 1
@@ -1800,7 +1793,7 @@ def _encode_9(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v13:
                     append(pack(f">{len(v13)}i", *v13))
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e7.topic_authorized_operations))
         append(_w_ix(o.cluster_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -1820,18 +1813,17 @@ def _encode_10(o, out):
             append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\0")
+                append(_w_ix(e2.port))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e2.port, n) if n < 128 else _w_i(e2.port) + string_head(n))
                 append(v4)
-            append(b"\0")
+            append(b"\x00")
         v5 = o.cluster_id
         if v5 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v5 = v5.encode()
             n = len(v5) + 1
@@ -1867,7 +1859,7 @@ def _encode_10(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v13:
                     append(pack(f">{len(v13)}i", *v13))
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e7.topic_authorized_operations))
         append(_w_ix(o.cluster_authorized_operations))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -1889,18 +1881,17 @@ def _encode_11(o, out):
             append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\0")
+                append(_w_ix(e2.port))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e2.port, n) if n < 128 else _w_i(e2.port) + string_head(n))
                 append(v4)
-            append(b"\0")
+            append(b"\x00")
         v5 = o.cluster_id
         if v5 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v5 = v5.encode()
             n = len(v5) + 1
@@ -1936,9 +1927,9 @@ def _encode_11(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v13:
                     append(pack(f">{len(v13)}i", *v13))
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e7.topic_authorized_operations))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("MetadataResponse", cause) from cause
 
@@ -1958,18 +1949,17 @@ def _encode_12(o, out):
             append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\0")
+                append(_w_ix(e2.port))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e2.port, n) if n < 128 else _w_i(e2.port) + string_head(n))
                 append(v4)
-            append(b"\0")
+            append(b"\x00")
         v5 = o.cluster_id
         if v5 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v5 = v5.encode()
             n = len(v5) + 1
@@ -1980,13 +1970,12 @@ def _encode_12(o, out):
         append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e7 in v6:
             v8 = e7.name
-            append(_w_h(e7.error_code))
             if v8 is None:
-                append(b"\0")
+                append(_w_hx(e7.error_code))
             else:
                 v8 = v8.encode()
                 n = len(v8) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e7.error_code, n) if n < 128 else _w_h(e7.error_code) + string_head(n))
                 append(v8)
             if len(e7.topic_id) != 16:
                 raise bad_uuid("MetadataResponseTopic.topic_id")
@@ -2009,9 +1998,9 @@ def _encode_12(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v13:
                     append(pack(f">{len(v13)}i", *v13))
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e7.topic_authorized_operations))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("MetadataResponse", cause) from cause
 
@@ -2031,18 +2020,17 @@ def _encode_13(o, out):
             append(_w_iB(e2.node_id, n) if n < 128 else _w_i(e2.node_id) + string_head(n))
             append(v3)
             v4 = e2.rack
-            append(_w_i(e2.port))
             if v4 is None:
-                append(b"\0")
+                append(_w_ix(e2.port))
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e2.port, n) if n < 128 else _w_i(e2.port) + string_head(n))
                 append(v4)
-            append(b"\0")
+            append(b"\x00")
         v5 = o.cluster_id
         if v5 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v5 = v5.encode()
             n = len(v5) + 1
@@ -2053,13 +2041,12 @@ def _encode_13(o, out):
         append(_w_iB(o.controller_id, n) if n < 128 else _w_i(o.controller_id) + varint(n))
         for e7 in v6:
             v8 = e7.name
-            append(_w_h(e7.error_code))
             if v8 is None:
-                append(b"\0")
+                append(_w_hx(e7.error_code))
             else:
                 v8 = v8.encode()
                 n = len(v8) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e7.error_code, n) if n < 128 else _w_h(e7.error_code) + string_head(n))
                 append(v8)
             if len(e7.topic_id) != 16:
                 raise bad_uuid("MetadataResponseTopic.topic_id")
@@ -2082,7 +2069,7 @@ def _encode_13(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v13:
                     append(pack(f">{len(v13)}i", *v13))
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e7.topic_authorized_operations))
         append(_w_hx(o.error_code))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

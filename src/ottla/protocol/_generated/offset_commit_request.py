@@ -24,8 +24,11 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
-_w_iq = Layout(">iq").pack
+_w_iqh = Layout(">iqh").pack
 _w_iqi = Layout(">iqi").pack
+_w_iqiB = Layout(">iqiB").pack
+_w_iqih = Layout(">iqih").pack
+_w_iqix = Layout(">iqix").pack
 _w_qi = Layout(">qi").pack
 
 
@@ -544,13 +547,12 @@ def _encode_2(o, out):
             append(_w_i(len(v6)))
             for e7 in v6:
                 v8 = e7.committed_metadata
-                append(_w_iq(e7.partition_index, e7.committed_offset))
                 if v8 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqh(e7.partition_index, e7.committed_offset, -1))
                 else:
                     v8 = v8.encode()
                     n = len(v8)
-                    append(_w_h(n))
+                    append(_w_iqh(e7.partition_index, e7.committed_offset, n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
@@ -583,13 +585,12 @@ def _encode_5(o, out):
             append(_w_i(len(v6)))
             for e7 in v6:
                 v8 = e7.committed_metadata
-                append(_w_iq(e7.partition_index, e7.committed_offset))
                 if v8 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqh(e7.partition_index, e7.committed_offset, -1))
                 else:
                     v8 = v8.encode()
                     n = len(v8)
-                    append(_w_h(n))
+                    append(_w_iqh(e7.partition_index, e7.committed_offset, n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
@@ -622,13 +623,12 @@ def _encode_6(o, out):
             append(_w_i(len(v6)))
             for e7 in v6:
                 v8 = e7.committed_metadata
-                append(_w_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch))
                 if v8 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqih(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, -1))
                 else:
                     v8 = v8.encode()
                     n = len(v8)
-                    append(_w_h(n))
+                    append(_w_iqih(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
@@ -667,13 +667,12 @@ def _encode_7(o, out):
             append(_w_i(len(v7)))
             for e8 in v7:
                 v9 = e8.committed_metadata
-                append(_w_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch))
                 if v9 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqih(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, -1))
                 else:
                     v9 = v9.encode()
                     n = len(v9)
-                    append(_w_h(n))
+                    append(_w_iqih(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n))
                     append(v9)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
@@ -694,7 +693,7 @@ def _encode_8(o, out):
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1
@@ -714,17 +713,16 @@ def _encode_8(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e8 in v7:
                 v9 = e8.committed_metadata
-                append(_w_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch))
                 if v9 is None:
-                    append(b"\0")
+                    append(_w_iqix(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch))
                 else:
                     v9 = v9.encode()
                     n = len(v9) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_iqiB(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n) if n < 128 else _w_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch) + string_head(n))
                     append(v9)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
 
@@ -744,7 +742,7 @@ def _encode_10(o, out):
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1
@@ -761,17 +759,16 @@ def _encode_10(o, out):
             append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
             for e7 in v6:
                 v8 = e7.committed_metadata
-                append(_w_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch))
                 if v8 is None:
-                    append(b"\0")
+                    append(_w_iqix(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch))
                 else:
                     v8 = v8.encode()
                     n = len(v8) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_iqiB(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n) if n < 128 else _w_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch) + string_head(n))
                     append(v8)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitRequest", cause) from cause
 

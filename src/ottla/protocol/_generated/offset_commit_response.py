@@ -296,8 +296,8 @@ def _encode_8(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_ihx(e5.partition_index, e5.error_code))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitResponse", cause) from cause
 
@@ -316,8 +316,8 @@ def _encode_10(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 append(_w_ihx(e4.partition_index, e4.error_code))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitResponse", cause) from cause
 

@@ -204,7 +204,7 @@ def _encode_4(o, out):
                 p4 = b"".join(p4)
                 append(b"\x00" + varint(len(p4)) + p4)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetCommitValue", cause) from cause
 

@@ -19,6 +19,8 @@ _w_UB = Layout(">16sB").pack
 _w_tx = Layout(">?x").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
+_w_ix = Layout(">ix").pack
 
 
 class _OffsetFetchRequestTopic(Struct):
@@ -608,7 +610,7 @@ def _encode_6(o, out):
         append(v1)
         v2 = o.topics
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v2) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -623,8 +625,8 @@ def _encode_6(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v5:
                     append(pack(f">{len(v5)}i", *v5))
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetFetchRequest", cause) from cause
 
@@ -641,7 +643,7 @@ def _encode_7(o, out):
         append(v1)
         v2 = o.topics
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v2) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -656,7 +658,7 @@ def _encode_7(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v5:
                     append(pack(f">{len(v5)}i", *v5))
-                append(b"\0")
+                append(b"\x00")
         append(_w_tx(o.require_stable))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetFetchRequest", cause) from cause
@@ -680,7 +682,7 @@ def _encode_8(o, out):
             append(v3)
             v4 = e2.topics
             if v4 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 n = len(v4) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -695,8 +697,8 @@ def _encode_8(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v7:
                         append(pack(f">{len(v7)}i", *v7))
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         append(_w_tx(o.require_stable))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetFetchRequest", cause) from cause
@@ -720,19 +722,18 @@ def _encode_9(o, out):
             append(v3)
             v4 = e2.member_id
             if v4 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v4)
             v5 = e2.topics
-            append(_w_i(e2.member_epoch))
             if v5 is None:
-                append(b"\0")
+                append(_w_ix(e2.member_epoch))
             else:
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e2.member_epoch, n) if n < 128 else _w_i(e2.member_epoch) + varint(n))
                 for e6 in v5:
                     v7 = e6.name
                     v7 = v7.encode()
@@ -744,8 +745,8 @@ def _encode_9(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v8:
                         append(pack(f">{len(v8)}i", *v8))
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         append(_w_tx(o.require_stable))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetFetchRequest", cause) from cause
@@ -769,19 +770,18 @@ def _encode_10(o, out):
             append(v3)
             v4 = e2.member_id
             if v4 is None:
-                append(b"\0")
+                append(b"\x00")
             else:
                 v4 = v4.encode()
                 n = len(v4) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v4)
             v5 = e2.topics
-            append(_w_i(e2.member_epoch))
             if v5 is None:
-                append(b"\0")
+                append(_w_ix(e2.member_epoch))
             else:
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else varint(n))
+                append(_w_iB(e2.member_epoch, n) if n < 128 else _w_i(e2.member_epoch) + varint(n))
                 for e6 in v5:
                     if len(e6.topic_id) != 16:
                         raise bad_uuid("OffsetFetchRequestTopics.topic_id")
@@ -790,8 +790,8 @@ def _encode_10(o, out):
                     append(_w_UB(e6.topic_id, n) if n < 128 else _w_U(e6.topic_id) + varint(n))
                     if v7:
                         append(pack(f">{len(v7)}i", *v7))
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         append(_w_tx(o.require_stable))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetFetchRequest", cause) from cause

@@ -25,8 +25,11 @@ _w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
-_w_iq = Layout(">iq").pack
+_w_iqh = Layout(">iqh").pack
 _w_iqi = Layout(">iqi").pack
+_w_iqiB = Layout(">iqiB").pack
+_w_iqih = Layout(">iqih").pack
+_w_iqix = Layout(">iqix").pack
 
 
 class _OffsetFetchResponsePartition(Struct):
@@ -583,13 +586,12 @@ def _encode_1(o, out):
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.metadata
-                append(_w_iq(e5.partition_index, e5.committed_offset))
                 if v6 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqh(e5.partition_index, e5.committed_offset, -1))
                 else:
                     v6 = v6.encode()
                     n = len(v6)
-                    append(_w_h(n))
+                    append(_w_iqh(e5.partition_index, e5.committed_offset, n))
                     append(v6)
                 append(_w_h(e5.error_code))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -613,13 +615,12 @@ def _encode_2(o, out):
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.metadata
-                append(_w_iq(e5.partition_index, e5.committed_offset))
                 if v6 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqh(e5.partition_index, e5.committed_offset, -1))
                 else:
                     v6 = v6.encode()
                     n = len(v6)
-                    append(_w_h(n))
+                    append(_w_iqh(e5.partition_index, e5.committed_offset, n))
                     append(v6)
                 append(_w_h(e5.error_code))
         append(_w_h(o.error_code))
@@ -644,13 +645,12 @@ def _encode_3(o, out):
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.metadata
-                append(_w_iq(e5.partition_index, e5.committed_offset))
                 if v6 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqh(e5.partition_index, e5.committed_offset, -1))
                 else:
                     v6 = v6.encode()
                     n = len(v6)
-                    append(_w_h(n))
+                    append(_w_iqh(e5.partition_index, e5.committed_offset, n))
                     append(v6)
                 append(_w_h(e5.error_code))
         append(_w_h(o.error_code))
@@ -675,13 +675,12 @@ def _encode_5(o, out):
             append(_w_i(len(v4)))
             for e5 in v4:
                 v6 = e5.metadata
-                append(_w_iqi(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch))
                 if v6 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqih(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch, -1))
                 else:
                     v6 = v6.encode()
                     n = len(v6)
-                    append(_w_h(n))
+                    append(_w_iqih(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch, n))
                     append(v6)
                 append(_w_h(e5.error_code))
         append(_w_h(o.error_code))
@@ -708,16 +707,15 @@ def _encode_6(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 v6 = e5.metadata
-                append(_w_iqi(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_iqix(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch))
                 else:
                     v6 = v6.encode()
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_iqiB(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch, n) if n < 128 else _w_iqi(e5.partition_index, e5.committed_offset, e5.committed_leader_epoch) + string_head(n))
                     append(v6)
                 append(_w_hx(e5.error_code))
-            append(b"\0")
+            append(b"\x00")
         append(_w_hx(o.error_code))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetFetchResponse", cause) from cause
@@ -751,18 +749,17 @@ def _encode_8(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 for e8 in v7:
                     v9 = e8.metadata
-                    append(_w_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch))
                     if v9 is None:
-                        append(b"\0")
+                        append(_w_iqix(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch))
                     else:
                         v9 = v9.encode()
                         n = len(v9) + 1
-                        append(ONE[n] if n < 128 else string_head(n))
+                        append(_w_iqiB(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch, n) if n < 128 else _w_iqi(e8.partition_index, e8.committed_offset, e8.committed_leader_epoch) + string_head(n))
                         append(v9)
                     append(_w_hx(e8.error_code))
-                append(b"\0")
+                append(b"\x00")
             append(_w_hx(e2.error_code))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetFetchResponse", cause) from cause
 
@@ -792,18 +789,17 @@ def _encode_10(o, out):
                 append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
                 for e7 in v6:
                     v8 = e7.metadata
-                    append(_w_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch))
                     if v8 is None:
-                        append(b"\0")
+                        append(_w_iqix(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch))
                     else:
                         v8 = v8.encode()
                         n = len(v8) + 1
-                        append(ONE[n] if n < 128 else string_head(n))
+                        append(_w_iqiB(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n) if n < 128 else _w_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch) + string_head(n))
                         append(v8)
                     append(_w_hx(e7.error_code))
-                append(b"\0")
+                append(b"\x00")
             append(_w_hx(e2.error_code))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetFetchResponse", cause) from cause
 

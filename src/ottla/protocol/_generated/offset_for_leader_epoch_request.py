@@ -245,8 +245,8 @@ def _encode_4(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_iiix(e5.partition, e5.current_leader_epoch, e5.leader_epoch))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetForLeaderEpochRequest", cause) from cause
 

@@ -193,8 +193,8 @@ def _encode_4(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_hiiqx(e5.error_code, e5.partition, e5.leader_epoch, e5.end_offset))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("OffsetForLeaderEpochResponse", cause) from cause
 

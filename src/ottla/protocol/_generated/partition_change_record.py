@@ -434,7 +434,7 @@ def _encode_0(o, out):
                 p13 = []
                 v14 = v2
                 if v14 is None:
-                    p13.append(b"\0")
+                    p13.append(b"\x00")
                 else:
                     n = len(v14) + 1
                     p13.append(ONE[n] if n < 128 else varint(n))
@@ -451,7 +451,7 @@ def _encode_0(o, out):
                 p16 = []
                 v17 = v6
                 if v17 is None:
-                    p16.append(b"\0")
+                    p16.append(b"\x00")
                 else:
                     n = len(v17) + 1
                     p16.append(ONE[n] if n < 128 else varint(n))
@@ -463,7 +463,7 @@ def _encode_0(o, out):
                 p18 = []
                 v19 = v8
                 if v19 is None:
-                    p18.append(b"\0")
+                    p18.append(b"\x00")
                 else:
                     n = len(v19) + 1
                     p18.append(ONE[n] if n < 128 else varint(n))
@@ -475,7 +475,7 @@ def _encode_0(o, out):
                 p20 = []
                 v21 = v10
                 if v21 is None:
-                    p20.append(b"\0")
+                    p20.append(b"\x00")
                 else:
                     n = len(v21) + 1
                     p20.append(ONE[n] if n < 128 else varint(n))
@@ -489,7 +489,7 @@ def _encode_0(o, out):
                 p22 = b"".join(p22)
                 append(b"\x05" + varint(len(p22)) + p22)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("PartitionChangeRecord", cause) from cause
 
@@ -524,7 +524,7 @@ def _encode_1(o, out):
                 p15 = []
                 v16 = v2
                 if v16 is None:
-                    p15.append(b"\0")
+                    p15.append(b"\x00")
                 else:
                     n = len(v16) + 1
                     p15.append(ONE[n] if n < 128 else varint(n))
@@ -541,7 +541,7 @@ def _encode_1(o, out):
                 p18 = []
                 v19 = v6
                 if v19 is None:
-                    p18.append(b"\0")
+                    p18.append(b"\x00")
                 else:
                     n = len(v19) + 1
                     p18.append(ONE[n] if n < 128 else varint(n))
@@ -553,7 +553,7 @@ def _encode_1(o, out):
                 p20 = []
                 v21 = v8
                 if v21 is None:
-                    p20.append(b"\0")
+                    p20.append(b"\x00")
                 else:
                     n = len(v21) + 1
                     p20.append(ONE[n] if n < 128 else varint(n))
@@ -565,7 +565,7 @@ def _encode_1(o, out):
                 p22 = []
                 v23 = v10
                 if v23 is None:
-                    p22.append(b"\0")
+                    p22.append(b"\x00")
                 else:
                     n = len(v23) + 1
                     p22.append(ONE[n] if n < 128 else varint(n))
@@ -582,7 +582,7 @@ def _encode_1(o, out):
                 p25 = []
                 v26 = v14
                 if v26 is None:
-                    p25.append(b"\0")
+                    p25.append(b"\x00")
                 else:
                     n = len(v26) + 1
                     p25.append(ONE[n] if n < 128 else varint(n))
@@ -593,7 +593,7 @@ def _encode_1(o, out):
                 p25 = b"".join(p25)
                 append(b"\x08" + varint(len(p25)) + p25)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("PartitionChangeRecord", cause) from cause
 
@@ -628,7 +628,7 @@ def _encode_2(o, out):
                 p19 = []
                 v20 = v2
                 if v20 is None:
-                    p19.append(b"\0")
+                    p19.append(b"\x00")
                 else:
                     n = len(v20) + 1
                     p19.append(ONE[n] if n < 128 else varint(n))
@@ -645,7 +645,7 @@ def _encode_2(o, out):
                 p22 = []
                 v23 = v6
                 if v23 is None:
-                    p22.append(b"\0")
+                    p22.append(b"\x00")
                 else:
                     n = len(v23) + 1
                     p22.append(ONE[n] if n < 128 else varint(n))
@@ -657,7 +657,7 @@ def _encode_2(o, out):
                 p24 = []
                 v25 = v8
                 if v25 is None:
-                    p24.append(b"\0")
+                    p24.append(b"\x00")
                 else:
                     n = len(v25) + 1
                     p24.append(ONE[n] if n < 128 else varint(n))
@@ -669,7 +669,7 @@ def _encode_2(o, out):
                 p26 = []
                 v27 = v10
                 if v27 is None:
-                    p26.append(b"\0")
+                    p26.append(b"\x00")
                 else:
                     n = len(v27) + 1
                     p26.append(ONE[n] if n < 128 else varint(n))
@@ -686,7 +686,7 @@ def _encode_2(o, out):
                 p29 = []
                 v30 = v14
                 if v30 is None:
-                    p29.append(b"\0")
+                    p29.append(b"\x00")
                 else:
                     n = len(v30) + 1
                     p29.append(ONE[n] if n < 128 else varint(n))
@@ -698,7 +698,7 @@ def _encode_2(o, out):
                 p31 = []
                 v32 = v16
                 if v32 is None:
-                    p31.append(b"\0")
+                    p31.append(b"\x00")
                 else:
                     n = len(v32) + 1
                     p31.append(ONE[n] if n < 128 else varint(n))
@@ -710,7 +710,7 @@ def _encode_2(o, out):
                 p33 = []
                 v34 = v18
                 if v34 is None:
-                    p33.append(b"\0")
+                    p33.append(b"\x00")
                 else:
                     n = len(v34) + 1
                     p33.append(ONE[n] if n < 128 else varint(n))
@@ -721,7 +721,7 @@ def _encode_2(o, out):
                 p33 = b"".join(p33)
                 append(b"\x08" + varint(len(p33)) + p33)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("PartitionChangeRecord", cause) from cause
 

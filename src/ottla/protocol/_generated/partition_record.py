@@ -336,7 +336,7 @@ def _encode_0(o, out):
                 p7 = b"".join(p7)
                 append(b"\x00" + varint(len(p7)) + p7)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("PartitionRecord", cause) from cause
 
@@ -387,7 +387,7 @@ def _encode_1(o, out):
                 p9 = b"".join(p9)
                 append(b"\x00" + varint(len(p9)) + p9)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("PartitionRecord", cause) from cause
 
@@ -441,7 +441,7 @@ def _encode_2(o, out):
                 p14 = []
                 v15 = v10
                 if v15 is None:
-                    p14.append(b"\0")
+                    p14.append(b"\x00")
                 else:
                     n = len(v15) + 1
                     p14.append(ONE[n] if n < 128 else varint(n))
@@ -453,7 +453,7 @@ def _encode_2(o, out):
                 p16 = []
                 v17 = v12
                 if v17 is None:
-                    p16.append(b"\0")
+                    p16.append(b"\x00")
                 else:
                     n = len(v17) + 1
                     p16.append(ONE[n] if n < 128 else varint(n))
@@ -462,7 +462,7 @@ def _encode_2(o, out):
                 p16 = b"".join(p16)
                 append(b"\x02" + varint(len(p16)) + p16)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("PartitionRecord", cause) from cause
 

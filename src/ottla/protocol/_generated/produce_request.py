@@ -23,6 +23,9 @@ _w_hi = Layout(">hi").pack
 _w_hiB = Layout(">hiB").pack
 _w_hii = Layout(">hii").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
+_w_ii = Layout(">ii").pack
+_w_ix = Layout(">ix").pack
 
 
 class _PartitionProduceData(Struct):
@@ -177,7 +180,15 @@ def _decode_9(buf, pos):
                 o5.index, n = _r_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = long_varint(buf, pos, n)
+                    m = buf[pos]
+                    if m < 128:
+                        n = n & 127 | m << 7
+                        pos += 1
+                    elif buf[pos + 1] < 128:
+                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
+                        pos += 2
+                    else:
+                        n, pos = long_varint(buf, pos, n)
                 if n == 0:
                     o5.records = None
                 else:
@@ -246,7 +257,15 @@ def _decode_13(buf, pos):
                 o5.index, n = _r_iB(buf, pos)
                 pos += 5
                 if n > 127:
-                    n, pos = long_varint(buf, pos, n)
+                    m = buf[pos]
+                    if m < 128:
+                        n = n & 127 | m << 7
+                        pos += 1
+                    elif buf[pos + 1] < 128:
+                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
+                        pos += 2
+                    else:
+                        n, pos = long_varint(buf, pos, n)
                 if n == 0:
                     o5.records = None
                 else:
@@ -300,12 +319,11 @@ def _encode_3(o, out):
             append(_w_i(len(v5)))
             for e6 in v5:
                 v7 = e6.records
-                append(_w_i(e6.index))
                 if v7 is None:
-                    append(b"\xff\xff\xff\xff")
+                    append(_w_ii(e6.index, -1))
                 else:
                     n = len(v7)
-                    append(_w_i(n))
+                    append(_w_ii(e6.index, n))
                     if n:
                         append(v7)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
@@ -317,7 +335,7 @@ def _encode_9(o, out):
         append = out.append
         v1 = o.transactional_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -337,17 +355,16 @@ def _encode_9(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e6 in v5:
                 v7 = e6.records
-                append(_w_i(e6.index))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_ix(e6.index))
                 else:
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_iB(e6.index, n) if n < 128 else _w_i(e6.index) + varint(n))
                     if n > 1:
                         append(v7)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ProduceRequest", cause) from cause
 
@@ -357,7 +374,7 @@ def _encode_13(o, out):
         append = out.append
         v1 = o.transactional_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -374,17 +391,16 @@ def _encode_13(o, out):
             append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.records
-                append(_w_i(e5.index))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ix(e5.index))
                 else:
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_iB(e5.index, n) if n < 128 else _w_i(e5.index) + varint(n))
                     if n > 1:
                         append(v6)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ProduceRequest", cause) from cause
 

@@ -24,6 +24,7 @@ _w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
+_w_ih = Layout(">ih").pack
 _w_ihqq = Layout(">ihqq").pack
 _w_ihqqq = Layout(">ihqqq").pack
 _w_ihqqqB = Layout(">ihqqqB").pack
@@ -749,13 +750,12 @@ def _encode_8(o, out):
                 append(_w_ihqqqi(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, len(v6)))
                 for e7 in v6:
                     v8 = e7.batch_index_error_message
-                    append(_w_i(e7.batch_index))
                     if v8 is None:
-                        append(b"\xff\xff")
+                        append(_w_ih(e7.batch_index, -1))
                     else:
                         v8 = v8.encode()
                         n = len(v8)
-                        append(_w_h(n))
+                        append(_w_ih(e7.batch_index, n))
                         append(v8)
                 v9 = e5.error_message
                 if v9 is None:
@@ -795,25 +795,24 @@ def _encode_9(o, out):
                 append(_w_ihqqqB(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n) if n < 128 else _w_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset) + varint(n))
                 for e7 in v6:
                     v8 = e7.batch_index_error_message
-                    append(_w_i(e7.batch_index))
                     if v8 is None:
-                        append(b"\0")
+                        append(_w_ix(e7.batch_index))
                     else:
                         v8 = v8.encode()
                         n = len(v8) + 1
-                        append(ONE[n] if n < 128 else string_head(n))
+                        append(_w_iB(e7.batch_index, n) if n < 128 else _w_i(e7.batch_index) + string_head(n))
                         append(v8)
-                    append(b"\0")
+                    append(b"\x00")
                 v9 = e5.error_message
                 if v9 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v9 = v9.encode()
                     n = len(v9) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v9)
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         append(_w_ix(o.throttle_time_ms))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ProduceResponse", cause) from cause
@@ -840,18 +839,17 @@ def _encode_10(o, out):
                 append(_w_ihqqqB(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset, n) if n < 128 else _w_ihqqq(e5.index, e5.error_code, e5.base_offset, e5.log_append_time_ms, e5.log_start_offset) + varint(n))
                 for e7 in v6:
                     v8 = e7.batch_index_error_message
-                    append(_w_i(e7.batch_index))
                     if v8 is None:
-                        append(b"\0")
+                        append(_w_ix(e7.batch_index))
                     else:
                         v8 = v8.encode()
                         n = len(v8) + 1
-                        append(ONE[n] if n < 128 else string_head(n))
+                        append(_w_iB(e7.batch_index, n) if n < 128 else _w_i(e7.batch_index) + string_head(n))
                         append(v8)
-                    append(b"\0")
+                    append(b"\x00")
                 v9 = e5.error_message
                 if v9 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v9 = v9.encode()
                     n = len(v9) + 1
@@ -868,8 +866,8 @@ def _encode_10(o, out):
                         p12 = b"".join(p12)
                         append(b"\x00" + varint(len(p12)) + p12)
                 else:
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         append(_w_i(o.throttle_time_ms))
         if len(o.node_endpoints) > 0:
             v15 = o.node_endpoints
@@ -887,19 +885,18 @@ def _encode_10(o, out):
                     p16.append(_w_iB(e18.node_id, n) if n < 128 else _w_i(e18.node_id) + string_head(n))
                     p16.append(v19)
                     v20 = e18.rack
-                    p16.append(_w_i(e18.port))
                     if v20 is None:
-                        p16.append(b"\0")
+                        p16.append(_w_ix(e18.port))
                     else:
                         v20 = v20.encode()
                         n = len(v20) + 1
-                        p16.append(ONE[n] if n < 128 else string_head(n))
+                        p16.append(_w_iB(e18.port, n) if n < 128 else _w_i(e18.port) + string_head(n))
                         p16.append(v20)
-                    p16.append(b"\0")
+                    p16.append(b"\x00")
                 p16 = b"".join(p16)
                 append(b"\x00" + varint(len(p16)) + p16)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ProduceResponse", cause) from cause
 
@@ -922,18 +919,17 @@ def _encode_13(o, out):
                 append(_w_ihqqqB(e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset, n) if n < 128 else _w_ihqqq(e4.index, e4.error_code, e4.base_offset, e4.log_append_time_ms, e4.log_start_offset) + varint(n))
                 for e6 in v5:
                     v7 = e6.batch_index_error_message
-                    append(_w_i(e6.batch_index))
                     if v7 is None:
-                        append(b"\0")
+                        append(_w_ix(e6.batch_index))
                     else:
                         v7 = v7.encode()
                         n = len(v7) + 1
-                        append(ONE[n] if n < 128 else string_head(n))
+                        append(_w_iB(e6.batch_index, n) if n < 128 else _w_i(e6.batch_index) + string_head(n))
                         append(v7)
-                    append(b"\0")
+                    append(b"\x00")
                 v8 = e4.error_message
                 if v8 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v8 = v8.encode()
                     n = len(v8) + 1
@@ -950,8 +946,8 @@ def _encode_13(o, out):
                         p11 = b"".join(p11)
                         append(b"\x00" + varint(len(p11)) + p11)
                 else:
-                    append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+            append(b"\x00")
         append(_w_i(o.throttle_time_ms))
         if len(o.node_endpoints) > 0:
             v14 = o.node_endpoints
@@ -969,19 +965,18 @@ def _encode_13(o, out):
                     p15.append(_w_iB(e17.node_id, n) if n < 128 else _w_i(e17.node_id) + string_head(n))
                     p15.append(v18)
                     v19 = e17.rack
-                    p15.append(_w_i(e17.port))
                     if v19 is None:
-                        p15.append(b"\0")
+                        p15.append(_w_ix(e17.port))
                     else:
                         v19 = v19.encode()
                         n = len(v19) + 1
-                        p15.append(ONE[n] if n < 128 else string_head(n))
+                        p15.append(_w_iB(e17.port, n) if n < 128 else _w_i(e17.port) + string_head(n))
                         p15.append(v19)
-                    p15.append(b"\0")
+                    p15.append(b"\x00")
                 p15 = b"".join(p15)
                 append(b"\x00" + varint(len(p15)) + p15)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ProduceResponse", cause) from cause
 

@@ -67,7 +67,7 @@ def _encode_0(o, out):
         n = len(v1) + 1
         append(_w_UitbB(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n) if n < 128 else _w_Uitb(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type) + varint(n))
         append(v1)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("PushTelemetryRequest", cause) from cause
 

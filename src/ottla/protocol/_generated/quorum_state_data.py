@@ -14,6 +14,8 @@ _r_iiiUB = Layout(">iii16sB").unpack_from
 _r_iiiqB = Layout(">iiiqB").unpack_from
 _w_iiiUx = Layout(">iii16sx").pack
 _w_iiiq = Layout(">iiiq").pack
+_w_iiiqB = Layout(">iiiqB").pack
+_w_iiiqx = Layout(">iiiqx").pack
 _w_ix = Layout(">ix").pack
 
 
@@ -123,15 +125,14 @@ def _encode_0(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v1)
         v2 = o.current_voters
-        append(_w_iiiq(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset))
         if v2 is None:
-            append(b"\0")
+            append(_w_iiiqx(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset))
         else:
             n = len(v2) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iiiqB(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset, n) if n < 128 else _w_iiiq(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset) + varint(n))
             for e3 in v2:
                 append(_w_ix(e3.voter_id))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("QuorumStateData", cause) from cause
 

@@ -16,6 +16,8 @@ _r_qqbhB = Layout(">qqbhB").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 _w_iq = Layout(">iq").pack
 _w_iqB = Layout(">iqB").pack
 _w_qqbhx = Layout(">qqbhx").pack
@@ -174,22 +176,21 @@ def _encode_0(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.error_message
-                append(_w_ih(e4.partition, e4.error_code))
                 if v5 is None:
-                    append(b"\0")
+                    append(_w_ihx(e4.partition, e4.error_code))
                 else:
                     v5 = v5.encode()
                     n = len(v5) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e4.partition, e4.error_code, n) if n < 128 else _w_ih(e4.partition, e4.error_code) + string_head(n))
                     append(v5)
                 v6 = e4.state_batches
                 n = len(v6) + 1
                 append(_w_iqB(e4.state_epoch, e4.start_offset, n) if n < 128 else _w_iq(e4.state_epoch, e4.start_offset) + varint(n))
                 for e7 in v6:
                     append(_w_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ReadShareGroupStateResponse", cause) from cause
 

@@ -132,8 +132,8 @@ def _encode_0(o, out):
             append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 append(_w_iix(e5.partition, e5.leader_epoch))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ReadShareGroupStateSummaryRequest", cause) from cause
 

@@ -16,6 +16,8 @@ _r_iiqiB = Layout(">iiqiB").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 _w_iiqix = Layout(">iiqix").pack
 _w_iiqx = Layout(">iiqx").pack
 
@@ -198,17 +200,16 @@ def _encode_0(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.error_message
-                append(_w_ih(e4.partition, e4.error_code))
                 if v5 is None:
-                    append(b"\0")
+                    append(_w_ihx(e4.partition, e4.error_code))
                 else:
                     v5 = v5.encode()
                     n = len(v5) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e4.partition, e4.error_code, n) if n < 128 else _w_ih(e4.partition, e4.error_code) + string_head(n))
                     append(v5)
                 append(_w_iiqx(e4.state_epoch, e4.leader_epoch, e4.start_offset))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ReadShareGroupStateSummaryResponse", cause) from cause
 
@@ -227,17 +228,16 @@ def _encode_1(o, out):
             append(_w_UB(e2.topic_id, n) if n < 128 else _w_U(e2.topic_id) + varint(n))
             for e4 in v3:
                 v5 = e4.error_message
-                append(_w_ih(e4.partition, e4.error_code))
                 if v5 is None:
-                    append(b"\0")
+                    append(_w_ihx(e4.partition, e4.error_code))
                 else:
                     v5 = v5.encode()
                     n = len(v5) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e4.partition, e4.error_code, n) if n < 128 else _w_ih(e4.partition, e4.error_code) + string_head(n))
                     append(v5)
                 append(_w_iiqix(e4.state_epoch, e4.leader_epoch, e4.start_offset, e4.delivery_complete_count))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ReadShareGroupStateSummaryResponse", cause) from cause
 

@@ -610,7 +610,7 @@ def _encode_0(o, out):
             append(_w_hhx(e6.min_supported_version, e6.max_supported_version))
         v8 = o.rack
         if v8 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v8 = v8.encode()
             n = len(v8) + 1
@@ -659,7 +659,7 @@ def _encode_1(o, out):
             append(_w_hhx(e6.min_supported_version, e6.max_supported_version))
         v8 = o.rack
         if v8 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v8 = v8.encode()
             n = len(v8) + 1
@@ -706,7 +706,7 @@ def _encode_2(o, out):
             append(_w_hhx(e6.min_supported_version, e6.max_supported_version))
         v8 = o.rack
         if v8 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v8 = v8.encode()
             n = len(v8) + 1
@@ -751,7 +751,7 @@ def _encode_3(o, out):
             append(_w_hhx(e6.min_supported_version, e6.max_supported_version))
         v8 = o.rack
         if v8 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v8 = v8.encode()
             n = len(v8) + 1
@@ -774,7 +774,7 @@ def _encode_3(o, out):
                 p11 = b"".join(p11)
                 append(b"\x00" + varint(len(p11)) + p11)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("RegisterBrokerRecord", cause) from cause
 
@@ -811,7 +811,7 @@ def _encode_4(o, out):
             append(_w_hhx(e6.min_supported_version, e6.max_supported_version))
         v8 = o.rack
         if v8 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v8 = v8.encode()
             n = len(v8) + 1
@@ -839,7 +839,7 @@ def _encode_4(o, out):
                 p16 = []
                 v17 = v12
                 if v17 is None:
-                    p16.append(b"\0")
+                    p16.append(b"\x00")
                 else:
                     n = len(v17) + 1
                     p16.append(ONE[n] if n < 128 else varint(n))
@@ -850,7 +850,7 @@ def _encode_4(o, out):
                 p16 = b"".join(p16)
                 append(b"\x01" + varint(len(p16)) + p16)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("RegisterBrokerRecord", cause) from cause
 

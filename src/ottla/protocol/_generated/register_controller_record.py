@@ -175,7 +175,7 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v7)
             append(_w_hhx(e6.min_supported_version, e6.max_supported_version))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("RegisterControllerRecord", cause) from cause
 

@@ -21,7 +21,9 @@ _w_UixUxqqiqqB = Layout(">16six16sxqqiqqB").pack
 _w_t = Layout(">?").pack
 _w_b = Layout(">b").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_iqx = Layout(">iqx").pack
+_w_ix = Layout(">ix").pack
 
 
 class _TopicIdPartitionEntry(Struct):
@@ -201,12 +203,11 @@ def _encode_0(o, out):
         for e5 in v4:
             append(_w_iqx(e5.leader_epoch, e5.offset))
         v6 = o.custom_metadata
-        append(_w_i(o.segment_size_in_bytes))
         if v6 is None:
-            append(b"\0")
+            append(_w_ix(o.segment_size_in_bytes))
         else:
             n = len(v6) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(o.segment_size_in_bytes, n) if n < 128 else _w_i(o.segment_size_in_bytes) + varint(n))
             append(v6)
         append(_w_b(o.remote_log_segment_state))
         if o.txn_index_empty:
@@ -219,7 +220,7 @@ def _encode_0(o, out):
                 p9 = b"".join(p9)
                 append(b"\x00" + varint(len(p9)) + p9)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("RemoteLogSegmentMetadataRecord", cause) from cause
 

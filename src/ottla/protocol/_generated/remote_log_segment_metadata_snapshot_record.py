@@ -19,7 +19,9 @@ _w_UqqiqqB = Layout(">16sqqiqqB").pack
 _w_t = Layout(">?").pack
 _w_b = Layout(">b").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_iqx = Layout(">iqx").pack
+_w_ix = Layout(">ix").pack
 
 
 class _SegmentLeaderEpochEntry(Struct):
@@ -133,12 +135,11 @@ def _encode_0(o, out):
         for e2 in v1:
             append(_w_iqx(e2.leader_epoch, e2.offset))
         v3 = o.custom_metadata
-        append(_w_i(o.segment_size_in_bytes))
         if v3 is None:
-            append(b"\0")
+            append(_w_ix(o.segment_size_in_bytes))
         else:
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(o.segment_size_in_bytes, n) if n < 128 else _w_i(o.segment_size_in_bytes) + varint(n))
             append(v3)
         append(_w_b(o.remote_log_segment_state))
         if o.txn_index_empty:
@@ -151,7 +152,7 @@ def _encode_0(o, out):
                 p6 = b"".join(p6)
                 append(b"\x00" + varint(len(p6)) + p6)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("RemoteLogSegmentMetadataSnapshotRecord", cause) from cause
 

@@ -14,6 +14,8 @@ _r_UiB = Layout(">16siB").unpack_from
 _r_bB = Layout(">bB").unpack_from
 _r_iqB = Layout(">iqB").unpack_from
 _w_UixUxiq = Layout(">16six16sxiq").pack
+_w_UixUxiqB = Layout(">16six16sxiqB").pack
+_w_UixUxiqx = Layout(">16six16sxiqx").pack
 _w_bx = Layout(">bx").pack
 
 
@@ -137,12 +139,11 @@ def _encode_0(o, out):
         if len(v1.id) != 16:
             raise bad_uuid("RemoteLogSegmentIdEntry.id")
         v4 = o.custom_metadata
-        append(_w_UixUxiq(v2.id, v2.partition, v1.id, o.broker_id, o.event_timestamp_ms))
         if v4 is None:
-            append(b"\0")
+            append(_w_UixUxiqx(v2.id, v2.partition, v1.id, o.broker_id, o.event_timestamp_ms))
         else:
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_UixUxiqB(v2.id, v2.partition, v1.id, o.broker_id, o.event_timestamp_ms, n) if n < 128 else _w_UixUxiq(v2.id, v2.partition, v1.id, o.broker_id, o.event_timestamp_ms) + varint(n))
             append(v4)
         append(_w_bx(o.remote_log_segment_state))
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:

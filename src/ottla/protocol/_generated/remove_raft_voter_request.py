@@ -61,7 +61,7 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.cluster_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1

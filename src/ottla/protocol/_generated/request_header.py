@@ -8,8 +8,7 @@ from ottla.protocol.codec import Message, bad_length, malformed, skip_tags, unwr
 
 new = object.__new__
 _r_hhih = Layout(">hhih").unpack_from
-_w_h = Layout(">h").pack
-_w_hhi = Layout(">hhi").pack
+_w_hhih = Layout(">hhih").pack
 
 
 class RequestHeader(Message):
@@ -78,13 +77,12 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.client_id
-        append(_w_hhi(o.request_api_key, o.request_api_version, o.correlation_id))
         if v1 is None:
-            append(b"\xff\xff")
+            append(_w_hhih(o.request_api_key, o.request_api_version, o.correlation_id, -1))
         else:
             v1 = v1.encode()
             n = len(v1)
-            append(_w_h(n))
+            append(_w_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n))
             append(v1)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("RequestHeader", cause) from cause
@@ -94,15 +92,14 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.client_id
-        append(_w_hhi(o.request_api_key, o.request_api_version, o.correlation_id))
         if v1 is None:
-            append(b"\xff\xff")
+            append(_w_hhih(o.request_api_key, o.request_api_version, o.correlation_id, -1))
         else:
             v1 = v1.encode()
             n = len(v1)
-            append(_w_h(n))
+            append(_w_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n))
             append(v1)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("RequestHeader", cause) from cause
 

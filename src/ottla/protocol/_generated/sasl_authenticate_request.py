@@ -82,7 +82,7 @@ def _encode_2(o, out):
         n = len(v1) + 1
         append(ONE[n] if n < 128 else varint(n))
         append(v1)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SaslAuthenticateRequest", cause) from cause
 

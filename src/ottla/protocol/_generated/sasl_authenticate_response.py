@@ -13,6 +13,9 @@ _r_i = Layout(">i").unpack_from
 _r_q = Layout(">q").unpack_from
 _r_qB = Layout(">qB").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hh = Layout(">hh").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_q = Layout(">q").pack
 _w_qx = Layout(">qx").pack
@@ -132,13 +135,12 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_h(o.error_code))
         if v1 is None:
-            append(b"\xff\xff")
+            append(_w_hh(o.error_code, -1))
         else:
             v1 = v1.encode()
             n = len(v1)
-            append(_w_h(n))
+            append(_w_hh(o.error_code, n))
             append(v1)
         v2 = o.auth_bytes
         n = len(v2)
@@ -152,13 +154,12 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_h(o.error_code))
         if v1 is None:
-            append(b"\xff\xff")
+            append(_w_hh(o.error_code, -1))
         else:
             v1 = v1.encode()
             n = len(v1)
-            append(_w_h(n))
+            append(_w_hh(o.error_code, n))
             append(v1)
         v2 = o.auth_bytes
         n = len(v2)
@@ -173,13 +174,12 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_h(o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_hx(o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_hB(o.error_code, n) if n < 128 else _w_h(o.error_code) + string_head(n))
             append(v1)
         v2 = o.auth_bytes
         n = len(v2) + 1

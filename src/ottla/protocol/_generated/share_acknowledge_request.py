@@ -280,7 +280,7 @@ def _encode_1(o, out):
             raise not_in_version("ShareAcknowledgeRequest.is_renew_ack")
         v1 = o.group_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -288,7 +288,7 @@ def _encode_1(o, out):
             append(v1)
         v2 = o.member_id
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -313,10 +313,10 @@ def _encode_1(o, out):
                     append(_w_qqB(e8.first_offset, e8.last_offset, n) if n < 128 else _w_qq(e8.first_offset, e8.last_offset) + varint(n))
                     if v9:
                         append(pack(f">{len(v9)}b", *v9))
-                    append(b"\0")
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareAcknowledgeRequest", cause) from cause
 
@@ -326,7 +326,7 @@ def _encode_2(o, out):
         append = out.append
         v1 = o.group_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -334,7 +334,7 @@ def _encode_2(o, out):
             append(v1)
         v2 = o.member_id
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -359,10 +359,10 @@ def _encode_2(o, out):
                     append(_w_qqB(e8.first_offset, e8.last_offset, n) if n < 128 else _w_qq(e8.first_offset, e8.last_offset) + varint(n))
                     if v9:
                         append(pack(f">{len(v9)}b", *v9))
-                    append(b"\0")
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareAcknowledgeRequest", cause) from cause
 

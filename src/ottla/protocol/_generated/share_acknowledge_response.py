@@ -18,7 +18,10 @@ _w_UB = Layout(">16sB").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 _w_iixx = Layout(">iixx").pack
+_w_ix = Layout(">ix").pack
 
 
 class _LeaderIdAndEpoch(Struct):
@@ -336,13 +339,12 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.responses
         n = len(v2) + 1
@@ -355,17 +357,16 @@ def _encode_1(o, out):
             append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_ih(e5.partition_index, e5.error_code))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ihx(e5.partition_index, e5.error_code))
                 else:
                     v6 = v6.encode()
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e5.partition_index, e5.error_code, n) if n < 128 else _w_ih(e5.partition_index, e5.error_code) + string_head(n))
                     append(v6)
                 v7 = e5.current_leader
                 append(_w_iixx(v7.leader_id, v7.leader_epoch))
-            append(b"\0")
+            append(b"\x00")
         v8 = o.node_endpoints
         n = len(v8) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -376,16 +377,15 @@ def _encode_1(o, out):
             append(_w_iB(e9.node_id, n) if n < 128 else _w_i(e9.node_id) + string_head(n))
             append(v10)
             v11 = e9.rack
-            append(_w_i(e9.port))
             if v11 is None:
-                append(b"\0")
+                append(_w_ix(e9.port))
             else:
                 v11 = v11.encode()
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e9.port, n) if n < 128 else _w_i(e9.port) + string_head(n))
                 append(v11)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareAcknowledgeResponse", cause) from cause
 
@@ -394,13 +394,12 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.responses
         n = len(v2) + 1
@@ -413,17 +412,16 @@ def _encode_2(o, out):
             append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_ih(e5.partition_index, e5.error_code))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ihx(e5.partition_index, e5.error_code))
                 else:
                     v6 = v6.encode()
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e5.partition_index, e5.error_code, n) if n < 128 else _w_ih(e5.partition_index, e5.error_code) + string_head(n))
                     append(v6)
                 v7 = e5.current_leader
                 append(_w_iixx(v7.leader_id, v7.leader_epoch))
-            append(b"\0")
+            append(b"\x00")
         v8 = o.node_endpoints
         n = len(v8) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -434,16 +432,15 @@ def _encode_2(o, out):
             append(_w_iB(e9.node_id, n) if n < 128 else _w_i(e9.node_id) + string_head(n))
             append(v10)
             v11 = e9.rack
-            append(_w_i(e9.port))
             if v11 is None:
-                append(b"\0")
+                append(_w_ix(e9.port))
             else:
                 v11 = v11.encode()
                 n = len(v11) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e9.port, n) if n < 128 else _w_i(e9.port) + string_head(n))
                 append(v11)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareAcknowledgeResponse", cause) from cause
 

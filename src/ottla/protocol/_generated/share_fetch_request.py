@@ -364,7 +364,7 @@ def _encode_1(o, out):
             raise not_in_version("ShareFetchRequest.is_renew_ack")
         v1 = o.group_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -372,7 +372,7 @@ def _encode_1(o, out):
             append(v1)
         v2 = o.member_id
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -399,9 +399,9 @@ def _encode_1(o, out):
                     append(_w_qqB(e8.first_offset, e8.last_offset, n) if n < 128 else _w_qq(e8.first_offset, e8.last_offset) + varint(n))
                     if v9:
                         append(pack(f">{len(v9)}b", *v9))
-                    append(b"\0")
-                append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
+            append(b"\x00")
         v10 = o.forgotten_topics_data
         n = len(v10) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -413,8 +413,8 @@ def _encode_1(o, out):
             append(_w_UB(e11.topic_id, n) if n < 128 else _w_U(e11.topic_id) + varint(n))
             if v12:
                 append(pack(f">{len(v12)}i", *v12))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareFetchRequest", cause) from cause
 
@@ -424,7 +424,7 @@ def _encode_2(o, out):
         append = out.append
         v1 = o.group_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -432,7 +432,7 @@ def _encode_2(o, out):
             append(v1)
         v2 = o.member_id
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -459,9 +459,9 @@ def _encode_2(o, out):
                     append(_w_qqB(e8.first_offset, e8.last_offset, n) if n < 128 else _w_qq(e8.first_offset, e8.last_offset) + varint(n))
                     if v9:
                         append(pack(f">{len(v9)}b", *v9))
-                    append(b"\0")
-                append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
+            append(b"\x00")
         v10 = o.forgotten_topics_data
         n = len(v10) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -473,8 +473,8 @@ def _encode_2(o, out):
             append(_w_UB(e11.topic_id, n) if n < 128 else _w_U(e11.topic_id) + varint(n))
             if v12:
                 append(pack(f">{len(v12)}i", *v12))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareFetchRequest", cause) from cause
 

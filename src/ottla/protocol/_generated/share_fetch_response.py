@@ -18,11 +18,16 @@ _r_qqhB = Layout(">qqhB").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 _w_iix = Layout(">iix").pack
 _w_iixB = Layout(">iixB").pack
+_w_ix = Layout(">ix").pack
 _w_qqhx = Layout(">qqhx").pack
 
 
@@ -209,7 +214,15 @@ def _decode_1(buf, pos):
                 n = buf[pos]
                 pos += 1
                 if n > 127:
-                    n, pos = long_varint(buf, pos, n)
+                    m = buf[pos]
+                    if m < 128:
+                        n = n & 127 | m << 7
+                        pos += 1
+                    elif buf[pos + 1] < 128:
+                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
+                        pos += 2
+                    else:
+                        n, pos = long_varint(buf, pos, n)
                 end = pos + n - 1
                 if n == 0 or end > size:
                     raise bad_length("PartitionData.records", n - 1, size - pos)
@@ -292,13 +305,12 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.responses
         n = len(v2) + 1
@@ -311,22 +323,20 @@ def _encode_1(o, out):
             append(_w_UB(e3.topic_id, n) if n < 128 else _w_U(e3.topic_id) + varint(n))
             for e5 in v4:
                 v6 = e5.error_message
-                append(_w_ih(e5.partition_index, e5.error_code))
                 if v6 is None:
-                    append(b"\0")
+                    append(_w_ihx(e5.partition_index, e5.error_code))
                 else:
                     v6 = v6.encode()
                     n = len(v6) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_ihB(e5.partition_index, e5.error_code, n) if n < 128 else _w_ih(e5.partition_index, e5.error_code) + string_head(n))
                     append(v6)
                 v7 = e5.acknowledge_error_message
-                append(_w_h(e5.acknowledge_error_code))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_hx(e5.acknowledge_error_code))
                 else:
                     v7 = v7.encode()
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_hB(e5.acknowledge_error_code, n) if n < 128 else _w_h(e5.acknowledge_error_code) + string_head(n))
                     append(v7)
                 v8 = e5.current_leader
                 v9 = e5.records
@@ -339,8 +349,8 @@ def _encode_1(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 for e11 in v10:
                     append(_w_qqhx(e11.first_offset, e11.last_offset, e11.delivery_count))
-                append(b"\0")
-            append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
         v12 = o.node_endpoints
         n = len(v12) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -351,16 +361,15 @@ def _encode_1(o, out):
             append(_w_iB(e13.node_id, n) if n < 128 else _w_i(e13.node_id) + string_head(n))
             append(v14)
             v15 = e13.rack
-            append(_w_i(e13.port))
             if v15 is None:
-                append(b"\0")
+                append(_w_ix(e13.port))
             else:
                 v15 = v15.encode()
                 n = len(v15) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_iB(e13.port, n) if n < 128 else _w_i(e13.port) + string_head(n))
                 append(v15)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareFetchResponse", cause) from cause
 

@@ -16,6 +16,8 @@ _r_iiB = Layout(">iiB").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ii = Layout(">ii").pack
@@ -309,13 +311,12 @@ def _encode_1(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.group_id
             v4 = v4.encode()
@@ -343,7 +344,7 @@ def _encode_1(o, out):
                 append(v9)
                 v10 = e8.rack_id
                 if v10 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v10 = v10.encode()
                     n = len(v10) + 1
@@ -385,10 +386,10 @@ def _encode_1(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v20:
                         append(pack(f">{len(v20)}i", *v20))
-                    append(b"\0")
-                append(b"\0\0")
+                    append(b"\x00")
+                append(b"\x00\x00")
             append(_w_ix(e2.authorized_operations))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareGroupDescribeResponse", cause) from cause
 

@@ -9,6 +9,8 @@ from ottla.protocol.codec import ONE, Message, bad_length, long_string, long_var
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
+_w_ix = Layout(">ix").pack
 
 
 class ShareGroupHeartbeatRequest(Message):
@@ -112,17 +114,16 @@ def _encode_1(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v2)
         v3 = o.rack_id
-        append(_w_i(o.member_epoch))
         if v3 is None:
-            append(b"\0")
+            append(_w_ix(o.member_epoch))
         else:
             v3 = v3.encode()
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iB(o.member_epoch, n) if n < 128 else _w_i(o.member_epoch) + string_head(n))
             append(v3)
         v4 = o.subscribed_topic_names
         if v4 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v4) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -132,7 +133,7 @@ def _encode_1(o, out):
                 n = len(v6) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v6)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareGroupHeartbeatRequest", cause) from cause
 

@@ -15,7 +15,10 @@ _r_iib = Layout(">iib").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
 _w_ih = Layout(">ih").pack
-_w_ii = Layout(">ii").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
+_w_iib = Layout(">iib").pack
+_w_iibB = Layout(">iibB").pack
 
 
 class _TopicPartitions(Struct):
@@ -147,31 +150,28 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.member_id
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v2)
         v3 = o.assignment
-        append(_w_ii(o.member_epoch, o.heartbeat_interval_ms))
         if v3 is None:
-            append(b"\xff")
+            append(_w_iib(o.member_epoch, o.heartbeat_interval_ms, -1))
         else:
-            append(b"\x01")
             v4 = v3.topic_partitions
             n = len(v4) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iibB(o.member_epoch, o.heartbeat_interval_ms, 1, n) if n < 128 else _w_iib(o.member_epoch, o.heartbeat_interval_ms, 1) + varint(n))
             for e5 in v4:
                 if len(e5.topic_id) != 16:
                     raise bad_uuid("TopicPartitions.topic_id")
@@ -180,9 +180,9 @@ def _encode_1(o, out):
                 append(_w_UB(e5.topic_id, n) if n < 128 else _w_U(e5.topic_id) + varint(n))
                 if v6:
                     append(pack(f">{len(v6)}i", *v6))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareGroupHeartbeatResponse", cause) from cause
 

@@ -96,7 +96,7 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.rack_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -121,7 +121,7 @@ def _encode_0(o, out):
             n = len(v6) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v6)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareGroupMemberMetadataValue", cause) from cause
 

@@ -185,7 +185,7 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v4:
                 append(pack(f">{len(v4)}i", *v4))
-            append(b"\0")
+            append(b"\x00")
         v5 = o.initialized_topics
         n = len(v5) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -202,7 +202,7 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v8:
                 append(pack(f">{len(v8)}i", *v8))
-            append(b"\0")
+            append(b"\x00")
         v9 = o.deleting_topics
         n = len(v9) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -214,8 +214,8 @@ def _encode_0(o, out):
             n = len(v11) + 1
             append(_w_UB(e10.topic_id, n) if n < 128 else _w_U(e10.topic_id) + string_head(n))
             append(v11)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareGroupStatePartitionMetadataValue", cause) from cause
 

@@ -115,7 +115,7 @@ def _encode_0(o, out):
                 p5 = b"".join(p5)
                 append(b"\x00" + varint(len(p5)) + p5)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("ShareUpdateValue", cause) from cause
 

@@ -422,7 +422,7 @@ def _encode_0(o, out):
                     p7 = []
                     v8 = v6
                     if v8 is None:
-                        p7.append(b"\0")
+                        p7.append(b"\x00")
                     else:
                         n = len(v8) + 1
                         p7.append(ONE[n] if n < 128 else varint(n))
@@ -431,7 +431,7 @@ def _encode_0(o, out):
                     p7 = b"".join(p7)
                     append(b"\x00" + varint(len(p7)) + p7)
             else:
-                append(b"\0")
+                append(b"\x00")
         v9 = o.standby_tasks
         n = len(v9) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -454,7 +454,7 @@ def _encode_0(o, out):
                     p15 = []
                     v16 = v14
                     if v16 is None:
-                        p15.append(b"\0")
+                        p15.append(b"\x00")
                     else:
                         n = len(v16) + 1
                         p15.append(ONE[n] if n < 128 else varint(n))
@@ -463,7 +463,7 @@ def _encode_0(o, out):
                     p15 = b"".join(p15)
                     append(b"\x00" + varint(len(p15)) + p15)
             else:
-                append(b"\0")
+                append(b"\x00")
         v17 = o.warmup_tasks
         n = len(v17) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -486,7 +486,7 @@ def _encode_0(o, out):
                     p23 = []
                     v24 = v22
                     if v24 is None:
-                        p23.append(b"\0")
+                        p23.append(b"\x00")
                     else:
                         n = len(v24) + 1
                         p23.append(ONE[n] if n < 128 else varint(n))
@@ -495,7 +495,7 @@ def _encode_0(o, out):
                     p23 = b"".join(p23)
                     append(b"\x00" + varint(len(p23)) + p23)
             else:
-                append(b"\0")
+                append(b"\x00")
         v25 = o.active_tasks_pending_revocation
         n = len(v25) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -518,7 +518,7 @@ def _encode_0(o, out):
                     p31 = []
                     v32 = v30
                     if v32 is None:
-                        p31.append(b"\0")
+                        p31.append(b"\x00")
                     else:
                         n = len(v32) + 1
                         p31.append(ONE[n] if n < 128 else varint(n))
@@ -527,7 +527,7 @@ def _encode_0(o, out):
                     p31 = b"".join(p31)
                     append(b"\x00" + varint(len(p31)) + p31)
             else:
-                append(b"\0")
+                append(b"\x00")
         v33 = o.standby_tasks_pending_revocation
         n = len(v33) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -550,7 +550,7 @@ def _encode_0(o, out):
                     p39 = []
                     v40 = v38
                     if v40 is None:
-                        p39.append(b"\0")
+                        p39.append(b"\x00")
                     else:
                         n = len(v40) + 1
                         p39.append(ONE[n] if n < 128 else varint(n))
@@ -559,7 +559,7 @@ def _encode_0(o, out):
                     p39 = b"".join(p39)
                     append(b"\x00" + varint(len(p39)) + p39)
             else:
-                append(b"\0")
+                append(b"\x00")
         v41 = o.warmup_tasks_pending_revocation
         n = len(v41) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -582,7 +582,7 @@ def _encode_0(o, out):
                     p47 = []
                     v48 = v46
                     if v48 is None:
-                        p47.append(b"\0")
+                        p47.append(b"\x00")
                     else:
                         n = len(v48) + 1
                         p47.append(ONE[n] if n < 128 else varint(n))
@@ -591,8 +591,8 @@ def _encode_0(o, out):
                     p47 = b"".join(p47)
                     append(b"\x00" + varint(len(p47)) + p47)
             else:
-                append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("StreamsGroupCurrentMemberAssignmentValue", cause) from cause
 

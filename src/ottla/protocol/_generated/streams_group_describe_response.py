@@ -17,12 +17,19 @@ _r_ihB = Layout(">ihB").unpack_from
 _r_iib = Layout(">iib").unpack_from
 _r_iqB = Layout(">iqB").unpack_from
 _w_Hx = Layout(">Hx").pack
+_w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hx = Layout(">hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 _w_ihB = Layout(">ihB").pack
-_w_ii = Layout(">ii").pack
+_w_iib = Layout(">iib").pack
+_w_iibi = Layout(">iibi").pack
+_w_iibiB = Layout(">iibiB").pack
+_w_iibix = Layout(">iibix").pack
 _w_iqx = Layout(">iqx").pack
 _w_ix = Layout(">ix").pack
 _w_x = Layout(">x").pack
@@ -884,13 +891,12 @@ def _encode_0(o, out):
         append(_w_iB(o.throttle_time_ms, n) if n < 128 else _w_i(o.throttle_time_ms) + varint(n))
         for e2 in v1:
             v3 = e2.error_message
-            append(_w_h(e2.error_code))
             if v3 is None:
-                append(b"\0")
+                append(_w_hx(e2.error_code))
             else:
                 v3 = v3.encode()
                 n = len(v3) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e2.error_code, n) if n < 128 else _w_h(e2.error_code) + string_head(n))
                 append(v3)
             v4 = e2.group_id
             v4 = v4.encode()
@@ -903,18 +909,15 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v5)
             v6 = e2.topology
-            append(_w_ii(e2.group_epoch, e2.assignment_epoch))
             if v6 is None:
-                append(b"\xff")
+                append(_w_iib(e2.group_epoch, e2.assignment_epoch, -1))
             else:
-                append(b"\x01")
                 v7 = v6.subtopologies
-                append(_w_i(v6.epoch))
                 if v7 is None:
-                    append(b"\0")
+                    append(_w_iibix(e2.group_epoch, e2.assignment_epoch, 1, v6.epoch))
                 else:
                     n = len(v7) + 1
-                    append(ONE[n] if n < 128 else varint(n))
+                    append(_w_iibiB(e2.group_epoch, e2.assignment_epoch, 1, v6.epoch, n) if n < 128 else _w_iibi(e2.group_epoch, e2.assignment_epoch, 1, v6.epoch) + varint(n))
                     for e8 in v7:
                         v9 = e8.subtopology_id
                         v9 = v9.encode()
@@ -962,8 +965,8 @@ def _encode_0(o, out):
                                 n = len(v22) + 1
                                 append(ONE[n] if n < 128 else string_head(n))
                                 append(v22)
-                                append(b"\0")
-                            append(b"\0")
+                                append(b"\x00")
+                            append(b"\x00")
                         v23 = e8.repartition_source_topics
                         n = len(v23) + 1
                         append(ONE[n] if n < 128 else varint(n))
@@ -987,10 +990,10 @@ def _encode_0(o, out):
                                 n = len(v29) + 1
                                 append(ONE[n] if n < 128 else string_head(n))
                                 append(v29)
-                                append(b"\0")
-                            append(b"\0")
-                        append(b"\0")
-                append(b"\0")
+                                append(b"\x00")
+                            append(b"\x00")
+                        append(b"\x00")
+                append(b"\x00")
             v30 = e2.members
             n = len(v30) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -1001,17 +1004,16 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v32)
                 v33 = e31.instance_id
-                append(_w_i(e31.member_epoch))
                 if v33 is None:
-                    append(b"\0")
+                    append(_w_ix(e31.member_epoch))
                 else:
                     v33 = v33.encode()
                     n = len(v33) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_iB(e31.member_epoch, n) if n < 128 else _w_i(e31.member_epoch) + string_head(n))
                     append(v33)
                 v34 = e31.rack_id
                 if v34 is None:
-                    append(b"\0")
+                    append(b"\x00")
                 else:
                     v34 = v34.encode()
                     n = len(v34) + 1
@@ -1036,11 +1038,10 @@ def _encode_0(o, out):
                 if v38 is None:
                     append(b"\xff")
                 else:
-                    append(b"\x01")
                     v39 = v38.host
                     v39 = v39.encode()
                     n = len(v39) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_bB(1, n) if n < 128 else _w_b(1) + string_head(n))
                     append(v39)
                     append(_w_Hx(v38.port))
                 v40 = e31.client_tags
@@ -1057,7 +1058,7 @@ def _encode_0(o, out):
                     n = len(v43) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v43)
-                    append(b"\0")
+                    append(b"\x00")
                 v44 = e31.task_offsets
                 n = len(v44) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -1093,7 +1094,7 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v54:
                         append(pack(f">{len(v54)}i", *v54))
-                    append(b"\0")
+                    append(b"\x00")
                 v55 = v50.standby_tasks
                 n = len(v55) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -1108,7 +1109,7 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v58:
                         append(pack(f">{len(v58)}i", *v58))
-                    append(b"\0")
+                    append(b"\x00")
                 v59 = v50.warmup_tasks
                 n = len(v59) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -1123,7 +1124,7 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v62:
                         append(pack(f">{len(v62)}i", *v62))
-                    append(b"\0")
+                    append(b"\x00")
                 v63 = e31.target_assignment
                 v64 = v63.active_tasks
                 n = len(v64) + 1
@@ -1139,7 +1140,7 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v67:
                         append(pack(f">{len(v67)}i", *v67))
-                    append(b"\0")
+                    append(b"\x00")
                 v68 = v63.standby_tasks
                 n = len(v68) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -1154,7 +1155,7 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v71:
                         append(pack(f">{len(v71)}i", *v71))
-                    append(b"\0")
+                    append(b"\x00")
                 v72 = v63.warmup_tasks
                 n = len(v72) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -1169,10 +1170,10 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v75:
                         append(pack(f">{len(v75)}i", *v75))
-                    append(b"\0")
+                    append(b"\x00")
                 append(_w_xtx(e31.is_classic))
             append(_w_ix(e2.authorized_operations))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("StreamsGroupDescribeResponse", cause) from cause
 

@@ -18,11 +18,16 @@ _r_iiB = Layout(">iiB").unpack_from
 _r_iqB = Layout(">iqB").unpack_from
 _w_tx = Layout(">?x").pack
 _w_Hx = Layout(">Hx").pack
-_w_i = Layout(">i").pack
-_w_iB = Layout(">iB").pack
+_w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
+_w_ib = Layout(">ib").pack
+_w_ibi = Layout(">ibi").pack
+_w_ibiB = Layout(">ibiB").pack
 _w_ih = Layout(">ih").pack
 _w_ihB = Layout(">ihB").pack
 _w_ii = Layout(">ii").pack
+_w_iiB = Layout(">iiB").pack
+_w_iix = Layout(">iix").pack
 _w_iqx = Layout(">iqx").pack
 
 
@@ -747,31 +752,28 @@ def _encode_0(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v2)
         v3 = o.instance_id
-        append(_w_ii(o.member_epoch, o.endpoint_information_epoch))
         if v3 is None:
-            append(b"\0")
+            append(_w_iix(o.member_epoch, o.endpoint_information_epoch))
         else:
             v3 = v3.encode()
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_iiB(o.member_epoch, o.endpoint_information_epoch, n) if n < 128 else _w_ii(o.member_epoch, o.endpoint_information_epoch) + string_head(n))
             append(v3)
         v4 = o.rack_id
         if v4 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v4 = v4.encode()
             n = len(v4) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v4)
         v5 = o.topology
-        append(_w_i(o.rebalance_timeout_ms))
         if v5 is None:
-            append(b"\xff")
+            append(_w_ib(o.rebalance_timeout_ms, -1))
         else:
-            append(b"\x01")
             v6 = v5.subtopologies
             n = len(v6) + 1
-            append(_w_iB(v5.epoch, n) if n < 128 else _w_i(v5.epoch) + varint(n))
+            append(_w_ibiB(o.rebalance_timeout_ms, 1, v5.epoch, n) if n < 128 else _w_ibi(o.rebalance_timeout_ms, 1, v5.epoch) + varint(n))
             for e7 in v6:
                 v8 = e7.subtopology_id
                 v8 = v8.encode()
@@ -819,8 +821,8 @@ def _encode_0(o, out):
                         n = len(v21) + 1
                         append(ONE[n] if n < 128 else string_head(n))
                         append(v21)
-                        append(b"\0")
-                    append(b"\0")
+                        append(b"\x00")
+                    append(b"\x00")
                 v22 = e7.repartition_sink_topics
                 n = len(v22) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -853,8 +855,8 @@ def _encode_0(o, out):
                         n = len(v31) + 1
                         append(ONE[n] if n < 128 else string_head(n))
                         append(v31)
-                        append(b"\0")
-                    append(b"\0")
+                        append(b"\x00")
+                    append(b"\x00")
                 v32 = e7.copartition_groups
                 n = len(v32) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -874,12 +876,12 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v36:
                         append(pack(f">{len(v36)}h", *v36))
-                    append(b"\0")
-                append(b"\0")
-            append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
+            append(b"\x00")
         v37 = o.active_tasks
         if v37 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v37) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -894,10 +896,10 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v40:
                     append(pack(f">{len(v40)}i", *v40))
-                append(b"\0")
+                append(b"\x00")
         v41 = o.standby_tasks
         if v41 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v41) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -912,10 +914,10 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v44:
                     append(pack(f">{len(v44)}i", *v44))
-                append(b"\0")
+                append(b"\x00")
         v45 = o.warmup_tasks
         if v45 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v45) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -930,10 +932,10 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v48:
                     append(pack(f">{len(v48)}i", *v48))
-                append(b"\0")
+                append(b"\x00")
         v49 = o.process_id
         if v49 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v49 = v49.encode()
             n = len(v49) + 1
@@ -943,16 +945,15 @@ def _encode_0(o, out):
         if v50 is None:
             append(b"\xff")
         else:
-            append(b"\x01")
             v51 = v50.host
             v51 = v51.encode()
             n = len(v51) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(1, n) if n < 128 else _w_b(1) + string_head(n))
             append(v51)
             append(_w_Hx(v50.port))
         v52 = o.client_tags
         if v52 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v52) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -967,10 +968,10 @@ def _encode_0(o, out):
                 n = len(v55) + 1
                 append(ONE[n] if n < 128 else string_head(n))
                 append(v55)
-                append(b"\0")
+                append(b"\x00")
         v56 = o.task_offsets
         if v56 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v56) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -983,7 +984,7 @@ def _encode_0(o, out):
                 append(_w_iqx(e57.partition, e57.offset))
         v59 = o.task_end_offsets
         if v59 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v59) + 1
             append(ONE[n] if n < 128 else varint(n))

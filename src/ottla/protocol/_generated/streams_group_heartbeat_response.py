@@ -18,8 +18,14 @@ _w_HxB = Layout(">HxB").pack
 _w_b = Layout(">b").pack
 _w_bB = Layout(">bB").pack
 _w_i = Layout(">i").pack
+_w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 _w_iiii = Layout(">iiii").pack
+_w_iiiiB = Layout(">iiiiB").pack
+_w_iiiix = Layout(">iiiix").pack
+_w_ix = Layout(">ix").pack
 
 
 class _Status(Struct):
@@ -410,13 +416,12 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.member_id
         v2 = v2.encode()
@@ -424,22 +429,21 @@ def _encode_0(o, out):
         append(ONE[n] if n < 128 else string_head(n))
         append(v2)
         v3 = o.status
-        append(_w_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms))
         if v3 is None:
-            append(b"\0")
+            append(_w_iiiix(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms))
         else:
             n = len(v3) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iiiiB(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n) if n < 128 else _w_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms) + varint(n))
             for e4 in v3:
                 v5 = e4.status_detail
                 v5 = v5.encode()
                 n = len(v5) + 1
                 append(_w_bB(e4.status_code, n) if n < 128 else _w_b(e4.status_code) + string_head(n))
                 append(v5)
-                append(b"\0")
+                append(b"\x00")
         v6 = o.active_tasks
         if v6 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v6) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -454,10 +458,10 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v9:
                     append(pack(f">{len(v9)}i", *v9))
-                append(b"\0")
+                append(b"\x00")
         v10 = o.standby_tasks
         if v10 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v10) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -472,10 +476,10 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v13:
                     append(pack(f">{len(v13)}i", *v13))
-                append(b"\0")
+                append(b"\x00")
         v14 = o.warmup_tasks
         if v14 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             n = len(v14) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -490,14 +494,13 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v17:
                     append(pack(f">{len(v17)}i", *v17))
-                append(b"\0")
+                append(b"\x00")
         v18 = o.partitions_by_user_endpoint
-        append(_w_i(o.endpoint_information_epoch))
         if v18 is None:
-            append(b"\0")
+            append(_w_ix(o.endpoint_information_epoch))
         else:
             n = len(v18) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_iB(o.endpoint_information_epoch, n) if n < 128 else _w_i(o.endpoint_information_epoch) + varint(n))
             for e19 in v18:
                 v20 = e19.user_endpoint
                 v21 = v20.host
@@ -519,7 +522,7 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v25:
                         append(pack(f">{len(v25)}i", *v25))
-                    append(b"\0")
+                    append(b"\x00")
                 v26 = e19.standby_partitions
                 n = len(v26) + 1
                 append(ONE[n] if n < 128 else varint(n))
@@ -534,9 +537,9 @@ def _encode_0(o, out):
                     append(ONE[n] if n < 128 else varint(n))
                     if v29:
                         append(pack(f">{len(v29)}i", *v29))
-                    append(b"\0")
-                append(b"\0")
-        append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("StreamsGroupHeartbeatResponse", cause) from cause
 

@@ -12,6 +12,8 @@ _r_HB = Layout(">HB").unpack_from
 _r_b = Layout(">b").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
 _w_Hx = Layout(">Hx").pack
+_w_b = Layout(">b").pack
+_w_bB = Layout(">bB").pack
 _w_ii = Layout(">ii").pack
 _w_iiB = Layout(">iiB").pack
 
@@ -197,7 +199,7 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.instance_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -205,7 +207,7 @@ def _encode_0(o, out):
             append(v1)
         v2 = o.rack_id
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -230,11 +232,10 @@ def _encode_0(o, out):
         if v6 is None:
             append(b"\xff")
         else:
-            append(b"\x01")
             v7 = v6.host
             v7 = v7.encode()
             n = len(v7) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_bB(1, n) if n < 128 else _w_b(1) + string_head(n))
             append(v7)
             append(_w_Hx(v6.port))
         v8 = o.client_tags
@@ -251,8 +252,8 @@ def _encode_0(o, out):
             n = len(v11) + 1
             append(ONE[n] if n < 128 else string_head(n))
             append(v11)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("StreamsGroupMemberMetadataValue", cause) from cause
 

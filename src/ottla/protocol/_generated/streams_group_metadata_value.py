@@ -132,7 +132,7 @@ def _encode_0(o, out):
                 p6 = []
                 v7 = v4
                 if v7 is None:
-                    p6.append(b"\0")
+                    p6.append(b"\x00")
                 else:
                     n = len(v7) + 1
                     p6.append(ONE[n] if n < 128 else varint(n))
@@ -147,11 +147,11 @@ def _encode_0(o, out):
                         n = len(v10) + 1
                         p6.append(ONE[n] if n < 128 else string_head(n))
                         p6.append(v10)
-                        p6.append(b"\0")
+                        p6.append(b"\x00")
                 p6 = b"".join(p6)
                 append(b"\x01" + varint(len(p6)) + p6)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("StreamsGroupMetadataValue", cause) from cause
 

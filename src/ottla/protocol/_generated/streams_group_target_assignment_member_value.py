@@ -172,7 +172,7 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v4:
                 append(pack(f">{len(v4)}i", *v4))
-            append(b"\0")
+            append(b"\x00")
         v5 = o.standby_tasks
         n = len(v5) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -187,7 +187,7 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v8:
                 append(pack(f">{len(v8)}i", *v8))
-            append(b"\0")
+            append(b"\x00")
         v9 = o.warmup_tasks
         n = len(v9) + 1
         append(ONE[n] if n < 128 else varint(n))
@@ -202,8 +202,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             if v12:
                 append(pack(f">{len(v12)}i", *v12))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("StreamsGroupTargetAssignmentMemberValue", cause) from cause
 

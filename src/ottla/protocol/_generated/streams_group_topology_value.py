@@ -405,8 +405,8 @@ def _encode_0(o, out):
                     n = len(v16) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v16)
-                    append(b"\0")
-                append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
             v17 = e2.repartition_sink_topics
             n = len(v17) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -439,8 +439,8 @@ def _encode_0(o, out):
                     n = len(v26) + 1
                     append(ONE[n] if n < 128 else string_head(n))
                     append(v26)
-                    append(b"\0")
-                append(b"\0")
+                    append(b"\x00")
+                append(b"\x00")
             v27 = e2.copartition_groups
             n = len(v27) + 1
             append(ONE[n] if n < 128 else varint(n))
@@ -460,9 +460,9 @@ def _encode_0(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v31:
                     append(pack(f">{len(v31)}h", *v31))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("StreamsGroupTopologyValue", cause) from cause
 

@@ -425,7 +425,7 @@ def _encode_4(o, out):
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1
@@ -444,8 +444,8 @@ def _encode_4(o, out):
             n = len(v7) + 1
             append(ONE[n] if n < 128 else varint(n))
             append(v7)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SyncGroupRequest", cause) from cause
 
@@ -465,7 +465,7 @@ def _encode_5(o, out):
         append(v2)
         v3 = o.group_instance_id
         if v3 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v3 = v3.encode()
             n = len(v3) + 1
@@ -473,7 +473,7 @@ def _encode_5(o, out):
             append(v3)
         v4 = o.protocol_type
         if v4 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v4 = v4.encode()
             n = len(v4) + 1
@@ -481,7 +481,7 @@ def _encode_5(o, out):
             append(v4)
         v5 = o.protocol_name
         if v5 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v5 = v5.encode()
             n = len(v5) + 1
@@ -500,8 +500,8 @@ def _encode_5(o, out):
             n = len(v9) + 1
             append(ONE[n] if n < 128 else varint(n))
             append(v9)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SyncGroupRequest", cause) from cause
 

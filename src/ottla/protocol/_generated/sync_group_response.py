@@ -14,6 +14,7 @@ _w_hi = Layout(">hi").pack
 _w_ih = Layout(">ih").pack
 _w_ihB = Layout(">ihB").pack
 _w_ihi = Layout(">ihi").pack
+_w_ihx = Layout(">ihx").pack
 
 
 class SyncGroupResponse(Message):
@@ -175,7 +176,7 @@ def _encode_4(o, out):
         n = len(v1) + 1
         append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + varint(n))
         append(v1)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SyncGroupResponse", cause) from cause
 
@@ -184,17 +185,16 @@ def _encode_5(o, out):
     try:
         append = out.append
         v1 = o.protocol_type
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.protocol_name
         if v2 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v2 = v2.encode()
             n = len(v2) + 1
@@ -204,7 +204,7 @@ def _encode_5(o, out):
         n = len(v3) + 1
         append(ONE[n] if n < 128 else varint(n))
         append(v3)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("SyncGroupResponse", cause) from cause
 

@@ -19,6 +19,9 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 _w_q = Layout(">q").pack
 _w_qhib = Layout(">qhib").pack
+_w_qhibB = Layout(">qhibB").pack
+_w_qhibi = Layout(">qhibi").pack
+_w_qhibx = Layout(">qhibx").pack
 _w_qq = Layout(">qq").pack
 
 
@@ -200,11 +203,10 @@ def _encode_0(o, out):
         if o.client_transaction_version != 0:
             raise not_in_version("TransactionLogValue.client_transaction_version")
         v1 = o.transaction_partitions
-        append(_w_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status))
         if v1 is None:
-            append(b"\xff\xff\xff\xff")
+            append(_w_qhibi(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, -1))
         else:
-            append(_w_i(len(v1)))
+            append(_w_qhibi(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, len(v1)))
             for e2 in v1:
                 v3 = e2.topic
                 v3 = v3.encode()
@@ -224,12 +226,11 @@ def _encode_1(o, out):
     try:
         append = out.append
         v1 = o.transaction_partitions
-        append(_w_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status))
         if v1 is None:
-            append(b"\0")
+            append(_w_qhibx(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status))
         else:
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else varint(n))
+            append(_w_qhibB(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n) if n < 128 else _w_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status) + varint(n))
             for e2 in v1:
                 v3 = e2.topic
                 v3 = v3.encode()
@@ -241,7 +242,7 @@ def _encode_1(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v4:
                     append(pack(f">{len(v4)}i", *v4))
-                append(b"\0")
+                append(b"\x00")
         append(_w_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
         if o.previous_producer_id != -1 or o.next_producer_id != -1 or o.client_transaction_version != 0 or o.next_producer_epoch != -1:
             v6 = o.previous_producer_id
@@ -274,7 +275,7 @@ def _encode_1(o, out):
                 p16 = b"".join(p16)
                 append(b"\x03" + varint(len(p16)) + p16)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("TransactionLogValue", cause) from cause
 

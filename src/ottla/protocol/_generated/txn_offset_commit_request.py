@@ -17,8 +17,11 @@ _r_qhi = Layout(">qhi").unpack_from
 _r_qhiB = Layout(">qhiB").unpack_from
 _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
-_w_iq = Layout(">iq").pack
+_w_iqh = Layout(">iqh").pack
 _w_iqi = Layout(">iqi").pack
+_w_iqiB = Layout(">iqiB").pack
+_w_iqih = Layout(">iqih").pack
+_w_iqix = Layout(">iqix").pack
 _w_qhi = Layout(">qhi").pack
 _w_qhiB = Layout(">qhiB").pack
 
@@ -337,13 +340,12 @@ def _encode_0(o, out):
             append(_w_i(len(v6)))
             for e7 in v6:
                 v8 = e7.committed_metadata
-                append(_w_iq(e7.partition_index, e7.committed_offset))
                 if v8 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqh(e7.partition_index, e7.committed_offset, -1))
                 else:
                     v8 = v8.encode()
                     n = len(v8)
-                    append(_w_h(n))
+                    append(_w_iqh(e7.partition_index, e7.committed_offset, n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("TxnOffsetCommitRequest", cause) from cause
@@ -380,13 +382,12 @@ def _encode_2(o, out):
             append(_w_i(len(v6)))
             for e7 in v6:
                 v8 = e7.committed_metadata
-                append(_w_iqi(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch))
                 if v8 is None:
-                    append(b"\xff\xff")
+                    append(_w_iqih(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, -1))
                 else:
                     v8 = v8.encode()
                     n = len(v8)
-                    append(_w_h(n))
+                    append(_w_iqih(e7.partition_index, e7.committed_offset, e7.committed_leader_epoch, n))
                     append(v8)
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("TxnOffsetCommitRequest", cause) from cause
@@ -412,7 +413,7 @@ def _encode_3(o, out):
         append(v3)
         v4 = o.group_instance_id
         if v4 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v4 = v4.encode()
             n = len(v4) + 1
@@ -432,17 +433,16 @@ def _encode_3(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e9 in v8:
                 v10 = e9.committed_metadata
-                append(_w_iqi(e9.partition_index, e9.committed_offset, e9.committed_leader_epoch))
                 if v10 is None:
-                    append(b"\0")
+                    append(_w_iqix(e9.partition_index, e9.committed_offset, e9.committed_leader_epoch))
                 else:
                     v10 = v10.encode()
                     n = len(v10) + 1
-                    append(ONE[n] if n < 128 else string_head(n))
+                    append(_w_iqiB(e9.partition_index, e9.committed_offset, e9.committed_leader_epoch, n) if n < 128 else _w_iqi(e9.partition_index, e9.committed_offset, e9.committed_leader_epoch) + string_head(n))
                     append(v10)
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("TxnOffsetCommitRequest", cause) from cause
 

@@ -189,8 +189,8 @@ def _encode_3(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_ihx(e5.partition_index, e5.error_code))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("TxnOffsetCommitResponse", cause) from cause
 

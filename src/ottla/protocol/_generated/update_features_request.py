@@ -150,7 +150,7 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v3)
             append(_w_htx(e2.max_version_level, e2.allow_downgrade))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("UpdateFeaturesRequest", cause) from cause
 

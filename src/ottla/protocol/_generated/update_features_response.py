@@ -11,7 +11,11 @@ new = object.__new__
 _r_hB = Layout(">hB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _w_h = Layout(">h").pack
+_w_hB = Layout(">hB").pack
+_w_hx = Layout(">hx").pack
 _w_ih = Layout(">ih").pack
+_w_ihB = Layout(">ihB").pack
+_w_ihx = Layout(">ihx").pack
 
 
 class _UpdatableFeatureResult(Struct):
@@ -142,13 +146,12 @@ def _encode_0(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
         v2 = o.results
         n = len(v2) + 1
@@ -160,16 +163,15 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else string_head(n))
             append(v4)
             v5 = e3.error_message
-            append(_w_h(e3.error_code))
             if v5 is None:
-                append(b"\0")
+                append(_w_hx(e3.error_code))
             else:
                 v5 = v5.encode()
                 n = len(v5) + 1
-                append(ONE[n] if n < 128 else string_head(n))
+                append(_w_hB(e3.error_code, n) if n < 128 else _w_h(e3.error_code) + string_head(n))
                 append(v5)
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("UpdateFeaturesResponse", cause) from cause
 
@@ -178,15 +180,14 @@ def _encode_2(o, out):
     try:
         append = out.append
         v1 = o.error_message
-        append(_w_ih(o.throttle_time_ms, o.error_code))
         if v1 is None:
-            append(b"\0")
+            append(_w_ihx(o.throttle_time_ms, o.error_code))
         else:
             v1 = v1.encode()
             n = len(v1) + 1
-            append(ONE[n] if n < 128 else string_head(n))
+            append(_w_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _w_ih(o.throttle_time_ms, o.error_code) + string_head(n))
             append(v1)
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("UpdateFeaturesResponse", cause) from cause
 

@@ -281,7 +281,7 @@ def _encode_0(o, out):
         append = out.append
         v1 = o.cluster_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -303,8 +303,8 @@ def _encode_0(o, out):
                 if e6.pre_vote:
                     raise not_in_version("PartitionData.pre_vote")
                 append(_w_iiiiqx(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.last_offset_epoch, e6.last_offset))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("VoteRequest", cause) from cause
 
@@ -314,7 +314,7 @@ def _encode_1(o, out):
         append = out.append
         v1 = o.cluster_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -340,8 +340,8 @@ def _encode_1(o, out):
                 if len(e6.voter_directory_id) != 16:
                     raise bad_uuid("PartitionData.voter_directory_id")
                 append(_w_iiiUUiqx(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.replica_directory_id, e6.voter_directory_id, e6.last_offset_epoch, e6.last_offset))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("VoteRequest", cause) from cause
 
@@ -351,7 +351,7 @@ def _encode_2(o, out):
         append = out.append
         v1 = o.cluster_id
         if v1 is None:
-            append(b"\0")
+            append(b"\x00")
         else:
             v1 = v1.encode()
             n = len(v1) + 1
@@ -375,8 +375,8 @@ def _encode_2(o, out):
                 if len(e6.voter_directory_id) != 16:
                     raise bad_uuid("PartitionData.voter_directory_id")
                 append(_w_iiiUUiqtx(e6.partition_index, e6.replica_epoch, e6.replica_id, e6.replica_directory_id, e6.voter_directory_id, e6.last_offset_epoch, e6.last_offset, e6.pre_vote))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("VoteRequest", cause) from cause
 

@@ -246,8 +246,8 @@ def _encode_0(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_ihiitx(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted))
-            append(b"\0")
-        append(b"\0")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("VoteResponse", cause) from cause
 
@@ -269,7 +269,7 @@ def _encode_1(o, out):
             append(ONE[n] if n < 128 else varint(n))
             for e5 in v4:
                 append(_w_ihiitx(e5.partition_index, e5.error_code, e5.leader_id, e5.leader_epoch, e5.vote_granted))
-            append(b"\0")
+            append(b"\x00")
         if len(o.node_endpoints) > 0:
             v7 = o.node_endpoints
             g6 = len(v7) > 0
@@ -289,7 +289,7 @@ def _encode_1(o, out):
                 p8 = b"".join(p8)
                 append(b"\x00" + varint(len(p8)) + p8)
         else:
-            append(b"\0")
+            append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("VoteResponse", cause) from cause
 

@@ -181,7 +181,7 @@ def _encode_0(o, out):
                 append(_w_Hx(e4.port))
             v7 = e2.kraft_version_feature
             append(_w_hhxx(v7.min_supported_version, v7.max_supported_version))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("VotersRecord", cause) from cause
 

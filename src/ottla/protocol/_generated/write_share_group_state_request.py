@@ -251,9 +251,9 @@ def _encode_0(o, out):
                 append(_w_iiiqB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, n) if n < 128 else _w_iiiq(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset) + varint(n))
                 for e7 in v6:
                     append(_w_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("WriteShareGroupStateRequest", cause) from cause
 
@@ -281,9 +281,9 @@ def _encode_1(o, out):
                 append(_w_iiiqiB(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count, n) if n < 128 else _w_iiiqi(e5.partition, e5.state_epoch, e5.leader_epoch, e5.start_offset, e5.delivery_complete_count) + varint(n))
                 for e7 in v6:
                     append(_w_qqbhx(e7.first_offset, e7.last_offset, e7.delivery_state, e7.delivery_count))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("WriteShareGroupStateRequest", cause) from cause
 

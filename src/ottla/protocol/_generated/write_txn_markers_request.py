@@ -212,9 +212,9 @@ def _encode_1(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v6:
                     append(pack(f">{len(v6)}i", *v6))
-                append(b"\0")
+                append(b"\x00")
             append(_w_ix(e2.coordinator_epoch))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("WriteTxnMarkersRequest", cause) from cause
 
@@ -240,9 +240,9 @@ def _encode_2(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 if v6:
                     append(pack(f">{len(v6)}i", *v6))
-                append(b"\0")
+                append(b"\x00")
             append(_w_ibx(e2.coordinator_epoch, e2.transaction_version))
-        append(b"\0")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("WriteTxnMarkersRequest", cause) from cause
 

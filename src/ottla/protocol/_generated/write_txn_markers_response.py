@@ -160,9 +160,9 @@ def _encode_1(o, out):
                 append(ONE[n] if n < 128 else varint(n))
                 for e7 in v6:
                     append(_w_ihx(e7.partition_index, e7.error_code))
-                append(b"\0")
-            append(b"\0")
-        append(b"\0")
+                append(b"\x00")
+            append(b"\x00")
+        append(b"\x00")
     except (error, TypeError, AttributeError, UnicodeEncodeError) as cause:
         raise unwritable("WriteTxnMarkersResponse", cause) from cause
 
