@@ -6,7 +6,7 @@ Fetches from all leaders at once: a request stands open at each, and whichever a
 from __future__ import annotations
 
 import select
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -43,7 +43,9 @@ class Fetched(NamedTuple):
     """Records of one partition in order, and what the broker said about it."""
 
     place: TopicPartition
-    records: Sequence[Record]
+    records: Iterator[Record]
+    """Read out of their batches as they are asked for: who wants one record does not pay for a megabyte of them.
+    Raises CorruptAnswer."""
     leader_epoch: int
     high_watermark: int
     log_start_offset: int
@@ -290,7 +292,7 @@ class Consumer:
         # Who was served goes to the end of the next request, so that a full response starves nobody.
         self._partitions[partition.place] = self._partitions.pop(partition.place)
         aborted = [(a.first_offset, a.producer_id) for a in data.aborted_transactions or ()]
-        records: list[Record] = []
+        batches: list[tuple[memoryview, int]] = []
         epoch = -1
         for header, batch in readable_batches(str(partition.place), memoryview(data.records), aborted):
             if partition.done:
@@ -298,21 +300,25 @@ class Consumer:
             if header.last_offset < partition.position:
                 continue
             if batch is not None:
-                records += self._records(partition, batch)
+                batches.append((batch, max(partition.wanted, partition.position)))
                 epoch = header.leader_epoch
             partition.moved_to(header.last_offset + 1)
-        if not records:
+        if not batches:
             return None
+        records = _records(partition.place, batches, partition.last)
         return Fetched(partition.place, records, epoch, data.high_watermark, data.log_start_offset)
 
-    def _records(self, partition: _Partition, batch: memoryview) -> list[Record]:
-        low = max(partition.wanted, partition.position)
-        high = partition.last
+
+def _records(place: TopicPartition, batches: Sequence[tuple[memoryview, int]], high: int | None) -> Iterator[Record]:
+    """Of each batch the records from an offset on, up to but without `high`."""
+    for batch, low in batches:
         try:
-            return [r for r in read_records(batch) if r.offset >= low and (high is None or r.offset < high)]
+            for record in read_records(batch):
+                if record.offset >= low and (high is None or record.offset < high):
+                    yield record
         except (CorruptBatch, DecompressionError) as error:
             offset = b.read_header(batch).base_offset
-            raise CorruptAnswer(f"the batch at offset {offset} of {partition.place} cannot be read: {error}") from error
+            raise CorruptAnswer(f"the batch at offset {offset} of {place} cannot be read: {error}") from error
 
 
 def _offset(outcome: Found | KafkaError) -> int:

@@ -25,6 +25,7 @@ _SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, L
     EARLIEST_PENDING_UPLOAD: 11
 }
 READ_COMMITTED = 1
+TELLS_EPOCH = 4
 
 
 def handle(services: Services, session: Session, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
@@ -63,7 +64,11 @@ def _offset(services: Services, topic: str, asked: Asked, committed_only: bool, 
         return _error(index, Errors.FENCED_LEADER_EPOCH if standing < 0 else Errors.UNKNOWN_LEADER_EPOCH)
     timestamp, offset, epoch = _look_up(partition, asked.timestamp, committed_only)
     return PartitionResponse(
-        partition_index=index, error_code=Errors.NONE, timestamp=timestamp, offset=offset, leader_epoch=epoch
+        partition_index=index,
+        error_code=Errors.NONE,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch if version >= TELLS_EPOCH else -1,
     )
 
 
