@@ -120,6 +120,7 @@ def run(context: Context, chosen: Sequence[ModuleType]) -> tuple[list[Measure], 
         except FAILURES as trouble:
             failures.append(Failure(short_name(module), str(trouble)))
             print(f"  failed: {trouble}", file=sys.stderr)
+            context.close()
         print(f"  took {time.monotonic() - began:.0f} s", file=sys.stderr)
     return measured, failures
 

@@ -1,6 +1,7 @@
 """What a workload gets: the two servers, how long to measure, and fresh topics. Owns the lifetime of every server."""
 
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.servers import ApacheKafka, Ottla, Server, settle
+from bench.servers import ApacheKafka, Ottla, Server, ServerFailed, settle
 
 ADMIN_PATIENCE_SECONDS = 60.0
 DELETE_PATIENCE_SECONDS = 15.0
@@ -20,14 +21,15 @@ Factory = type[Server]
 
 @dataclass(slots=True)
 class Context:
-    """`kafka` and `ottla` make servers; the pair is started at the first workload that needs it and stays up."""
+    """`factories` make servers; the pair is started at the first workload that needs it and stays up."""
 
     directory: Path
     rounds: int
     quick: bool
     partitions: int
     factories: tuple[Factory, Factory] = (ApacheKafka, Ottla)
-    running: list[Server] = field(default_factory=list)
+    made: list[Server] = field(default_factory=list)
+    _pair: list[Server] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
 
     @property
@@ -40,16 +42,19 @@ class Context:
 
     def pair(self) -> list[Server]:
         """Apache Kafka, then ottla, both up and shared by all workloads that measure warm servers."""
-        for factory in self.factories[len(self.running) :]:
+        for factory in self.factories[len(self._pair) :]:
             server = self.new_server(factory)
             server.start()
-            self.running.append(server)
-        return self.running
+            self._pair.append(server)
+        return self._pair
 
     def new_server(self, factory: Factory) -> Server:
-        return factory(self.directory / f"server-{next(self._numbers)}")
+        server = factory(self.directory / f"server-{next(self._numbers)}")
+        self.made.append(server)
+        return server
 
     def discard(self, server: Server) -> None:
+        self.made.remove(server)
         server.stop()
         shutil.rmtree(server.directory)
 
@@ -72,5 +77,10 @@ class Context:
             time.sleep(0.1)
 
     def close(self) -> None:
-        while self.running:
-            self.discard(self.running.pop())
+        """Stops whatever is up, also what a failed workload left behind; the next workload starts anew."""
+        self._pair.clear()
+        while self.made:
+            try:
+                self.discard(self.made[-1])
+            except ServerFailed as stubborn:
+                print(f"  {stubborn}", file=sys.stderr)

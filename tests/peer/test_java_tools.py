@@ -73,7 +73,7 @@ def test_kafka_topics(shell: Shell, topic: str) -> None:
 
 
 def test_kafka_configs(shell: Shell, topic: str) -> None:
-    shell("TopicCommand", "--create", "--topic", topic)
+    shell("TopicCommand", "--create", "--topic", topic, "--partitions", "1")
     of_topic = ("--entity-type", "topics", "--entity-name", topic)
     shell(CONFIGS, *of_topic, "--alter", "--add-config", "cleanup.policy=[compact,delete],retention.ms=5000")
 
@@ -106,7 +106,7 @@ def test_kafka_configs_of_brokers(shell: Shell) -> None:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_console_producer_and_consumer(shell: Shell, topic: str, codec: str) -> None:
-    shell("TopicCommand", "--create", "--topic", topic)
+    shell("TopicCommand", "--create", "--topic", topic, "--partitions", "1")
     properties = [word for p in ("parse.key=true", "key.separator=:") for word in ("--reader-property", p)]
     lines = [f"key {i}:value {i}" for i in range(50)]
 
@@ -118,7 +118,7 @@ def test_console_producer_and_consumer(shell: Shell, topic: str, codec: str) -> 
 
 
 def test_console_producer_without_acks(shell: Shell, topic: str) -> None:
-    shell("TopicCommand", "--create", "--topic", topic)
+    shell("TopicCommand", "--create", "--topic", topic, "--partitions", "1")
 
     shell("ConsoleProducer", "--topic", topic, "--request-required-acks", "0", stdin="a\nb\n")
 
@@ -137,7 +137,7 @@ def test_producer_performance(shell: Shell, topic: str) -> None:
 
 
 def test_verifiable_producer(shell: Shell, topic: str) -> None:
-    shell("TopicCommand", "--create", "--topic", topic)
+    shell("TopicCommand", "--create", "--topic", topic, "--partitions", "1")
 
     told = [json.loads(line) for line in shell("VerifiableProducer", "--topic", topic, "--max-messages", "500").splitlines()]
 

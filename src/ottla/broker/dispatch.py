@@ -8,6 +8,8 @@ from ottla.broker.security.authorizer import Operation, Resource
 from ottla.protocol import messages
 from ottla.protocol.frames import NO_FLEXIBLE
 
+API_VERSIONS = 18
+
 Permission = tuple[Operation, Resource] | None
 """What a request needs. None: it needs nothing (ApiVersions), as a listener must be able to greet anyone."""
 
@@ -71,15 +73,15 @@ class Routes:
         return [(key, messages.API[key].min_version, _highest(key)) for key in self._keys]
 
     def api_versions_unsupported(self, services: Any) -> Any:
-        route = self.get(18)
+        route = self.get(API_VERSIONS)
         assert route is not None
         module = import_module("ottla.broker.handlers.k18_api_versions")
         return module.unsupported(self)
 
 
 def _highest(key: int) -> int:
-    api = messages.API[key]
-    return api.max_version - 1 if api.latest_unstable else api.max_version
+    # We speak as a 4.3 broker does: the codecs of ApiVersions 5 (4.4, KIP-1242) are there for clients of ours.
+    return 4 if key == API_VERSIONS else messages.API[key].stable_max
 
 
 def load_route(key: int) -> Route:

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from struct import Struct, error
 from typing import Any, Final
 
-from ottla.broker.dispatch import Route, Routes
+from ottla.broker.dispatch import API_VERSIONS, Route, Routes
 from ottla.broker.services import Services
 from ottla.net.connection import Connection
 from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 
 _REQUEST_HEADER: Final = Struct(">hhih")
 
-API_VERSIONS: Final = 18
 MAX_UNSENT_BYTES: Final = 1024 * 1024
 """Replies a client has not taken yet: above this its next requests wait in its own socket."""
 

@@ -69,14 +69,17 @@ class Cluster:
     # Connections.
 
     def connection(self, broker: int, deadline: Deadline) -> Connection:
-        """Open already or opened now. For ANY an open one is preferred: most commands need just one."""
-        if broker == ANY and self._connections:
-            return next(iter(self._connections.values()))
-        connection = self._connections.get(broker)
-        if connection is None:
-            connection = self._open_any(deadline) if broker == ANY else self._open(broker, deadline)
-            self._connections[broker] = connection
-        return connection
+        """Open already or opened now. For ANY an open one that is idle is preferred: most commands need just one."""
+        if broker == ANY:
+            for connection in self._connections.values():
+                if not connection.busy:
+                    return connection
+        found = self._connections.get(broker)
+        if found is None or broker == ANY:
+            found = self._open_any(deadline) if broker == ANY else self._open(broker, deadline)
+            self.drop(broker)
+            self._connections[broker] = found
+        return found
 
     def _open(self, broker: int, deadline: Deadline) -> Connection:
         address = self.brokers.get(broker)
@@ -121,7 +124,12 @@ class Cluster:
             try:
                 return self.call_once(request, response, deadline, broker=broker, at_most=at_most)
             except ConnectionLost as error:
-                deadline.pause(f"{type(request).__name__} to {error.address}", error)
+                deadline.pause(type(request).__name__, error)
+            except Unreachable as error:
+                # A cluster that was there may be restarting. One that never was is not waited for.
+                if not self.brokers:
+                    raise
+                deadline.pause(type(request).__name__, error)
 
     def call_once(
         self, request: Message, response: type[R], deadline: Deadline, *, broker: int = ANY, at_most: int = 0x7FFF
@@ -147,6 +155,7 @@ class Cluster:
 
     def _learn(self, response: messages.MetadataResponse) -> None:
         self.brokers = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+        self._name_bootstrap_connection()
         for topic in response.topics:
             if topic.error_code or topic.name is None:
                 continue
@@ -159,6 +168,16 @@ class Cluster:
                 else:
                     self.leaders.pop(place, None)
                     self._leaderless.add(place)
+
+    def _name_bootstrap_connection(self) -> None:
+        """Now that ids are known, the first connection can serve as that of its broker."""
+        connection = self._connections.get(ANY)
+        if connection is None:
+            return
+        for broker, address in self.brokers.items():
+            if address == connection.address and broker not in self._connections:
+                self._connections[broker] = self._connections.pop(ANY)
+                return
 
     def partitions(self, topic: str, *, auto_create: bool = False) -> list[int]:
         """Sorted. Raises KafkaError for a topic that is not there."""

@@ -103,6 +103,15 @@ class Connection:
     def arrived(self, correlation: int) -> bool:
         return correlation in self._answers
 
+    @property
+    def busy(self) -> bool:
+        """A request waits for its answer: another one would have to wait behind it."""
+        return self._wire.waiting > 0
+
+    @property
+    def closed(self) -> bool:
+        return self._socket.fileno() < 0
+
     def fileno(self) -> int:
         return self._socket.fileno()
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.batches import readable_batches
 from ottla.client.cluster import Cluster, Outcomes
+from ottla.client.connection import Connection
 from ottla.client.deadline import Deadline
 from ottla.client.errors import ConnectionLost, CorruptAnswer, KafkaError, Unreachable, known
 from ottla.model.errors import Errors
@@ -108,6 +109,7 @@ class _Partition:
 
 
 class _Asked(NamedTuple):
+    connection: Connection
     correlation: int
     partitions: list[_Partition]
 
@@ -142,18 +144,29 @@ class Consumer:
     def poll(self, timeout_s: float) -> list[Fetched]:
         """What has arrived, waiting at most that long for something. Raises KafkaError, TimedOut."""
         self._ask()
-        if not self._asked:
-            return []
-        waiting = {self._cluster.connection(leader, self._cluster.deadline()): leader for leader in self._asked}
-        ready, _, _ = select.select(list(waiting), [], [], timeout_s)
         fetched: list[Fetched] = []
-        for connection in ready:
-            leader = waiting[connection]
+        for leader in self._ready(timeout_s):
             try:
                 fetched += self._take(leader)
             except ConnectionLost as error:
                 self._lost(leader, error)
         return fetched
+
+    def _ready(self, timeout_s: float) -> list[int]:
+        """Leaders whose answer is here, or whose socket has something to say."""
+        # Another request on the same connection may have read the answer, or found the connection broken.
+        at_once = [
+            leader
+            for leader, asked in self._asked.items()
+            if asked.connection.closed or asked.connection.arrived(asked.correlation)
+        ]
+        if at_once or not self._asked:
+            return at_once
+        waiting = {asked.connection.fileno(): leader for leader, asked in self._asked.items()}
+        poller = select.poll()
+        for fd in waiting:
+            poller.register(fd, select.POLLIN)
+        return [waiting[fd] for fd, _ in poller.poll(timeout_s * 1000)]
 
     def _ask(self) -> None:
         """A fetch stands open at each leader of a partition that is not done."""
@@ -165,7 +178,7 @@ class Consumer:
             if leader in self._asked:
                 continue
             try:
-                self._asked[leader] = _Asked(self._send(leader, partitions), partitions)
+                self._asked[leader] = self._send(leader, partitions)
             except (ConnectionLost, Unreachable) as error:
                 self._lost(leader, error)
 
@@ -180,7 +193,7 @@ class Consumer:
             self._cluster.metadata([place.topic])
         return leader
 
-    def _send(self, leader: int, partitions: Sequence[_Partition]) -> int:
+    def _send(self, leader: int, partitions: list[_Partition]) -> _Asked:
         deadline = self._cluster.deadline()
         connection = self._cluster.connection(leader, deadline)
         ids = self._cluster.topic_ids
@@ -211,7 +224,7 @@ class Consumer:
             isolation_level=self._isolation,
             topics=list(topics.values()),
         )
-        return connection.submit(request, deadline=deadline.end, at_most=at_most)
+        return _Asked(connection, connection.submit(request, deadline=deadline.end, at_most=at_most), partitions)
 
     def _lost(self, leader: int, error: ConnectionLost | Unreachable) -> None:
         self._cluster.drop(leader)
@@ -223,16 +236,15 @@ class Consumer:
         if self._trouble is None:
             self._trouble = self._cluster.deadline()
         self._trouble.pause(f"fetching from {', '.join(topics)}", error)
-        try:
-            self._cluster.metadata(topics)
-        except Unreachable:
-            return  # the next attempt fails the same way until the deadline above ends it
+        self._cluster.metadata(topics)
 
     def _take(self, leader: int) -> list[Fetched]:
-        connection = self._cluster.connection(leader, self._cluster.deadline())
         asked = self._asked[leader]
-        deadline = self._cluster.deadline()
-        connection.pump(deadline.end)
+        connection, deadline = asked.connection, self._cluster.deadline()
+        if connection.closed:
+            raise ConnectionLost(str(connection.address), "it broke while a fetch was waiting")
+        if not connection.arrived(asked.correlation):
+            connection.pump(deadline.end)
         if not connection.arrived(asked.correlation):
             return []
         response = connection.receive(asked.correlation, messages.FetchResponse, deadline=deadline.end)

@@ -19,7 +19,7 @@ from ottla.protocol import batch as b
 from ottla.protocol.records import read_records
 from ottla.storage import names, recovery, retention, validate
 from ottla.storage.checkpoints import CorruptCheckpoint, decode_partition_metadata, encode_partition_metadata
-from ottla.storage.config import LogConfig
+from ottla.storage.config import NEVER, LogConfig
 from ottla.storage.epochs import EpochEnd, LeaderEpochs
 from ottla.storage.fs import CorruptLog, File, Filesystem, Latch, StorageError, parent, replace_file
 from ottla.storage.index import AbortedTxn
@@ -356,9 +356,9 @@ class Log:
             batch = memoryview(batch if type(batch) is bytearray else bytearray(batch))
         size = len(batch)
         if size < _HEADER_SIZE:
-            return Rejected(Errors.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch")
+            return Rejected(Errors.INVALID_RECORD, f"{size} bytes are too few for a record batch")
         (
-            offset, length, _, magic, crc, attributes, delta, first_timestamp, max_timestamp,
+            offset, length, _, magic, crc, attributes, delta, _, max_timestamp,
             producer_id, producer_epoch, sequence, count,
         ) = _unpack_header(batch)  # fmt: skip
         config = self.config
@@ -381,10 +381,11 @@ class Log:
                 return Rejected(
                     Errors.INVALID_RECORD, f"producer {producer_id} sent epoch {producer_epoch}, sequence {sequence}"
                 )
+            # The header knows the latest timestamp; the oldest is known only to the records.
             if max_timestamp - now > config.message_timestamp_after_max_ms or (
-                now - first_timestamp > config.message_timestamp_before_max_ms
+                config.message_timestamp_before_max_ms != NEVER
             ):
-                refused = self._timestamp(first_timestamp, max_timestamp, now)
+                refused = self._untimely(batch, now)
                 if refused is not None:
                     return refused
             if config.compression_type != "producer" or "compact" in config.cleanup_policy:
@@ -445,9 +446,11 @@ class Log:
 
     def _misfit(self, claimed: int, size: int, magic: int, origin: Origin) -> Rejected | None:
         if magic != b.MAGIC_V2:
-            return Rejected(Errors.INVALID_RECORD, f"record batches of magic {magic} are not taken, only 2")
+            # As Kafka: an old format is a client's fault, an unknown one is taken for damage.
+            error = Errors.INVALID_RECORD if magic in (0, 1) else Errors.CORRUPT_MESSAGE
+            return Rejected(error, f"record batches of magic {magic} are not taken, only 2")
         if claimed < _HEADER_SIZE or claimed > size:
-            return Rejected(Errors.CORRUPT_MESSAGE, f"a batch claims {claimed} bytes where {size} are sent")
+            return Rejected(Errors.INVALID_RECORD, f"a batch claims {claimed} bytes where {size} are sent")
         if origin == CLIENT:
             return Rejected(Errors.INVALID_RECORD, "a produce request holds exactly one batch for each partition")
         return None
@@ -497,16 +500,18 @@ class Log:
             return Rejected(Errors.INVALID_RECORD, "a transactional batch needs a producer id")
         return None
 
-    def _timestamp(self, first: int, greatest: int, now: int) -> Rejected | None:
+    def _untimely(self, batch: memoryview, now: int) -> Rejected | None:
         config = self.config
-        before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
-        too_old = first != -1 and now - first > before
-        if config.log_append_time or not (too_old or greatest - now > after):
+        if config.log_append_time:
             return None
-        return Rejected(
-            Errors.INVALID_TIMESTAMP,
-            f"timestamp {first if too_old else greatest} is outside [{now - before}, {now + after}]",
-        )
+        earliest, latest = now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms
+        try:
+            errors = validate.untimely_records(batch, earliest, latest)
+        except validate.Undecodable as error:
+            return Rejected(Errors.INVALID_RECORD, str(error))
+        if not errors:
+            return None
+        return Rejected(Errors.INVALID_TIMESTAMP, f"a timestamp is outside [{earliest}, {latest}]", errors)
 
     def _look_inside(self, batch: memoryview, attributes: int) -> memoryview | Rejected:
         config = self.config

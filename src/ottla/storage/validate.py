@@ -27,6 +27,18 @@ def keyless_records(batch: b.Buffer) -> tuple[RecordError, ...]:
         raise Undecodable(str(error)) from error
 
 
+def untimely_records(batch: b.Buffer, earliest: int, latest: int) -> tuple[RecordError, ...]:
+    """The records outside [earliest, latest]; one without a timestamp (-1) is always in time."""
+    try:
+        return tuple(
+            RecordError(index, f"timestamp {record.timestamp} is outside [{earliest}, {latest}]")
+            for index, record in enumerate(read_records(batch))
+            if record.timestamp != -1 and not earliest <= record.timestamp <= latest
+        )
+    except (CorruptBatch, compression.DecompressionError) as error:
+        raise Undecodable(str(error)) from error
+
+
 def recompress(batch: b.Buffer, codec: int) -> bytearray:
     """The same records under another codec, sealed anew."""
     header = b.read_header(batch)

@@ -68,6 +68,7 @@ def _refusal(request: ProduceRequest, acks: int) -> Errors | None:
     if acks not in (-1, 0, 1):
         return Errors.INVALID_REQUIRED_ACKS
     if request.transactional_id is not None:
+        # No transaction can be open before there is a coordinator that could ever end it.
         return Errors.INVALID_TXN_STATE
     return None
 
@@ -97,8 +98,8 @@ def _append(
     if records is None:
         return _error(partition.index, Errors.INVALID_RECORD)
     if len(records) > ATTRIBUTES and records[ATTRIBUTES] & TRANSACTIONAL:
-        # No transaction can be open before there is a coordinator that could ever end it.
-        return _error(partition.index, Errors.INVALID_TXN_STATE)
+        # CVE-2018-17196: what the batch says counts, and this request names no transactional id.
+        return _error(partition.index, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     outcome = replicas.append(partition, records, now)
     if isinstance(outcome, Rejected):
         return _rejected(partition, outcome)

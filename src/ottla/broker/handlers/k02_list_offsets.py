@@ -84,7 +84,8 @@ def _look_up(partition: Partition, timestamp: int, committed_only: bool) -> tupl
         return -1, last_fetchable, leader.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
-        return -1, start, log.epochs.epoch_for(start)
+        # What is written next is written in the leader's epoch.
+        return -1, start, leader.leader_epoch if start >= log.log_end_offset else log.epochs.epoch_for(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOWHERE  # nothing is tiered
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)

@@ -1,0 +1,329 @@
+"""The control plane over its disk: first start, restart, crashes, full and failing disks, snapshots."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
+from ottla.model.ids import uuid_text
+from ottla.model.properties import Settings
+from ottla.protocol import messages
+from ottla.raft.snapshots import decode_snapshot
+from ottla.runtime.control_plane import ControlPlane
+from ottla.runtime.formatting import FormatError
+from ottla.runtime.metadata_log import MetadataLogError
+from ottla.storage.checkpoints import decode_meta_properties
+from ottla.storage.fs import StorageError
+from ottla.testing.disk import Crashed, SimDisk
+from tests.rules.runtime.scene import LOG, create, dynamic, opened, run, settings, started
+
+BOTH = pytest.mark.parametrize("configured", [settings(), dynamic()], ids=["static", "dynamic"])
+
+
+def facts(image: MetadataImage) -> tuple[object, ...]:
+    """What a restart must bring back; registrations and leader epochs are new each time."""
+    topics = {t.name: (t.id, sorted(t.partitions)) for t in image.topics.values()}
+    return image.features, topics, image.configs, image.next_producer_id
+
+
+# Formatting
+
+
+@BOTH
+def test_the_first_start_formats_the_directory_as_kafkas_tool_does(configured: Settings) -> None:
+    disk = SimDisk()
+    plane = opened(disk, configured)
+    meta = decode_meta_properties(disk.read("/data/meta.properties"))
+    assert (meta.cluster_id, meta.node_id) == (plane.identity.cluster_id, 1)
+    assert meta.directory_id == plane.identity.directory_ids["/data"]
+    bootstrap = decode_snapshot(disk.read("/data/bootstrap.checkpoint"))
+    assert [repr(r) for r in bootstrap.records][0] == "FeatureLevelRecord(name='metadata.version', feature_level=30)"
+    assert (len(bootstrap.records), bootstrap.kraft_version) == (6, 0)
+    checkpoint = f"{LOG}/00000000000000000000-0000000000.checkpoint"
+    if configured.voters:
+        assert not disk.exists(checkpoint)
+    else:
+        voters = decode_snapshot(disk.read(checkpoint))
+        assert voters.kraft_version == 1
+        assert voters.voters is not None
+        assert [(v.id, v.directory_id) for v in voters.voters.voters] == [(1, meta.directory_id)]
+
+
+def test_the_cluster_id_may_be_given_and_is_kept() -> None:
+    disk = SimDisk()
+    assert opened(disk, settings(cluster_id="my-own-cluster-id-0000")).identity.cluster_id == "my-own-cluster-id-0000"
+    assert opened(disk).image.cluster_id == "my-own-cluster-id-0000"
+    with pytest.raises(FormatError, match="my-own-cluster-id-0000"):
+        opened(disk, settings(cluster_id="another-cluster-id-000"))
+
+
+def test_a_directory_of_another_node_is_refused() -> None:
+    disk = SimDisk()
+    opened(disk)
+    with pytest.raises(FormatError, match="belongs to node 1"):
+        opened(disk, settings(node_id="2", controller_quorum_voters="2@127.0.0.1:9093"))
+
+
+def test_a_new_directory_joins_and_a_copied_one_is_refused() -> None:
+    disk = SimDisk()
+    first = opened(disk)
+    both = settings(log_dirs="/data,/more")
+    joined = opened(disk, both, ids=5000).identity
+    assert joined.directory_ids["/data"] == first.identity.directory_ids["/data"]
+    assert list(joined.directory_ids) == ["/data", "/more"]
+    disk.open("/more/meta.properties").truncate(0)
+    disk.open("/more/meta.properties").pwrite(disk.read("/data/meta.properties"), 0)
+    with pytest.raises(FormatError, match="copy"):
+        opened(disk, both)
+
+
+def test_a_metadata_log_without_meta_properties_is_not_formatted_over() -> None:
+    disk = SimDisk()
+    run(lambda: started(disk))
+    disk.remove("/data/meta.properties")
+    with pytest.raises(FormatError, match=r"no meta\.properties"):
+        opened(disk)
+
+
+def test_a_quorum_of_several_is_refused_with_a_reason() -> None:
+    voters = "1@127.0.0.1:9093,2@127.0.0.1:9094"
+    with pytest.raises(MetadataLogError, match="1, 2"):
+        opened(SimDisk(), settings(controller_quorum_voters=voters))
+
+
+def test_another_disk_in_place_of_a_voters_is_noticed() -> None:
+    disk = SimDisk()
+    configured = dynamic()
+    plane = opened(disk, configured)
+    known = uuid_text(plane.identity.metadata_directory_id)
+    text = disk.read("/data/meta.properties").replace(known.encode(), uuid_text(bytes(15) + b"x").encode())
+    disk.open("/data/meta.properties").pwrite(text, 0)
+    with pytest.raises(MetadataLogError, match=known):
+        opened(disk, configured)
+
+
+# Living
+
+
+@BOTH
+def test_a_restart_finds_all_that_was_answered(configured: Settings) -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        plane = await started(disk, configured)
+        await create(plane, "orders", "payments")
+        epoch = plane.broker_epoch
+        await plane.submit(messages.AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch))
+        before, leader_epoch = facts(plane.image), plane.leader_epoch
+        await plane.close()
+        again = await started(disk, configured, ids=9000)
+        assert facts(again.image) == before
+        assert (again.leader_epoch, again.kraft_version) == (leader_epoch + 1, plane.kraft_version)
+        assert [p.leader_epoch for p in again.image.topics["orders"].partitions.values()] == [1, 1]
+        assert again.broker_epoch > epoch
+
+    asyncio.run(main())
+
+
+def test_subscribers_see_each_change_before_its_answer() -> None:
+    async def main() -> None:
+        plane = await started(SimDisk())
+        seen: list[tuple[list[str], MetadataImage]] = []
+
+        def subscriber(delta: MetadataDelta, image: MetadataImage) -> None:
+            seen.append((list(delta.created_topics), image))
+
+        plane.subscribe(subscriber)
+        await create(plane, "orders")
+        assert [names for names, _ in seen] == [["orders"]]
+        assert plane.image is seen[0][1]
+        assert plane.finalized_features == plane.image.features
+
+    asyncio.run(main())
+
+
+def test_two_requests_at_once_are_decided_one_after_the_other() -> None:
+    async def main() -> None:
+        plane = await started(SimDisk())
+        kind = messages.CreateTopicsRequest
+        request = kind(topics=[kind.CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+        replies = await asyncio.gather(*(plane.submit(request) for _ in range(3)))
+        assert sorted(r.topics[0].error_code for r in replies) == [0, 36, 36]
+
+    asyncio.run(main())
+
+
+def test_the_broker_is_fenced_when_the_node_stops() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        plane = await started(disk)
+        await plane.close()
+        image = opened(disk).image
+        assert image.brokers[1].fenced
+
+    asyncio.run(main())
+
+
+# Trouble
+
+
+def test_a_full_disk_refuses_the_change_and_leaves_the_controller_as_it_was() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        plane = await started(disk)
+        disk.room = disk.used + 20
+        with pytest.raises(StorageError):
+            await create(plane, "orders")
+        assert plane.image.topics == {}
+        disk.room = None
+        await create(plane, "orders")  # the name is still free
+        again = opened(disk.killed())
+        assert list(again.image.topics) == ["orders"]
+
+    asyncio.run(main())
+
+
+def test_a_failed_fsync_answers_nobody_and_nothing_is_tried_again() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        plane = await started(disk)
+        disk.failing_sync = lambda path: path.endswith(".log")
+        with pytest.raises(StorageError):
+            await create(plane, "orders")
+        disk.failing_sync = lambda path: False
+        assert plane.failure is not None
+        with pytest.raises(StorageError):
+            await create(plane, "payments")
+        assert plane.image.topics == {}
+
+    asyncio.run(main())
+
+
+async def a_life(disk: SimDisk, configured: Settings, answered: list[str]) -> None:
+    """Each name in `answered` was acknowledged before the power went."""
+    for round_ in range(2):
+        plane = await started(disk, configured, ids=1000 * (1 + round_))
+        answered.append(f"round {round_}")
+        for name in (f"a{round_}", f"b{round_}"):
+            await create(plane, name)
+            answered.append(name)
+        take_snapshot(plane)
+        await create(plane, f"c{round_}")
+        answered.append(f"c{round_}")
+        await plane.close()
+
+
+def take_snapshot(plane: ControlPlane) -> None:
+    plane._snapshot_if_changed()
+
+
+def until_crash(disk: SimDisk, configured: Settings) -> list[str]:
+    answered: list[str] = []
+    try:
+        asyncio.run(a_life(disk, configured, answered))
+    except Crashed:
+        return answered
+    return answered
+
+
+@BOTH
+def test_a_crash_at_any_step_loses_nothing_that_was_answered(configured: Settings) -> None:
+    whole = SimDisk()
+    until_crash(whole, configured)
+    for step in range(0, len(whole.steps), 3):
+        disk = SimDisk(crash_at=step)
+        answered = until_crash(disk, configured)
+        for seed in (1, 2):
+            survivor = disk.crash(Random(step * 10 + seed))
+            plane = asyncio.run(started(survivor, configured, ids=50_000))
+            expected = {name for name in answered if not name.startswith("round")}
+            missing = expected - set(plane.image.topics)
+            assert not missing, f"{missing} lost by a crash before step {step}: {whole.steps[step]}"
+
+
+# Snapshots
+
+
+@BOTH
+def test_a_snapshot_and_the_log_after_it_make_the_whole(configured: Settings) -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        plane = await started(disk, configured)
+        await create(plane, "before")
+        take_snapshot(plane)
+        await create(plane, "after")
+        offset = plane.image.offset
+        again = opened(disk.killed(), configured)
+        assert list(again.image.topics) == ["before", "after"]
+        assert again.image == plane.image
+        assert again.image.offset == offset
+        await plane.close()
+
+    asyncio.run(main())
+
+
+def test_a_snapshot_is_taken_after_so_many_bytes_and_old_files_go() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        configured = settings(
+            metadata_log_max_record_bytes_between_snapshots="3000", metadata_max_retention_bytes="8000"
+        )
+        plane = await started(disk, configured)
+        for n in range(60):
+            await create(plane, f"t{n}")
+        names = sorted(e.name for e in disk.list(LOG) if e.name.endswith(".checkpoint"))
+        assert 1 <= len(names) <= 3
+        again = opened(disk.killed(), configured)
+        assert facts(again.image) == facts(plane.image)
+
+    asyncio.run(main())
+
+
+def test_leftovers_of_an_interrupted_snapshot_are_removed() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        plane = await started(disk)
+        await create(plane, "t")
+        stem = f"{LOG}/00000000000000000005-0000000001.checkpoint"
+        for name in (stem + ".part", stem + ".deleted"):
+            disk.open(name, create=True).pwrite(b"half", 0)
+        again = opened(disk)
+        assert list(again.image.topics) == ["t"]
+        assert not [e.name for e in disk.list(LOG) if ".checkpoint." in e.name]
+
+    asyncio.run(main())
+
+
+def test_a_transaction_that_was_never_ended_is_aborted_by_the_next_leader() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        plane = await started(disk)
+        log = plane._driver.metadata_log
+        begin = messages.BeginTransactionRecord(name="half")
+        log.append([begin, messages.TopicRecord(name="half", topic_id=bytes(15) + b"z")])
+        log.log.flush()
+        again = await started(disk.killed(), ids=5000)
+        await create(again, "whole")
+        assert list(again.image.topics) == ["whole"]
+        await again.close()
+
+    asyncio.run(main())
+
+
+def test_ten_thousand_changes_go_into_batches_that_kafka_can_read() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        plane = await started(disk)
+        kind = messages.CreateTopicsRequest
+        for n in range(3):
+            topic = kind.CreatableTopic(name=f"t{n}", num_partitions=4000, replication_factor=1)
+            await plane.submit(kind(topics=[topic]))
+        await plane.close()
+        again = await started(disk, ids=5000)  # 12,000 partitions are led again: more than one batch may hold
+        epochs = {p.leader_epoch for t in again.image.topics.values() for p in t.partitions.values()}
+        assert epochs == {1}
+        batches = [bytes(batch[57:61]) for batch in again._driver.metadata_log.log.batches(0)]
+        assert max(int.from_bytes(count, "big") for count in batches) == 10_000
+
+    asyncio.run(main())
