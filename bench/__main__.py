@@ -88,7 +88,7 @@ def main() -> int:
         candidate=candidate,
     )
     publish(page, measured, failures, partial=options.partial)
-    print(f"\n{table(measured, candidate)}\n{summary(measured, failures)}")
+    print(f"\n{table(measured, candidate)}\n{summary(measured, failures)}{remark(options)}")
     return exit_code(measured, failures)
 
 
@@ -128,6 +128,8 @@ def run(context: Context, chosen: Sequence[ModuleType]) -> tuple[list[Measure], 
 def remark(options: argparse.Namespace) -> str:
     if options.control:
         return "A control run: Apache Kafka on both sides, to see the noise."
+    if options.quick:
+        return "A quick run, not a result: Kafka is still cold, so that every ratio flatters ottla."
     return "A partial run, not a result." if options.partial else ""
 
 

@@ -10,10 +10,10 @@ INTRODUCTION = """\
 # Benchmarks
 
 Written by `make bench`; not edited by hand. Both servers run on one machine, from the same `server.properties`, and
-take turns at the same work (A B A B …) after warm-up rounds that do not count. Each cell is a median over the rounds
-({rounds} unless fewer make sense), with the lowest and the highest in brackets. The ratio is ottla's median over Apache
-Kafka's. Server CPU is what the kernel billed to the server's process, all threads together. 1 GB is 10⁹ bytes of record
-values, 1 MB is 10⁶ bytes.
+take turns at the same work (A B A B …), after warm-up rounds until their CPU has stopped falling. Each cell is a median
+over the rounds ({rounds} unless fewer make sense), with the lowest and the highest in brackets. The ratio is ottla's
+median over Apache Kafka's. Server CPU is what the kernel billed to the server's process, all threads together. 1 GB is
+10⁹ bytes of record values, 1 MB is 10⁶ bytes.
 """
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bench.__main__ import exit_code
 from bench.measures import Failure, Measure, Metric, ratio_at_least, ratio_at_most, value_at_most
 from bench.report import document
-from bench.rounds import interleaved
+from bench.rounds import interleaved, interleaved_when_warm
 
 
 @dataclass
@@ -82,6 +82,24 @@ def test_servers_take_turns_and_warm_ups_are_dropped() -> None:
     taken = interleaved([Stand("kafka"), Stand("ottla")], 2, trial, warmups=1)
     assert asked == ["kafka", "ottla"] * 3
     assert taken == [[{"number": 3}, {"number": 5}], [{"number": 4}, {"number": 6}]]
+
+
+def test_a_cold_server_is_warmed_until_its_cpu_has_stopped_falling() -> None:
+    falling = iter([14.0, 8.7, 5.6, 4.2, 4.1, 4.0, 4.1])
+
+    def trial(server: Stand) -> dict[str, float]:
+        return {"cpu": next(falling)}
+
+    assert interleaved_when_warm([Stand("kafka")], 2, trial, range(1, 11)) == [[{"cpu": 4.0}, {"cpu": 4.1}]]
+
+
+def test_a_server_that_never_gets_warm_is_measured_in_the_end() -> None:
+    falling = iter([2.0**-number for number in range(100)])
+
+    def trial(server: Stand) -> dict[str, float]:
+        return {"cpu": next(falling)}
+
+    assert interleaved_when_warm([Stand("kafka")], 1, trial, range(3, 6)) == [[{"cpu": 2.0**-5}]]
 
 
 def test_the_page_names_every_missed_target_and_every_unfinished_workload() -> None:

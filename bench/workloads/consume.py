@@ -15,7 +15,7 @@ from bench.context import Context
 from bench.java_tools import ToolFailed, consumer_performance, producer_performance
 from bench.measures import Measure, Metric, Trial, measures, ratio_at_least, ratio_at_most
 from bench.process_cost import Cpu, cpu_of
-from bench.rounds import interleaved
+from bench.rounds import interleaved_when_warm
 from bench.servers import Server
 from bench.wire import JOIN_GROUP, served_apis
 
@@ -51,8 +51,8 @@ def run(context: Context) -> list[Measure]:
             rate = read_by_librdkafka(server, topics[server], records)
             return costs(rate, records, cpu_of(server.pid).since(before))
 
-        by_apache = interleaved(servers, context.rounds, apache, warmups=context.warmups)
-        by_librdkafka = interleaved(servers, context.rounds, librdkafka, warmups=context.warmups)
+        by_apache = interleaved_when_warm(servers, context.rounds, apache, context.warmups)
+        by_librdkafka = interleaved_when_warm(servers, context.rounds, librdkafka, context.warmups)
     tool = "ConsumerPerformance" if groups else "AssignedConsumer"
     return measures(f"{NAME}, {tool}", METRICS, by_apache) + measures(f"{NAME}, librdkafka", METRICS, by_librdkafka)
 

@@ -10,7 +10,7 @@ from bench.context import Context
 from bench.java_tools import producer_performance
 from bench.measures import Measure, Metric, Trial, measures, ratio_at_least, ratio_at_most
 from bench.process_cost import cpu_of
-from bench.rounds import interleaved
+from bench.rounds import interleaved_when_warm
 from bench.servers import Server
 
 NAME = "produce"
@@ -32,7 +32,7 @@ def run(context: Context) -> list[Measure]:
     )
     found = []
     for title, size, records in sizes:
-        taken = interleaved(context.pair(), context.rounds, trial(context, size, records), warmups=context.warmups)
+        taken = interleaved_when_warm(context.pair(), context.rounds, trial(context, size, records), context.warmups)
         found += measures(f"{NAME}, {title}", METRICS, taken)
     return found
 

@@ -15,7 +15,7 @@ from bench.context import Context
 from bench.java_tools import ToolFailed, end_to_end_latency
 from bench.measures import Measure, Metric, Trial, measures, ratio_at_most
 from bench.process_cost import cpu_of
-from bench.rounds import interleaved
+from bench.rounds import interleaved_when_warm
 from bench.servers import Server
 
 NAME = "round trip"
@@ -32,11 +32,11 @@ WARM_UP_RECORDS = 500
 
 def run(context: Context) -> list[Measure]:
     servers = context.pair()
-    by_apache = interleaved(
-        servers, context.rounds, apache(context, context.amount(10_000, 2_000)), warmups=context.warmups
+    by_apache = interleaved_when_warm(
+        servers, context.rounds, apache(context, context.amount(10_000, 2_000)), context.warmups
     )
-    by_librdkafka = interleaved(
-        servers, context.rounds, librdkafka(context, context.amount(5_000, 1_000)), warmups=context.warmups
+    by_librdkafka = interleaved_when_warm(
+        servers, context.rounds, librdkafka(context, context.amount(5_000, 1_000)), context.warmups
     )
     return [
         *measures(f"{NAME}, EndToEndLatency", (MEAN, *METRICS), by_apache),

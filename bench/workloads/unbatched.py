@@ -16,7 +16,7 @@ from bench.context import Context
 from bench.java_tools import ToolFailed
 from bench.measures import Measure, Metric, Trial, measures, ratio_at_least, ratio_at_most
 from bench.process_cost import cpu_of
-from bench.rounds import interleaved
+from bench.rounds import interleaved_when_warm
 from bench.servers import REPOSITORY, Server
 
 NAME = "unbatched"
@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def run(context: Context) -> list[Measure]:
-    taken = interleaved(context.pair(), context.rounds, trial(context, context.amount(8, 3)), warmups=context.warmups)
+    taken = interleaved_when_warm(context.pair(), context.rounds, trial(context, context.amount(8, 3)), context.warmups)
     return measures(NAME, METRICS, taken)
 
 

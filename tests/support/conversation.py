@@ -36,6 +36,7 @@ Note = tuple[str, Any]
 """A step's label and its answer as plain values."""
 
 UNKNOWN_ID = bytes(range(16))
+UNWRITTEN = "not written down"
 CHANGES_METADATA = (19, 20, 33, 37, 44, 57)
 
 
@@ -104,7 +105,8 @@ def hold(bootstrap: str, conversation: Callable[[Wire, str], Conversation], pref
             except Closed:
                 written.append((label, "closed"))
                 break
-            written.append((label, notes.plain(answer)))
+            if step.label != UNWRITTEN:
+                written.append((label, notes.plain(answer)))
             if step.request.API_KEY in CHANGES_METADATA:
                 settle(wire)
             step = talk.send(answer)
@@ -397,7 +399,7 @@ def cluster(wire: Wire, t: str) -> Conversation:
     yield Step("features: only validated", update(timeout_ms=5000, feature_updates=safe, validate_only=True), 1)
 
     find = m.FindCoordinatorRequest
-    while (yield Step("find: at first", find(coordinator_keys=[t]), 6)).coordinators[0].error_code:
+    while (yield Step(UNWRITTEN, find(coordinator_keys=[t]), 6)).coordinators[0].error_code:
         pass  # the topic of the offsets is created when it is first asked for
     for version in versions(10):
         request = find(coordinator_keys=[t, "other"]) if version >= 4 else find(key=t)

@@ -449,7 +449,9 @@ class Log:
             # As Kafka: an old format is a client's fault, an unknown one is taken for damage.
             error = Errors.INVALID_RECORD if magic in (0, 1) else Errors.CORRUPT_MESSAGE
             return Rejected(error, f"record batches of magic {magic} are not taken, only 2")
-        if claimed < _HEADER_SIZE or claimed > size:
+        if claimed < _HEADER_SIZE:
+            return Rejected(Errors.CORRUPT_MESSAGE, f"a batch claims {claimed} bytes, less than its header")
+        if claimed > size:
             return Rejected(Errors.INVALID_RECORD, f"a batch claims {claimed} bytes where {size} are sent")
         if origin == CLIENT:
             return Rejected(Errors.INVALID_RECORD, "a produce request holds exactly one batch for each partition")

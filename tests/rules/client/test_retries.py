@@ -80,9 +80,13 @@ def test_trying_ends_at_the_deadline_with_the_last_error() -> None:
 
 
 def test_a_broker_that_only_hangs_up_uses_up_the_deadline_and_no_more() -> None:
-    with ScriptedBroker(lambda _: None) as broker, client(broker, timeout_s=0.3) as cluster:
-        with pytest.raises(TimedOut, match=r"MetadataRequest was not done within 0.3 s; .* the broker closed it"):
-            cluster.metadata()
+    text = r"MetadataRequest was not done within 0.3 s; .* the broker closed it"
+    with (
+        ScriptedBroker(lambda _: None) as broker,
+        client(broker, timeout_s=0.3) as cluster,
+        pytest.raises(TimedOut, match=text),
+    ):
+        cluster.metadata()
 
 
 def test_a_cluster_that_never_was_is_not_waited_for() -> None:
@@ -168,7 +172,7 @@ def test_one_record_that_is_too_large_is_an_error() -> None:
     with scene.broker, client(scene.broker) as cluster:
         producer = Producer(cluster)
         producer.send("orders", b"a", timestamp=1)
-        with pytest.raises(KafkaError, match="orders-0: .*MESSAGE_TOO_LARGE"):
+        with pytest.raises(KafkaError, match=r"orders-0: .*MESSAGE_TOO_LARGE"):
             producer.flush()
 
 
@@ -183,9 +187,9 @@ def test_without_idempotence_no_producer_id_is_asked_for() -> None:
 
 def test_a_partition_that_is_not_there_is_refused_before_anything_is_sent() -> None:
     scene = Scene()
-    with scene.broker, client(scene.broker) as cluster:
-        with pytest.raises(KafkaError, match="orders-4: the topic has 1 partitions, numbered from 0 to 0"):
-            Producer(cluster).send("orders", b"a", partition=4)
+    text = "orders-4: the topic has 1 partitions, numbered from 0 to 0"
+    with scene.broker, client(scene.broker) as cluster, pytest.raises(KafkaError, match=text):
+        Producer(cluster).send("orders", b"a", partition=4)
 
 
 def fetched(error: Errors = Errors.NONE, *values: bytes, at: int = 0) -> messages.FetchResponse:

@@ -38,12 +38,12 @@ def test_a_batch_that_cannot_be_written_to_is_copied() -> None:
     assert sent == a_batch(b"a")
 
 
-def test_a_batch_shorter_than_its_header_is_corrupt() -> None:
-    assert the_error(created().append_as_leader(a_batch()[:60], 0, NOW)) is Errors.CORRUPT_MESSAGE
+def test_less_than_a_header_is_no_record_batch() -> None:
+    assert the_error(created().append_as_leader(a_batch()[:60], 0, NOW)) is Errors.INVALID_RECORD
 
 
-def test_a_length_beyond_what_was_sent_is_corrupt() -> None:
-    assert the_error(created().append_as_leader(a_batch()[:-1], 0, NOW)) is Errors.CORRUPT_MESSAGE
+def test_a_length_beyond_what_was_sent_is_no_record_batch() -> None:
+    assert the_error(created().append_as_leader(a_batch()[:-1], 0, NOW)) is Errors.INVALID_RECORD
 
 
 @pytest.mark.parametrize("length", [-1, 0, 48])
@@ -80,11 +80,13 @@ def test_of_several_internal_batches_all_are_appended_or_none() -> None:
     assert (log.log_end_offset, log.size) == (0, 0)
 
 
-@pytest.mark.parametrize("magic", [0, 1, 3])
-def test_only_magic_2_is_taken(magic: int) -> None:
+@pytest.mark.parametrize(
+    ("magic", "error"), [(0, Errors.INVALID_RECORD), (1, Errors.INVALID_RECORD), (3, Errors.CORRUPT_MESSAGE)]
+)
+def test_only_magic_2_is_taken(magic: int, error: Errors) -> None:
     batch = a_batch()
     batch[16] = magic
-    assert the_error(created().append_as_leader(batch, 0, NOW)) is Errors.INVALID_RECORD
+    assert the_error(created().append_as_leader(batch, 0, NOW)) is error
 
 
 def test_a_batch_above_max_message_bytes_is_too_large() -> None:

@@ -1,0 +1,77 @@
+"""The same requests to ottla and to Apache Kafka, started from the same file: the answers are the same.
+
+What may differ stands in DIFFERENCES, each with its reason. Texts of errors and documentation are compared only as
+"there is one"; names, ids, ports and times are replaced before (see tests/support/conversation.py).
+"""
+
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.conversation import CONVERSATIONS, Note, hold
+from tests.support.nodes import ApacheKafka, Node, Ottla
+
+pytestmark = pytest.mark.jvm
+
+DIFFERENCES: dict[tuple[str, str], str] = {
+    # (start of the step's label, pattern of the place in the answer): reason
+}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
+    base = tmp_path_factory.mktemp("side-by-side")
+    with ApacheKafka(base / "kafka") as kafka, Ottla(base / "ottla") as ottla:
+        yield kafka, ottla
+
+
+def differences(expected: Any, seen: Any, place: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two plain values differ: place, expected, seen."""
+    if isinstance(expected, dict) and isinstance(seen, dict):
+        return [
+            found
+            for key in {**expected, **seen}
+            for found in differences(expected.get(key, "(absent)"), seen.get(key, "(absent)"), f"{place}.{key}")
+        ]
+    if isinstance(expected, list) and isinstance(seen, list):
+        return differences(_named(expected), _named(seen), place) if expected != seen else []
+    return [] if expected == seen else [(place, expected, seen)]
+
+
+def _named(items: list[Any]) -> dict[str, Any]:
+    """A list by what its items are called, so that one more or less does not shift the rest."""
+    keys = ("name", "feature", "resource_name", "key", "api_key", "partition_index", "index", "partition", "topic")
+    named: dict[str, Any] = {}
+    for number, item in enumerate(items):
+        key = next((f"{k}={item[k]}" for k in keys if isinstance(item, dict) and item.get(k) is not None), f"#{number}")
+        named[key if key not in named else f"{key}#{number}"] = item
+    return named
+
+
+def unexplained(expected: list[Note], seen: list[Note]) -> list[str]:
+    """A line for each kind of difference that DIFFERENCES has no reason for."""
+    assert [label for label, _ in expected] == [label for label, _ in seen]
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for (label, theirs), (_, ours) in zip(expected, seen, strict=True):
+        step, version = label.rsplit(" ", 1)
+        for place, expected_value, seen_value in differences(theirs, ours):
+            if not any(step.startswith(s) and re.search(p, place) for s, p in DIFFERENCES):
+                found.setdefault((step, place, repr(expected_value), repr(seen_value)), []).append(version)
+    return [
+        f"{step} ({' '.join(versions)}) {place}: Kafka says {theirs[:200]}, ottla {ours[:200]}"
+        for (step, place, theirs, ours), versions in found.items()
+    ]
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_both_answer_alike(both: tuple[Node, Node], name: str) -> None:
+    prefix = f"sbs{secrets.token_hex(3)}"
+    expected, seen = (hold(node.bootstrap, CONVERSATIONS[name], prefix) for node in both)
+
+    found = unexplained(expected, seen)
+
+    assert not found, f"{len(found)} differences:\n" + "\n".join(found)
