@@ -231,6 +231,7 @@ def _options(settings: Settings) -> SocketOptions:
 def _limits(settings: Settings) -> Limits:
     return Limits(
         max_in_flight=settings.get_int("ottla.max.in.flight.requests.per.connection"),
+        max_unsent_bytes=settings.get_int("ottla.write.buffer.bytes"),
         fetch_max_bytes=settings.get_int("fetch.max.bytes"),
         partitions_per_response=settings.get_int("max.request.partition.size.limit"),
     )

@@ -44,9 +44,9 @@ class Notes:
     """Answers as plain values, without what has to differ between two servers."""
 
     def __init__(self, prefix: str, wire: Wire) -> None:
-        self._prefix = prefix
         cluster = wire.ask(m.DescribeClusterRequest())
-        self._words = {prefix: "T", cluster.cluster_id: "<cluster>"}
+        (directory,) = wire.ask(m.DescribeLogDirsRequest(topics=[])).results
+        self._words = {directory.log_dir: "<dir>", prefix: "T", cluster.cluster_id: "<cluster>"}
 
     # Values that are different on any two servers, or between two moments: only their kind is kept.
     _VOLATILE = frozenset(
@@ -408,6 +408,8 @@ def cluster(wire: Wire, t: str) -> Conversation:
     yield Step("find: share without a proper key", find(coordinator_keys=[t], key_type=2), 6)
 
     init = m.InitProducerIdRequest
+    while (yield Step(UNWRITTEN, init(transactional_id=None, transaction_timeout_ms=1000), 5)).error_code:
+        pass  # the first block of ids is on its way
     for version in versions(22):
         yield Step("producer id", init(transactional_id=None, transaction_timeout_ms=1000), version)
     yield Step("producer id: empty transactional id", init(transactional_id="", transaction_timeout_ms=1000), 5)

@@ -21,6 +21,7 @@ from ottla.model.properties import (
     effective_topic_config,
     topic_values,
 )
+from ottla.protocol.compression import Bounds
 from ottla.storage.config import LogConfig
 
 _NONE: Mapping[str, str] = {}
@@ -102,4 +103,9 @@ def _log_config(overrides: Mapping[str, str], settings: Settings) -> LogConfig:
         flush_ms=number("flush.ms"),
         preallocate=cast(bool, values["preallocate"]),
         producer_id_expiration_ms=settings.get_int("producer.id.expiration.ms"),
+        unpacking=Bounds(
+            max_bytes=settings.get_int("ottla.decompressed.batch.max.bytes"),
+            max_ratio=settings.get_int("ottla.decompression.max.ratio"),
+            free_bytes=settings.get_int("ottla.decompression.ratio.exempt.bytes"),
+        ),
     )

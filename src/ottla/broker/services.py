@@ -19,6 +19,8 @@ class Limits:
     """The named bounds of the request path. Each is a setting; the node fills them in."""
 
     max_in_flight: int
+    max_unsent_bytes: int
+    """Replies a client has not taken yet: above this its next requests wait in its own socket."""
     fetch_max_bytes: int
     partitions_per_response: int
 

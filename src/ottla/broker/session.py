@@ -23,9 +23,6 @@ log = logging.getLogger(__name__)
 
 _REQUEST_HEADER: Final = Struct(">hhih")
 
-MAX_UNSENT_BYTES: Final = 1024 * 1024
-"""Replies a client has not taken yet: above this its next requests wait in its own socket."""
-
 
 class Reply:
     """The place of one answer in the order of a connection."""
@@ -46,6 +43,7 @@ class Session:
         "_client_id_bytes",
         "_limit",
         "_loop",
+        "_max_unsent",
         "_on_closed",
         "_pending",
         "_running",
@@ -83,6 +81,7 @@ class Session:
         self._pending: deque[Reply] = deque()
         self._running: Task[Any] | None = None
         self._limit = services.limits.max_in_flight
+        self._max_unsent = services.limits.max_unsent_bytes
 
     @property
     def is_waiting(self) -> bool:
@@ -169,7 +168,7 @@ class Session:
         if (
             self._running is None
             and len(self._pending) < self._limit
-            and self.connection.out_bytes <= MAX_UNSENT_BYTES
+            and self.connection.out_bytes <= self._max_unsent
             and self.connection.reading_paused
         ):
             self.connection.resume_reading()
@@ -187,7 +186,7 @@ class Session:
             log.exception("the reply to %s v%d cannot be written", route.name, reply.version)
             self.connection.close()
             return
-        if self.connection.out_bytes > MAX_UNSENT_BYTES:
+        if self.connection.out_bytes > self._max_unsent:
             self.connection.pause_reading()
 
     def _unsupported(self, key: int, version: int, correlation_id: int) -> None:

@@ -8,11 +8,11 @@ durable mutator, so it also rebuilds the core after a restart. `tick(now)` is a 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-Reply = TypeVar("Reply", covariant=True)
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision(Generic[Reply]):
-    reply: Reply
+class Decision(Generic[ReplyT_co]):
+    reply: ReplyT_co
     records: tuple[object, ...] = ()
     effects: tuple[object, ...] = ()

@@ -91,6 +91,7 @@ class Scratch:
 class Connection:
     __slots__ = (
         "_budget",
+        "_corked",
         "_fd",
         "_have",
         "_loop",
@@ -128,6 +129,8 @@ class Connection:
         self._reserved = 0
         self._paused = BY_OWNER
         self._out: deque[Chunk] = deque()
+        self._corked: list[bytes] | None = None
+        """Replies to the requests of one recv, while these are handled: they leave in one send."""
         self.out_bytes = 0
         self.last_active = loop.time()
 
@@ -214,6 +217,7 @@ class Connection:
         """Hands out the whole frames in view[start:end] until reading is paused; returns where the rest begins."""
         receiver = self._receiver
         assert receiver is not None
+        self._corked = []
         while end - start >= 4 and not self._paused:
             (size,) = _SIZE.unpack_from(view, start)
             if size < 0 or size > self._max_frame:
@@ -228,6 +232,7 @@ class Connection:
             if self._sock is None:
                 return end
             start = stop
+        self._uncork()
         return start
 
     def _keep(self, rest: memoryview) -> None:
@@ -258,24 +263,37 @@ class Connection:
 
     def send(self, chunks: Iterable[Chunk]) -> None:
         """Takes over the chunks, sends what the socket takes now and the rest as it drains."""
+        if self._corked:
+            data, self._corked = b"".join(self._corked), []
+            self._send_now(data)
         if self._sock is None:
             return
         idle = not self._out
         for chunk in chunks:
-            self._out.append(chunk)
-            self.out_bytes += len(chunk)
+            self._queue(chunk)
         if idle:
             self._flush()
             if self._out and self._sock is not None:
                 self._loop.add_writer(self._fd, self._writable)
 
     def send_bytes(self, data: bytes) -> None:
-        """The common case, one small reply, without the queue."""
+        """The common case, one small reply: sent at once, or with its neighbours if several requests came together."""
+        if self._corked is None:
+            self._send_now(data)
+        else:
+            self._corked.append(data)
+
+    def _uncork(self) -> None:
+        corked, self._corked = self._corked, None
+        if corked:
+            self._send_now(corked[0] if len(corked) == 1 else b"".join(corked))
+
+    def _send_now(self, data: bytes) -> None:
         sock = self._sock
         if sock is None:
             return
         if self._out:
-            self.send((data,))
+            self._queue(data)
             return
         try:
             sent = sock.send(data)
@@ -285,7 +303,12 @@ class Connection:
             self.close()
             return
         if sent < len(data):
-            self.send((memoryview(data)[sent:],))
+            self._queue(memoryview(data)[sent:])
+            self._loop.add_writer(self._fd, self._writable)
+
+    def _queue(self, chunk: Chunk) -> None:
+        self._out.append(chunk)
+        self.out_bytes += len(chunk)
 
     def _writable(self) -> None:
         self._flush()

@@ -38,6 +38,18 @@ class DecompressionError(ValueError):
     """Data that is not of its codec, is cut short, or unfolds into more than is allowed."""
 
 
+class Bounds(NamedTuple):
+    """How much compressed data may become."""
+
+    max_bytes: int = MAX_BYTES
+    max_ratio: int = MAX_RATIO
+    free_bytes: int = FREE_BYTES
+    """Up to here the ratio does not matter: small batches of equal records compress very well."""
+
+
+DEFAULT_BOUNDS: Final = Bounds()
+
+
 class Codec(NamedTuple):
     name: str
     compress: Callable[[Buffer], bytes]
@@ -49,11 +61,11 @@ def compress(codec: int, data: Buffer) -> bytes:
     return CODECS[codec].compress(data)
 
 
-def decompress(codec: int, data: Buffer, max_bytes: int = MAX_BYTES) -> bytes:
+def decompress(codec: int, data: Buffer, bounds: Bounds = DEFAULT_BOUNDS) -> bytes:
     found = CODECS.get(codec)
     if found is None:
         raise DecompressionError(f"Kafka has no codec {codec}")
-    return found.decompress(data, min(max_bytes, max(FREE_BYTES, MAX_RATIO * len(data))))
+    return found.decompress(data, min(bounds.max_bytes, max(bounds.free_bytes, bounds.max_ratio * len(data))))
 
 
 def _too_big(name: str, allowed: int) -> DecompressionError:

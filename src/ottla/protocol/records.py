@@ -22,14 +22,14 @@ class Record(NamedTuple):
     headers: tuple[Header, ...] = ()
 
 
-def read_records(batch: b.Buffer) -> Iterator[Record]:
-    """The records of one whole batch (header included), decompressed within the bounds of `compression`."""
+def read_records(batch: b.Buffer, bounds: compression.Bounds = compression.DEFAULT_BOUNDS) -> Iterator[Record]:
+    """The records of one whole batch (header included), decompressed within `bounds`."""
     if len(batch) < b.HEADER_SIZE:
         raise CorruptBatch(f"{len(batch)} bytes are less than the header of a batch")
     header = b.read_header(batch)
     if not b.HEADER_SIZE <= header.size <= len(batch):
         raise CorruptBatch(f"a batch claims {header.size} bytes where {len(batch)} are there")
-    body = _body(header, memoryview(batch)[b.HEADER_SIZE : header.size])
+    body = _body(header, memoryview(batch)[b.HEADER_SIZE : header.size], bounds)
     append_time = header.max_timestamp if header.attributes & b.LOG_APPEND_TIME else None
     pos = 0
     for _ in range(header.record_count):
@@ -39,11 +39,11 @@ def read_records(batch: b.Buffer) -> Iterator[Record]:
         raise CorruptBatch(f"{len(body) - pos} bytes follow the {header.record_count} records of the batch")
 
 
-def _body(header: b.BatchHeader, view: memoryview) -> b.Buffer:
+def _body(header: b.BatchHeader, view: memoryview, bounds: compression.Bounds) -> b.Buffer:
     if not header.codec:
         return view
     try:
-        return compression.decompress(header.codec, view)
+        return compression.decompress(header.codec, view, bounds)
     except compression.DecompressionError as error:
         raise CorruptBatch(str(error)) from error
 

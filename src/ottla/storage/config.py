@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from ottla.protocol.compression import DEFAULT_BOUNDS, Bounds
+
 CODECS: Final = {"uncompressed": 0, "none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 NEVER: Final = (1 << 63) - 1
 
@@ -29,6 +31,8 @@ class LogConfig:
     preallocate: bool = False
     """Accepted for Kafka's sake. Segments always grow on demand: sparse or zeroed tails would slow recovery down."""
     producer_id_expiration_ms: int = 24 * 3600 * 1000
+    unpacking: Bounds = DEFAULT_BOUNDS
+    """What a compressed batch may become where the log has to look inside."""
 
     @property
     def compact(self) -> bool:

@@ -508,7 +508,7 @@ class Log:
             return None
         earliest, latest = now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms
         try:
-            errors = validate.untimely_records(batch, earliest, latest)
+            errors = validate.untimely_records(batch, earliest, latest, config.unpacking)
         except validate.Undecodable as error:
             return Rejected(Errors.INVALID_RECORD, str(error))
         if not errors:
@@ -519,7 +519,7 @@ class Log:
         config = self.config
         try:
             if config.compact:
-                keyless = validate.keyless_records(batch)
+                keyless = validate.keyless_records(batch, config.unpacking)
                 if keyless:
                     return Rejected(
                         Errors.INVALID_RECORD, f"{len(keyless)} records without a key on a compacted topic", keyless
@@ -527,7 +527,7 @@ class Log:
             codec = config.forced_codec
             if codec is None or codec == attributes & b.CODEC_MASK:
                 return batch
-            fresh = memoryview(validate.recompress(batch, codec))
+            fresh = memoryview(validate.recompress(batch, codec, config.unpacking))
         except validate.Undecodable as error:
             return Rejected(Errors.INVALID_RECORD, str(error))
         return fresh if len(fresh) <= config.max_message_bytes else self._too_large(len(fresh))

@@ -16,7 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.protocol import compression
-from ottla.protocol.compression import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD, DecompressionError, compress, decompress
+from ottla.protocol.compression import (
+    CODECS,
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    Bounds,
+    DecompressionError,
+    compress,
+    decompress,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -129,7 +140,7 @@ def test_a_bomb_stops_at_the_limit(codec: int, limit: int) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(DecompressionError, match="more than"):
-            decompress(codec, wire, limit)
+            decompress(codec, wire, Bounds(max_bytes=limit))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -145,9 +156,9 @@ def test_beyond_a_mebibyte_a_thousandfold_is_the_most() -> None:
 
 
 def test_plain_data_has_the_limit_too() -> None:
-    assert decompress(NONE, b"abc", 3) == b"abc"
+    assert decompress(NONE, b"abc", Bounds(max_bytes=3)) == b"abc"
     with pytest.raises(DecompressionError):
-        decompress(NONE, b"abcd", 3)
+        decompress(NONE, b"abcd", Bounds(max_bytes=3))
 
 
 @pytest.mark.parametrize("claimed", [b"\xff\xff\xff\xff\x0f", b"\x80\x80\x40", b"\xff\x7f"])

@@ -34,7 +34,7 @@ class LogMachine(RuleBasedStateMachine):
 
     # -- what is done to it
 
-    @rule(count=st.integers(1, 4), size=st.integers(0, 120), codec=st.sampled_from([0, 0, 1]))
+    @rule(count=st.integers(1, 4), size=st.integers(0, 80), codec=st.sampled_from([0, 0, 1]))
     def append(self, count: int, size: int, codec: int) -> None:
         values = [b"%d/" % (len(self.model) + n) + b"x" * size for n in range(count)]
         end = len(self.model)

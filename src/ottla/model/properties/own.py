@@ -36,14 +36,6 @@ PROPERTIES: tuple[Property, ...] = (
         at_least=0,
     ),
     Property(
-        "ottla.handshake.timeout.ms",
-        INT,
-        10_000,
-        "A connection that has not finished TLS and login by then is closed, so that idle strangers hold no slots.",
-        MEDIUM,
-        at_least=1,
-    ),
-    Property(
         "ottla.open.files.max",
         INT,
         0,
@@ -101,22 +93,6 @@ PROPERTIES: tuple[Property, ...] = (
         at_least=1,
     ),
     Property(
-        "ottla.transactions.open.max",
-        INT,
-        10_000,
-        "Transactions that may be open at a time on this node; more are refused until some end.",
-        MEDIUM,
-        at_least=1,
-    ),
-    Property(
-        "ottla.groups.max",
-        INT,
-        10_000,
-        "Groups this node coordinates; beyond it the empty one idle for longest is forgotten.",
-        MEDIUM,
-        at_least=1,
-    ),
-    Property(
         "ottla.disk.reserve.bytes",
         LONG,
         67_108_864,
@@ -140,22 +116,5 @@ PROPERTIES: tuple[Property, ...] = (
         MEDIUM,
         at_least=0,
         at_most=1,
-    ),
-    Property(
-        "ottla.fence.grace.ms",
-        INT,
-        250,
-        "How long after its controller connection broke a broker may be back before it is fenced; -1 waits for "
-        "broker.session.timeout.ms as Kafka does.",
-        HIGH,
-        at_least=-1,
-    ),
-    Property(
-        "ottla.shutdown.timeout.ms",
-        INT,
-        30_000,
-        "How long a stop waits for requests in flight and for leaderships to move before it closes anyway.",
-        LOW,
-        at_least=0,
     ),
 )
