@@ -16,9 +16,9 @@ def records(count: int, *, size: int = 10, start: int = NOON, step: int = 1) -> 
     return [NewRecord(f"k{i}".encode(), f"{i:0{size}}".encode(), start + i * step) for i in range(count)]
 
 
-def batch(count: int = 1, **options: Any) -> bytes:
+def batch(count: int = 1, *, start: int = NOON, **options: Any) -> bytes:
     """One batch; see build_batch for the options."""
-    return bytes(build_batch(records(count), **options))
+    return bytes(build_batch(records(count, start=start), **options))
 
 
 def create_topic_request(
@@ -221,6 +221,10 @@ def delete_records(wire: Wire, topic: str, before: int, *, partition: int = 0, v
 
 def producer_id(wire: Wire) -> tuple[int, int]:
     """A fresh id for an idempotent producer, and its epoch."""
-    answer = wire.ask(m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
-    assert answer.error_code == 0, answer
-    return answer.producer_id, answer.producer_epoch
+    deadline = Deadline("a producer id")
+    while True:
+        answer = wire.ask(m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
+        if answer.error_code == 0:
+            return answer.producer_id, answer.producer_epoch
+        assert answer.error_code == 14, answer  # a fresh Kafka fetches its first block of ids
+        deadline.check(answer)

@@ -72,6 +72,7 @@ class ControlPlane:
         "broker_epoch",
         "identity",
         "image",
+        "on_failure",
         "settings",
     )
 
@@ -88,6 +89,8 @@ class ControlPlane:
         self.settings = settings
         self.identity = identity
         self.broker_epoch = -1
+        self.on_failure: Callable[[BaseException], None] | None = None
+        """Called once if the metadata directory is lost. The node must stop then, as Kafka does."""
         self._clock = clock
         self._ids = ids
         self._disk = disk
@@ -105,7 +108,7 @@ class ControlPlane:
         )
         self._controller = Controller(self.image, settings)
         quorum = start_quorum(settings, metadata_log, identity.metadata_directory_id, clock.monotonic())
-        self._driver = RaftDriver(metadata_log, quorum, disk, clock, self._advanced)
+        self._driver = RaftDriver(metadata_log, quorum, disk, clock, self._advanced, self._failed)
         self._runner: Runner[tuple[MetadataDelta, MetadataImage]] = Runner(self, self._driver, self._publish)
         self._timers = [Repeating(metadata_log.settings.snapshot_interval_ms, self._snapshot_if_changed)]
 
@@ -188,15 +191,15 @@ class ControlPlane:
         """Fences the local broker, makes everything durable and closes the log."""
         for timer in self._timers:
             timer.stop()
-        if self.broker_epoch >= 0 and self._driver.commit.error is None:
+        if self.broker_epoch >= 0 and self._driver.flushes.error is None:
             await self._say_goodbye()
-        await self._driver.commit.idle()
-        if self._driver.metadata_log.is_long and self._driver.commit.error is None:
+        await self._driver.flushes.idle()
+        if self._driver.metadata_log.is_long and self._driver.flushes.error is None:
             # Kafka's limit is 20 MB; each restart of a node with 10,000 partitions writes half a megabyte of it.
             self._take_snapshot()
         await self._driver.settled()
         self._disk.close()
-        self._driver.metadata_log.log.close(clean=self._driver.commit.error is None)
+        self._driver.metadata_log.log.close(clean=self._driver.flushes.error is None)
 
     async def _say_goodbye(self) -> None:
         request = messages.BrokerHeartbeatRequest(
@@ -217,8 +220,8 @@ class ControlPlane:
 
     @property
     def failure(self) -> BaseException | None:
-        """Set once the metadata directory is lost. The node must stop then: Kafka halts in this case too."""
-        return self._driver.commit.error
+        """What the disk said when the metadata directory was lost."""
+        return self._driver.flushes.error
 
     @property
     def leader_epoch(self) -> int:
@@ -291,7 +294,7 @@ class ControlPlane:
 
     async def submit(self, request: Message, context: RequestContext = PLAIN) -> Message:
         """Decides a request and answers it when the decision is committed. Raises StorageError if the disk refuses."""
-        error = self._driver.commit.error
+        error = self._driver.flushes.error
         if error is not None:
             raise error
         if isinstance(request, messages.DescribeQuorumRequest):
@@ -381,6 +384,11 @@ class ControlPlane:
         self._runner.advance(high_watermark)
         if self._driver.metadata_log.wants_snapshot:
             self._take_snapshot()
+
+    def _failed(self, error: BaseException) -> None:
+        self._runner.fail(error)
+        if self.on_failure is not None:
+            self.on_failure(error)
 
     def _publish(self, change: tuple[MetadataDelta, MetadataImage], placed: Placed) -> None:
         delta, self.image = change

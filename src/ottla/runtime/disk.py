@@ -85,12 +85,30 @@ class InlineDisk:
 class GroupCommit:
     """Group commit of one log. `request` is cheap; `durable` waits until an offset is on the disk."""
 
-    __slots__ = ("_again", "_disk", "_idle", "_log", "_on_flushed", "_running", "_waiting", "error", "flushed")
+    __slots__ = (
+        "_again",
+        "_disk",
+        "_idle",
+        "_log",
+        "_on_failed",
+        "_on_flushed",
+        "_running",
+        "_waiting",
+        "error",
+        "flushed",
+    )
 
-    def __init__(self, log: Log, disk: DiskThread, on_flushed: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        disk: DiskThread,
+        on_flushed: Callable[[int], None] | None = None,
+        on_failed: Callable[[BaseException], None] | None = None,
+    ) -> None:
         self._log = log
         self._disk = disk
         self._on_flushed = on_flushed
+        self._on_failed = on_failed
         self._running = False
         self._again = False
         self._idle: asyncio.Future[None] | None = None
@@ -141,6 +159,8 @@ class GroupCommit:
         for _, waiter in waiting:
             if not waiter.done():
                 waiter.set_exception(error)
+        if self._on_failed is not None:
+            self._on_failed(error)
 
     async def durable(self, end_offset: int) -> None:
         """Returns once everything below `end_offset` is on the disk; raises what the disk said."""

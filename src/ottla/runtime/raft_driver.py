@@ -16,9 +16,9 @@ from ottla.runtime.runner import Placed
 
 
 class RaftDriver:
-    """`on_advance` hears of each new high watermark, on the loop."""
+    """On the loop, `on_advance` hears of each new high watermark and `on_failed` of the end of the disk."""
 
-    __slots__ = ("_clock", "_disk", "_on_advance", "commit", "metadata_log", "quorum")
+    __slots__ = ("_clock", "_disk", "_on_advance", "flushes", "metadata_log", "quorum")
 
     def __init__(
         self,
@@ -27,19 +27,20 @@ class RaftDriver:
         disk: DiskThread,
         clock: Clock,
         on_advance: Callable[[int], None],
+        on_failed: Callable[[BaseException], None],
     ) -> None:
         self.metadata_log = metadata_log
         self.quorum = quorum
         self._disk = disk
         self._clock = clock
         self._on_advance = on_advance
-        self.commit = GroupCommit(metadata_log.log, disk, self._flushed)
+        self.flushes = GroupCommit(metadata_log.log, disk, self._flushed, on_failed)
 
     async def start(self) -> None:
         """Elects a leader and begins its epoch. The caller goes on to append; the first commit covers it all."""
         for effect in self.quorum.tick(self._clock.monotonic()):
             await self._perform(effect)
-        self.commit.request()
+        self.commit()
 
     async def _perform(self, effect: Effect) -> None:
         match effect:
@@ -80,9 +81,10 @@ class RaftDriver:
         await self._in_thread(lambda: None)
 
     def append(self, records: Sequence[Message]) -> Placed:
-        placed = self.metadata_log.append(records)
-        self.commit.request()
-        return placed
+        return self.metadata_log.append(records)
+
+    def commit(self) -> None:
+        self.flushes.request()
 
 
 def start_quorum(settings: Settings, metadata_log: MetadataLog, directory_id: Uuid, now: Millis) -> Quorum:

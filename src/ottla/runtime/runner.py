@@ -25,7 +25,10 @@ class Placed(NamedTuple):
 
 class Journal(Protocol):
     def append(self, records: Sequence[Message]) -> Placed:
-        """All of the records or none; raises if the log refuses them. Durable only later, see `Runner.advance`."""
+        """All of the records or none; raises if the log refuses them."""
+
+    def commit(self) -> None:
+        """Starts to make durable what was appended, and returns; `Runner.advance` is called when it is."""
 
 
 class Core(Protocol[Change]):  # type: ignore[misc]  # replay gives a Change and never takes one
@@ -35,7 +38,7 @@ class Core(Protocol[Change]):  # type: ignore[misc]  # replay gives a Change and
 class Runner(Generic[Change]):
     """`publish` is called once for each appended list, in order, when it is committed."""
 
-    __slots__ = ("_core", "_journal", "_publish", "_replayed", "_waiting", "high_watermark")
+    __slots__ = ("_core", "_error", "_journal", "_publish", "_replayed", "_waiting", "high_watermark")
 
     def __init__(self, core: Core[Change], journal: Journal, publish: Callable[[Change, Placed], None]) -> None:
         self._core = core
@@ -43,6 +46,7 @@ class Runner(Generic[Change]):
         self._publish = publish
         self._replayed: deque[tuple[Placed, Change]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._error: BaseException | None = None
         self.high_watermark = -1
 
     def carry_out(self, records: Sequence[Message]) -> int | None:
@@ -54,12 +58,15 @@ class Runner(Generic[Change]):
             records, base_offset=placed.base_offset, epoch=placed.epoch, timestamp=placed.timestamp
         )
         self._replayed.append((placed, change))
+        self._journal.commit()
         return placed.last_offset
 
     async def committed(self, offset: int | None) -> None:
         """Also for a reply that changed nothing: it may have been decided from changes that are not committed yet."""
         if offset is None or offset < self.high_watermark:
             return
+        if self._error is not None:
+            raise self._error
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append((offset, waiter))
         await waiter
@@ -77,6 +84,7 @@ class Runner(Generic[Change]):
 
     def fail(self, error: BaseException) -> None:
         """The log is lost to this node: nobody will get an answer any more."""
+        self._error = error
         waiting, self._waiting = self._waiting, deque()
         for _, waiter in waiting:
             if not waiter.done():

@@ -861,8 +861,8 @@ class Log:
         return Errors.NONE
 
     def _raise_log_start(self, offset: int) -> None:
+        # The recovery point stays, unlike Kafka's: the segment that holds `offset` may have unflushed batches below it.
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         if self.epochs.truncate_from_start(offset):
             self.epochs.write()
 
@@ -931,6 +931,8 @@ class Log:
         keep = self._segment_index(offset) + 1
         gone, self.segments[keep:] = self.segments[keep:], []
         deletion = self._mark_deleted(gone, now)
+        if gone:
+            self._files.fs.sync_dir(self.path)  # or they come back in the way of what is appended next
         self.active.truncate(offset)
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
@@ -953,6 +955,7 @@ class Log:
         deletion = self._mark_deleted(gone, now)
         self.segments.append(Segment.create(self._files, self.path, offset, now))
         self._remove_snapshots(lambda _: True)
+        self._files.fs.sync_dir(self.path)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self.epochs.clear()
         self.epochs.write()

@@ -77,7 +77,7 @@ def load(
     if epochs.truncate_from_start(log_start_offset) or changed:
         epochs.write()
     _remove_stray_snapshots(files.fs, path, segments, snapshots)
-    recovery_point = end_offset if clean else max(min(recovery_point, end_offset), log_start_offset)
+    recovery_point = end_offset if clean else max(min(recovery_point, end_offset), segments[0].base_offset)
     return Loaded(segments, snapshots, epochs, producers, log_start_offset, end_offset, recovery_point)
 
 
@@ -185,6 +185,15 @@ def _end_of(segment: Segment) -> int:
     except CorruptLog:
         segment.rebuild_indexes()
         return max(header.last_offset for _, header in segment.headers()) + 1
+
+
+def _ends_properly(segment: Segment, next_base: int) -> bool:
+    """Whether the last batches of a flushed segment are whole: junk may follow them where a truncation was lost."""
+    try:
+        position, _ = _last_index_entry(segment)
+        return all(header.last_offset < next_base for _, header in segment.headers(position))
+    except CorruptLog:
+        return False
 
 
 def _last_index_entry(segment: Segment) -> tuple[int, int | None]:
@@ -339,6 +348,8 @@ class _Recovery:
         first = max(
             (index for index, segment in enumerate(self.segments) if segment.base_offset <= recovery_point), default=0
         )
+        if first > 0 and not _ends_properly(self.segments[first - 1], self.segments[first].base_offset):
+            first -= 1
         base = self.segments[first].base_offset
         self._forget_snapshots_above(base)
         self.producers = load_producers(
@@ -362,7 +373,8 @@ class _Recovery:
             self.next_offset = segment.base_offset
             if index >= len(self.segments) - 2:
                 self._snapshot(segment.base_offset)
-            if self._recover(segment, self.segments[index + 1 :], recovery_point):
+            later = self.segments[index + 1 :]
+            if self._recover(segment, later, recovery_point) and not self._is_complete(later):
                 self._drop_after(index)
             index += 1
         self._snapshot(self.next_offset)
@@ -395,6 +407,8 @@ class _Recovery:
             self._refuse_damage(segment, valid, later, recovery_point)
             file = segment.file or self.files.open(segment)
             file.truncate(valid)
+            # At once: were the torn bytes to come back after the log has rolled, nothing would look at them again.
+            file.sync()
             segment.size = valid
         times.maybe_append(segment.max_timestamp, segment.max_timestamp_offset)
         segment.offsets, segment.times = offsets, times
@@ -419,6 +433,8 @@ class _Recovery:
                 f"offset {self.next_offset} cannot be read although everything below {recovery_point} was flushed: "
                 "this is damage, not a torn tail; restore the replica from another one",
             )
+        if self._is_complete(later):
+            return  # left by an append that was rolled back, or by a torn one that an earlier recovery had cut off
         found = _find_valid_batch(segment, position)
         if found is None and any(next(_valid_batches(other, other.base_offset), None) for other in later):
             found = segment.size
@@ -429,11 +445,18 @@ class _Recovery:
                 "this is damage, not a torn tail; restore the replica from another one",
             )
 
+    def _is_complete(self, later: list[Segment]) -> bool:
+        """Nothing is missing before the next segment: bad bytes at the end of this one are no lost batch."""
+        return bool(later) and later[0].base_offset == self.next_offset
+
     def _drop_after(self, index: int) -> None:
+        if index + 1 == len(self.segments):
+            return
         for segment in self.segments[index + 1 :]:
             for renamed in segment.mark_deleted():
                 self.files.fs.remove(renamed)
         del self.segments[index + 1 :]
+        self.files.fs.sync_dir(self.path)  # or they come back in the way of what is appended now
 
     def _forget_snapshots_above(self, base: int) -> None:
         """They may describe batches that are not there any more; the scan writes new ones."""

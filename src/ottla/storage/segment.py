@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ottla.protocol.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
+from ottla.protocol.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_frame, read_header
 from ottla.storage import names
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import Buffer, CorruptLog, File, Filesystem
@@ -250,22 +250,17 @@ class Segment:
         chunk, chunk_start = memoryview(b""), position
         while position < end:
             at = position - chunk_start
-            need = (
-                LOG_OVERHEAD
-                if at + LOG_OVERHEAD > len(chunk)
-                else int.from_bytes(chunk[at + 8 : at + 12]) + LOG_OVERHEAD
-            )
-            if at + need > len(chunk):
-                chunk, chunk_start, at = memoryview(file.pread(max(SCAN_CHUNK, need), position)), position, 0
-                need = int.from_bytes(chunk[8:12], signed=True) + LOG_OVERHEAD
-                if need < HEADER_SIZE or position + need > end:
-                    raise self.corrupt(position, f"a batch claims {need} bytes where {end - position} are left")
-                if need > len(chunk):
-                    chunk = memoryview(file.pread(need, position))
-                if need > len(chunk):
+            if at + LOG_OVERHEAD > len(chunk):
+                chunk, chunk_start, at = memoryview(file.pread(SCAN_CHUNK, position)), position, 0
+            size = read_frame(chunk, at)[1] if at + LOG_OVERHEAD <= len(chunk) else 0
+            if size < HEADER_SIZE or position + size > end:
+                raise self.corrupt(position, f"a batch claims {size} bytes where {end - position} are left")
+            if at + size > len(chunk):
+                chunk, chunk_start, at = memoryview(file.pread(max(SCAN_CHUNK, size), position)), position, 0
+                if size > len(chunk):
                     raise self.corrupt(position, "the file is shorter than the log")
-            yield position, chunk[at : at + need]
-            position += need
+            yield position, chunk[at : at + size]
+            position += size
 
     def corrupt(self, position: int, reason: str) -> CorruptLog:
         return CorruptLog(self.path(), f"at byte {position}: {reason}")
@@ -378,7 +373,10 @@ class Segment:
             self.aborted = kept
         if found is not None:
             self.size = found[0]
-            (self.file or self.files.open(self)).truncate(self.size)
+            file = self.file or self.files.open(self)
+            file.truncate(self.size)
+            # At once: were the old batches to come back after the log has rolled, nothing would look at them again.
+            file.sync()
             if self.size == 0:
                 self.first_timestamp = None
         for suffix, written in (

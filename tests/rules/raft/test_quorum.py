@@ -45,8 +45,8 @@ def a_quorum(
     )
 
 
-def a_leader(**fields: int) -> Quorum:
-    quorum = a_quorum(**fields)
+def a_leader() -> Quorum:
+    quorum = a_quorum()
     quorum.tick(Millis(0))
     quorum.step(EpochStarted(10))
     return quorum

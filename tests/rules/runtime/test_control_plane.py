@@ -39,7 +39,7 @@ def test_the_first_start_formats_the_directory_as_kafkas_tool_does(configured: S
     assert (meta.cluster_id, meta.node_id) == (plane.identity.cluster_id, 1)
     assert meta.directory_id == plane.identity.directory_ids["/data"]
     bootstrap = decode_snapshot(disk.read("/data/bootstrap.checkpoint"))
-    assert [repr(r) for r in bootstrap.records][0] == "FeatureLevelRecord(name='metadata.version', feature_level=30)"
+    assert repr(bootstrap.records[0]) == "FeatureLevelRecord(name='metadata.version', feature_level=30)"
     assert (len(bootstrap.records), bootstrap.kraft_version) == (6, 0)
     checkpoint = f"{LOG}/00000000000000000000-0000000000.checkpoint"
     if configured.voters:
@@ -188,9 +188,12 @@ def test_a_failed_fsync_answers_nobody_and_nothing_is_tried_again() -> None:
     async def main() -> None:
         disk = SimDisk()
         plane = await started(disk)
+        told: list[BaseException] = []
+        plane.on_failure = told.append
         disk.failing_sync = lambda path: path.endswith(".log")
         with pytest.raises(StorageError):
             await create(plane, "orders")
+        assert told == [plane.failure]
         disk.failing_sync = lambda path: False
         assert plane.failure is not None
         with pytest.raises(StorageError):
@@ -231,10 +234,10 @@ def until_crash(disk: SimDisk, configured: Settings) -> list[str]:
 def test_a_crash_at_any_step_loses_nothing_that_was_answered(configured: Settings) -> None:
     whole = SimDisk()
     until_crash(whole, configured)
-    for step in range(0, len(whole.steps), 3):
+    for step in range(len(whole.steps)):
         disk = SimDisk(crash_at=step)
         answered = until_crash(disk, configured)
-        for seed in (1, 2):
+        for seed in (1, 2, 3):
             survivor = disk.crash(Random(step * 10 + seed))
             plane = asyncio.run(started(survivor, configured, ids=50_000))
             expected = {name for name in answered if not name.startswith("round")}

@@ -28,6 +28,7 @@ class Listing:
         self.replayed: list[int] = []
         self.end = 0
         self.broken = False
+        self.commits = 0
 
     def replay(self, records: Sequence[Message], *, base_offset: int, epoch: int, timestamp: int) -> int:
         self.replayed.append(base_offset)
@@ -38,6 +39,9 @@ class Listing:
             raise StorageError("/data", "is full")
         base, self.end = self.end, self.end + len(records)
         return Placed(base, self.end - 1, 1, 0)
+
+    def commit(self) -> None:
+        self.commits += 1
 
 
 def a_runner(listing: Listing, published: list[int]) -> Runner[int]:
@@ -50,7 +54,7 @@ def test_a_failed_append_leaves_the_core_untouched() -> None:
     listing.broken = True
     with pytest.raises(StorageError):
         runner.carry_out([NOOP])
-    assert (listing.replayed, listing.end) == ([], 0)
+    assert (listing.replayed, listing.end, listing.commits) == ([], 0, 0)
     listing.broken = False
     assert runner.carry_out([NOOP]) == 0
 
@@ -181,7 +185,7 @@ def test_the_thread_runs_jobs_in_order_and_reports_on_the_loop() -> None:
         def breaks() -> None:
             raise OSError(errno.EIO, "no")
 
-        thread.run(breaks, lambda error: finished.set_result(error))
+        thread.run(breaks, finished.set_result)
         assert isinstance(await finished, OSError)
         assert order == ["one", "one None"]
         thread.close()

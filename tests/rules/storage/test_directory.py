@@ -149,10 +149,10 @@ def test_recovery_points_and_log_starts_are_checkpointed() -> None:
     directory.logs[B].delete_records_before(2)
     directory.write_checkpoints()
     files = everything(disk)
-    assert files[f"{DIR}/{names.RECOVERY_POINTS}"] == b"0\n2\na 0 3\nb-with-dash 12 2\n"
+    assert files[f"{DIR}/{names.RECOVERY_POINTS}"] == b"0\n2\na 0 3\nb-with-dash 12 0\n"
     assert files[f"{DIR}/{names.LOG_STARTS}"] == b"0\n1\nb-with-dash 12 2\n"
     again = opened(disk.killed())
-    assert [log.recovery_point for log in again.logs.values()] == [3, 2]
+    assert [log.recovery_point for log in again.logs.values()] == [3, 0]
     assert again.logs[B].log_start_offset == 2
 
 
