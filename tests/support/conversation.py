@@ -239,7 +239,9 @@ def configs(wire: Wire, t: str) -> Conversation:
     topic, broker, metrics, group = 2, 4, 16, 32
     yield Step(
         "create",
-        m.CreateTopicsRequest(topics=[create_topic_request(f"{t}c", 1, {"retention.ms": "1234567"})], timeout_ms=10_000),
+        m.CreateTopicsRequest(
+            topics=[create_topic_request(f"{t}c", 1, {"retention.ms": "1234567"})], timeout_ms=10_000
+        ),
         7,
     )
     wait_for_topic(wire, f"{t}c")
@@ -488,7 +490,9 @@ def data(wire: Wire, t: str) -> Conversation:
 
     metadata = m.MetadataRequest
     for version in versions(3):
-        wanted = [metadata.MetadataRequestTopic(name=n) for n in (name, *([f"{t}never", "bad/"] if version >= 4 else []))]
+        wanted = [
+            metadata.MetadataRequestTopic(name=n) for n in (name, *([f"{t}never", "bad/"] if version >= 4 else []))
+        ]
         request = metadata(topics=wanted, allow_auto_topic_creation=version < 4)
         if 8 <= version <= 10:
             request.include_cluster_authorized_operations = True

@@ -102,9 +102,9 @@ def test_a_file_longer_than_one_read_comes_whole(place: Place) -> None:
 
 @pytest.fixture
 def new_log(tmp_path: Path) -> Callable[..., Log]:
-    def create(number: int, files: OpenFiles, **settings: int) -> Log:
+    def create(number: int, files: OpenFiles, config: LogConfig | None = None) -> Log:
         path = f"{tmp_path}/orders-{number}"
-        return Log.create(files, path, PARTITION, TOPIC_ID, LogConfig(**settings), now=NOW)
+        return Log.create(files, path, PARTITION, TOPIC_ID, config or LogConfig(), now=NOW)
 
     return create
 
@@ -151,9 +151,9 @@ def test_the_files_used_last_stay_open(new_log: Callable[..., Log]) -> None:
 
 
 def test_a_log_lives_on_a_real_disk(new_log: Callable[..., Log], tmp_path: Path) -> None:
-    config = {"segment_bytes": 2000, "index_interval_bytes": 200}
+    config = LogConfig(segment_bytes=2000, index_interval_bytes=200)
     files = OpenFiles(RealFilesystem())
-    log = new_log(0, files, **config)
+    log = new_log(0, files, config)
     fill(log, 50)
     log.close()
     for clean in (True, False):
@@ -162,7 +162,7 @@ def test_a_log_lives_on_a_real_disk(new_log: Callable[..., Log], tmp_path: Path)
             f"{tmp_path}/orders-0",
             PARTITION,
             None,
-            LogConfig(**config),
+            config,
             now=NOW,
             clean=clean,
             recovery_point=0,

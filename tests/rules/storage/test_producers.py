@@ -1,6 +1,7 @@
 """Deduplication, sequences and epochs: what ProducerStateManager and ProducerAppendInfo decide in Kafka."""
 
 import pytest
+from crc32c import crc32c
 
 from ottla.model.errors import Errors
 from ottla.storage import producer_state
@@ -161,7 +162,7 @@ def test_a_snapshot_with_a_lying_count_is_corrupt(count: int) -> None:
     states.record_batch(7, 0, 0, 0, 0, 0, NOW, False)
     data = bytearray(states.encode_snapshot())
     data[6:10] = count.to_bytes(4, "big", signed=True)
-    data[2:6] = producer_state.crc32c(bytes(data[6:])).to_bytes(4, "big")
+    data[2:6] = crc32c(bytes(data[6:])).to_bytes(4, "big")
     with pytest.raises(CorruptSnapshot):
         ProducerStates().load_snapshot(bytes(data), 1, NOW, 1000)
 

@@ -22,17 +22,22 @@ def end(
     return log.append_as_leader(marker, 0, NOW, origin=COORDINATOR, transaction_version=version)
 
 
+def stability(log: Log) -> tuple[int | None, int]:
+    """First unstable offset, and last stable offset once everything is replicated."""
+    return log.first_unstable_offset, log.last_stable_offset(log.log_end_offset)
+
+
 def test_the_log_is_stable_up_to_its_oldest_open_transaction() -> None:
     log = created()
     append(log, b"plain")
-    assert log.first_unstable_offset is None
+    assert stability(log) == (None, 1)
     write(log, 1, 0)
     write(log, 2, 0)
-    assert (log.first_unstable_offset, log.last_stable_offset(3)) == (1, 1)
+    assert stability(log) == (1, 1)
     end(log, 1, commit=True)
-    assert (log.first_unstable_offset, log.last_stable_offset(4)) == (2, 2)
+    assert stability(log) == (2, 2)
     end(log, 2, commit=False)
-    assert (log.first_unstable_offset, log.last_stable_offset(5)) == (None, 5)
+    assert stability(log) == (None, 5)
 
 
 def test_an_ended_transaction_counts_as_open_until_its_marker_is_replicated() -> None:

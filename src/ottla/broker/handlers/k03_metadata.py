@@ -18,6 +18,7 @@ NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 TopicResponse: TypeAlias = MetadataResponse.MetadataResponseTopic
 PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
 
+NAMES_BY_ID = 12
 NOT_ASKED = -(2**31)
 """What an authorized-operations field says when nobody asked for it."""
 
@@ -25,10 +26,26 @@ NOT_ASKED = -(2**31)
 def handle(
     services: Services, session: Session, request: MetadataRequest, version: int
 ) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+    if version < NAMES_BY_ID and any(_names_by_id(asked) for asked in request.topics or ()):
+        return _refuse_ids(request)
     missing = _to_create(services, session, request, version)
     if missing:
         return _create_then_answer(services, session, request, version, missing)
     return _answer(services, session, request, version, {})
+
+
+def _names_by_id(asked: MetadataRequest.MetadataRequestTopic) -> bool:
+    return asked.name is None or asked.topic_id != ZERO_UUID
+
+
+def _refuse_ids(request: MetadataRequest) -> MetadataResponse:
+    """Versions 10 and 11 have the field but no answer without a name; Kafka refuses the whole request."""
+    return MetadataResponse(
+        topics=[
+            TopicResponse(error_code=Errors.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
+            for asked in request.topics or ()
+        ]
+    )
 
 
 def _to_create(services: Services, session: Session, request: MetadataRequest, version: int) -> list[str]:
