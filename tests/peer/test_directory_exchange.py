@@ -118,7 +118,7 @@ def same(seen: Contents, expected: Contents) -> bool:
 
 
 def untrimmed(contents: Contents) -> Contents:
-    """Without what a kill may take back: Kafka writes the start of a log down once a minute, not at each DeleteRecords."""
+    """Without what a kill may take back: the start of a log is written down each minute, not at each DeleteRecords."""
     place = ("trimmed", 0)
     return contents._replace(
         records={k: v for k, v in contents.records.items() if k != place},

@@ -133,10 +133,10 @@ def flexible_versions(key: int) -> list[int]:
     return [] if first is None else [version for version in versions(key) if version >= first]
 
 
-@pytest.mark.parametrize(
-    "request_", [m.MetadataRequest(topics=[]), m.DescribeClusterRequest(), HELLO, m.FetchRequest(), m.ListOffsetsRequest()],
-    ids=lambda request: type(request).__name__,
-)  # fmt: skip
+HARMLESS = (m.MetadataRequest(topics=[]), m.DescribeClusterRequest(), HELLO, m.FetchRequest(), m.ListOffsetsRequest())
+
+
+@pytest.mark.parametrize("request_", HARMLESS, ids=lambda request: type(request).__name__)
 def test_unknown_tags_in_header_and_body_are_skipped(wire: Wire, request_: Message) -> None:
     for version in flexible_versions(request_.API_KEY):
         wire.send_frame(tagged(request_, version, 5))

@@ -974,6 +974,9 @@ class Log:
         """Notes what `Flush.run` has to sync; None when everything below the log end is durable already."""
         if self.recovery_point >= self.log_end_offset and not self._unsynced and not self.epochs.dirty:
             return None
+        if self.log_end_offset == 0:
+            # Nothing was ever written: if a power cut takes the empty files, they are made again, just as empty.
+            return None
         self._latch.check()
         return self._guarded(self._plan_flush, "cannot write indexes")
 
