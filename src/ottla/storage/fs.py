@@ -182,15 +182,13 @@ class RealFilesystem:
     def read(self, path: str) -> bytes:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            chunks = []
+            data = os.read(fd, 1 << 14)
+            if len(data) < 1 << 14:
+                return data  # of a regular file less than asked for means its end
+            chunks = [data]
             while chunk := os.read(fd, 1 << 20):
                 chunks.append(chunk)
-                if len(chunk) < 1 << 16:  # a small file is read by two calls at most
-                    tail = os.read(fd, 1 << 20)
-                    if not tail:
-                        break
-                    chunks.append(tail)
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            return b"".join(chunks)
         finally:
             os.close(fd)
 

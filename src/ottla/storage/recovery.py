@@ -29,6 +29,8 @@ class Listing(NamedTuple):
 
     segments: list[Segment]
     snapshots: list[int]
+    last_index_size: int
+    """Of the offset index of the last segment: an empty one need not be opened."""
 
 
 class Loaded(NamedTuple):
@@ -53,14 +55,14 @@ def load(
     log_start_offset: int,
 ) -> Loaded:
     listing = _list(files, path)
-    segments, snapshots = listing
+    segments, snapshots, last_index_size = listing
     epochs = LeaderEpochs(files.fs, path)
     known = epochs.load()
     producers: ProducerStates | None = None
     if not segments:
         segments.append(Segment.create(files, path, log_start_offset, now))
     if clean:
-        end_offset = _end_of(segments[-1])
+        end_offset = _end_of(segments[-1], last_index_size)
     else:
         recovery = _Recovery(files, path, config, segments=segments, snapshots=snapshots, epochs=epochs, now=now)
         end_offset = recovery.run(recovery_point, log_start_offset)
@@ -105,7 +107,9 @@ def _list(files: OpenFiles, path: str) -> Listing:
         elif suffix in names.SEGMENT_SUFFIXES and (offset, names.LOG) not in parsed:
             files.fs.remove(f"{path}/{entry.name}")  # an index whose log is gone
     segments.sort(key=lambda segment: segment.base_offset)
-    return Listing(segments, sorted(offset for offset, suffix in parsed if suffix == names.SNAPSHOT))
+    index = parsed.get((segments[-1].base_offset, names.INDEX)) if segments else None
+    snapshots = sorted(offset for offset, suffix in parsed if suffix == names.SNAPSHOT)
+    return Listing(segments, snapshots, index.size if index is not None else 0)
 
 
 def _finish_interrupted_swap(files: OpenFiles, path: str, parsed: dict[tuple[int, str], Entry]) -> None:
@@ -171,13 +175,14 @@ def _remove_stray_snapshots(fs: Filesystem, path: str, segments: list[Segment], 
 # -- the end of a log that was closed properly --------------------------------------------------------------------
 
 
-def _end_of(segment: Segment) -> int:
+def _end_of(segment: Segment, index_size: int) -> int:
+    """Keeps no descriptor: ten thousand partitions are opened this way, and most of them stay idle."""
     if segment.size == 0:
         return segment.base_offset
     try:
-        position, last = _last_index_entry(segment)
+        position, last = _last_index_entry(segment) if index_size else (0, None)
         end = segment.base_offset
-        for at, header in segment.headers(position):
+        for at, header in segment.headers(position, segment.files.fs.open(segment.path())):
             if at == position and last is not None and header.last_offset != last:
                 raise segment.corrupt(position, "the index does not fit the log")
             end = header.last_offset + 1
@@ -191,7 +196,8 @@ def _ends_properly(segment: Segment, next_base: int) -> bool:
     """Whether the last batches of a flushed segment are whole: junk may follow them where a truncation was lost."""
     try:
         position, _ = _last_index_entry(segment)
-        return all(header.last_offset < next_base for _, header in segment.headers(position))
+        file = segment.files.fs.open(segment.path())
+        return all(header.last_offset < next_base for _, header in segment.headers(position, file))
     except CorruptLog:
         return False
 
@@ -351,7 +357,7 @@ class _Recovery:
         if first > 0 and not _ends_properly(self.segments[first - 1], self.segments[first].base_offset):
             first -= 1
         base = self.segments[first].base_offset
-        self._forget_snapshots_above(base)
+        suspects = self._set_aside_snapshots_above(base)
         self.producers = load_producers(
             self.files.fs,
             self.path,
@@ -378,6 +384,9 @@ class _Recovery:
                 self._drop_after(index)
             index += 1
         self._snapshot(self.next_offset)
+        for offset in suspects:
+            if offset not in self.snapshots:
+                self.files.fs.remove(names.segment_prefix(self.path, offset) + names.SNAPSHOT)
         return self.next_offset
 
     def _recover(self, segment: Segment, later: list[Segment], recovery_point: int) -> bool:
@@ -413,6 +422,9 @@ class _Recovery:
         times.maybe_append(segment.max_timestamp, segment.max_timestamp_offset)
         segment.offsets, segment.times = offsets, times
         segment.bytes_since_index = since
+        for suffix, index in ((names.INDEX, offsets), (names.TIME_INDEX, times)):
+            if self._stored(segment.path(suffix)) == index.pending()[0]:
+                index.mark_written()
         segment.write_indexes()
         self._write_aborted(segment, aborted)
         self.producers.end_offset = self.next_offset
@@ -458,17 +470,26 @@ class _Recovery:
         del self.segments[index + 1 :]
         self.files.fs.sync_dir(self.path)  # or they come back in the way of what is appended now
 
-    def _forget_snapshots_above(self, base: int) -> None:
-        """They may describe batches that are not there any more; the scan writes new ones."""
-        for offset in [offset for offset in self.snapshots if offset > base]:
-            self.files.fs.remove(names.segment_prefix(self.path, offset) + names.SNAPSHOT)
-            self.snapshots.remove(offset)
+    def _set_aside_snapshots_above(self, base: int) -> list[int]:
+        """They may describe batches that are not there any more: not believed, but kept where the scan agrees."""
+        suspects = [offset for offset in self.snapshots if offset > base]
+        self.snapshots[:] = [offset for offset in self.snapshots if offset <= base]
+        return suspects
 
     def _snapshot(self, offset: int) -> None:
         if offset not in self.snapshots and offset > self.segments[0].base_offset:
             path = names.segment_prefix(self.path, offset) + names.SNAPSHOT
-            replace_file(self.files.fs, path, self.producers.encode_snapshot(), sync=False)
+            data = self.producers.encode_snapshot()
+            if self._stored(path) != data:
+                replace_file(self.files.fs, path, data, sync=False)
             self.snapshots.append(offset)
+
+    def _stored(self, path: str) -> bytes | None:
+        """Reading is much cheaper than writing: after most crashes nearly every small file is right already."""
+        try:
+            return self.files.fs.read(path)
+        except FileNotFoundError:
+            return None
 
 
 def _valid_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, memoryview]]:
@@ -479,12 +500,13 @@ def _valid_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, me
     while position + b.HEADER_SIZE <= end:
         at = position - chunk_start
         if at + b.LOG_OVERHEAD > len(chunk):
-            chunk, chunk_start, at = memoryview(file.pread(SCAN_CHUNK, position)), position, 0
+            chunk, chunk_start, at = memoryview(file.pread(min(SCAN_CHUNK, end - position), position)), position, 0
         size = b.read_frame(chunk, at)[1] if at + b.LOG_OVERHEAD <= len(chunk) else 0
         if size < b.HEADER_SIZE or position + size > end:
             return
         if at + size > len(chunk):
-            chunk, chunk_start, at = memoryview(file.pread(max(SCAN_CHUNK, size), position)), position, 0
+            wanted = min(max(SCAN_CHUNK, size), end - position)
+            chunk, chunk_start, at = memoryview(file.pread(wanted, position)), position, 0
         batch = chunk[at : at + size]
         if not _is_sound(batch, size, next_offset) or b.read_header(batch).last_offset - segment.base_offset >= 1 << 31:
             return

@@ -14,7 +14,6 @@ async def handle(
 ) -> AlterConfigsResponse:
     request.resources, refused = split_by_permission(services, session, request.resources)
     response = await services.control_plane.submit(request)
-    assert isinstance(response, AlterConfigsResponse)
     response.responses += [
         AlterConfigsResponse.AlterConfigsResourceResponse(error_code=error, resource_type=kind, resource_name=name)
         for error, kind, name in refused

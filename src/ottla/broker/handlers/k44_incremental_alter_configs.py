@@ -14,7 +14,6 @@ async def handle(
 ) -> IncrementalAlterConfigsResponse:
     request.resources, refused = split_by_permission(services, session, request.resources)
     response = await services.control_plane.submit(request)
-    assert isinstance(response, IncrementalAlterConfigsResponse)
     response.responses += [
         IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
             error_code=error, resource_type=kind, resource_name=name
