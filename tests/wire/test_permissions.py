@@ -52,6 +52,7 @@ def requests(topic_id: bytes) -> dict[int, Any]:
         TOPIC, [m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition(leader_epoch=0)]
     )
     trim = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [m.DeleteRecordsRequest.DeleteRecordsPartition(0, 0)])
+    downgrade = m.UpdateFeaturesRequest.FeatureUpdateKey("group.version", 0, upgrade_type=3)
     incremental = m.IncrementalAlterConfigsRequest
     return {
         0: m.ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[produce]),
@@ -70,7 +71,7 @@ def requests(topic_id: bytes) -> dict[int, Any]:
         37: m.CreatePartitionsRequest(topics=[m.CreatePartitionsRequest.CreatePartitionsTopic(TOPIC, 5, None)]),
         44: incremental(resources=[incremental.AlterConfigsResource(2, TOPIC, [])]),
         55: m.DescribeQuorumRequest(),
-        57: m.UpdateFeaturesRequest(feature_updates=[m.UpdateFeaturesRequest.FeatureUpdateKey("group.version", 0, upgrade_type=3)]),
+        57: m.UpdateFeaturesRequest(feature_updates=[downgrade]),
         60: m.DescribeClusterRequest(),
         61: m.DescribeProducersRequest(topics=[m.DescribeProducersRequest.TopicRequest(TOPIC, [0])]),
         74: m.ListConfigResourcesRequest(),

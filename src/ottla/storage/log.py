@@ -844,6 +844,11 @@ class Log:
             for producer_id, p in self.producers.producers.items()
         ]
 
+    @property
+    def producers_remembered(self) -> int:
+        """Those in memory: a log nobody writes to has not loaded any."""
+        return 0 if self._producers is None else len(self._producers.producers)
+
     def expire_producers(self, now: int) -> None:
         if self._producers is not None:
             self._producers.expire(now, self.config.producer_id_expiration_ms)
