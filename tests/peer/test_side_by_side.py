@@ -70,15 +70,19 @@ def _named(items: list[Any]) -> dict[str, Any]:
 
 
 def unexplained(expected: list[Note], seen: list[Note]) -> list[str]:
-    """A line for each kind of difference that DIFFERENCES has no reason for."""
+    """A line for each kind of difference that DIFFERENCES has no reason for, and for each reason without difference."""
     assert [label for label, _ in expected] == [label for label, _ in seen]
     found: dict[tuple[str, str, str, str], list[str]] = {}
+    unused = {(s, p) for s, p in DIFFERENCES if any(label.startswith(s) for label, _ in expected)}
     for (label, theirs), (_, ours) in zip(expected, seen, strict=True):
         step, version = label.rsplit(" ", 1)
         for place, expected_value, seen_value in differences(theirs, ours):
-            if not any(step.startswith(s) and re.search(p, place) for s, p in DIFFERENCES):
+            reasons = {(s, p) for s, p in DIFFERENCES if step.startswith(s) and re.search(p, place)}
+            unused -= reasons
+            if not reasons:
                 found.setdefault((step, place, repr(expected_value), repr(seen_value)), []).append(version)
-    return [
+    stale = [f"{step} {place}: there is no such difference any more" for step, place in sorted(unused)]
+    return stale + [
         f"{step} ({' '.join(versions)}) {place}: Kafka says {theirs[:200]}, ottla {ours[:200]}"
         for (step, place, theirs, ours), versions in found.items()
     ]

@@ -18,8 +18,9 @@ from tests.support.requests import (
     list_offset,
     produce_request,
     records_in,
+    wait_for_topic,
 )
-from tests.support.wire import Wire, latest, versions
+from tests.support.wire import Deadline, Wire, latest, versions
 
 API_VERSIONS = 18
 UNSUPPORTED_VERSION = 35
@@ -315,12 +316,11 @@ def test_a_topic_is_created_by_asking_for_it_if_the_client_allows(wire: Wire, to
     # Kafka says "unknown" while it creates the topic; to say "here it is" at once is as good.
     first = wire.ask(m.MetadataRequest(topics=wanted, allow_auto_topic_creation=True)).topics[0]
     assert first.error_code in (0, 3, 5)
-    deadline_tries = 2000
-    for _ in range(deadline_tries):
-        seen = wire.ask(m.MetadataRequest(topics=wanted, allow_auto_topic_creation=True)).topics[0]
-        if seen.error_code == 0 and seen.partitions:
-            break
-    assert seen.error_code == 0
+    deadline = Deadline(f"{topic} by auto-creation")
+    while (seen := wire.ask(m.MetadataRequest(topics=wanted, allow_auto_topic_creation=True)).topics[0]).error_code:
+        assert seen.error_code in (3, 5)
+        deadline.check(seen)
+    wait_for_topic(wire, topic, len(seen.partitions))
     assert fetch(wire, topic).error_code == 0
 
 

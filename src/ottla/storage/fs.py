@@ -96,6 +96,9 @@ class File(Protocol):
 class Filesystem(Protocol):
     """Paths are plain strings with forward slashes; the caller has joined them."""
 
+    concurrency: int
+    """How many fsyncs are worth running at once: a journal commits those that come together together."""
+
     def open(self, path: str, *, create: bool = False) -> File: ...
 
     def read(self, path: str) -> bytes: ...
@@ -174,6 +177,8 @@ class RealFile:
 
 class RealFilesystem:
     __slots__ = ()
+
+    concurrency = 8
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)

@@ -321,6 +321,22 @@ def marker_of(batch: b.Buffer) -> Marker | None:
     return None
 
 
+def rebuild_aborted(segment: Segment, producers: ProducerStates) -> list[AbortedTxn]:
+    """A new transaction index, from the batches and what the producers were at the start of the segment."""
+    aborted = [txn for _, batch in segment.batches() if (txn := replay(producers, batch)) is not None]
+    write_aborted(segment, aborted)
+    return aborted
+
+
+def write_aborted(segment: Segment, aborted: list[AbortedTxn]) -> None:
+    segment.aborted = []
+    path = segment.path(names.TXN_INDEX)
+    if segment.files.fs.exists(path):
+        segment.files.fs.open(path).truncate(0)
+    for txn in aborted:
+        segment.append_aborted(txn)
+
+
 # -- after a crash -----------------------------------------------------------------------------------------------
 
 
@@ -425,18 +441,11 @@ class _Recovery:
         for suffix, index in ((names.INDEX, offsets), (names.TIME_INDEX, times)):
             if self._stored(segment.path(suffix)) == index.pending()[0]:
                 index.mark_written()
-        segment.write_indexes()
-        self._write_aborted(segment, aborted)
+            else:
+                segment.write_index(suffix, index)
+        write_aborted(segment, aborted)
         self.producers.end_offset = self.next_offset
         return cut
-
-    def _write_aborted(self, segment: Segment, aborted: list[AbortedTxn]) -> None:
-        segment.aborted = []
-        path = segment.path(names.TXN_INDEX)
-        if self.files.fs.exists(path):
-            self.files.fs.open(path).truncate(0)
-        for txn in aborted:
-            segment.append_aborted(txn)
 
     def _refuse_damage(self, segment: Segment, position: int, later: list[Segment], recovery_point: int) -> None:
         if self.next_offset < recovery_point:

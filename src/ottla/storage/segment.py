@@ -306,13 +306,16 @@ class Segment:
         """Brings both index files up to date with memory; the file ends where the entries end."""
         if self.offsets is None or self.times is None:
             return
-        for suffix, index in ((names.INDEX, self.offsets), (names.TIME_INDEX, self.times)):
-            data, position = index.pending()
-            if data or index.written == 0:
-                file = self.files.fs.open(self.prefix + suffix, create=True)
-                file.pwrite(data, position)
-                file.truncate(position + len(data))
-                index.mark_written()
+        self.write_index(names.INDEX, self.offsets)
+        self.write_index(names.TIME_INDEX, self.times)
+
+    def write_index(self, suffix: str, index: OffsetIndex | TimeIndex) -> None:
+        data, position = index.pending()
+        if data or index.written == 0:
+            file = self.files.fs.open(self.prefix + suffix, create=True)
+            file.pwrite(data, position)
+            file.truncate(position + len(data))
+            index.mark_written()
 
     def finish(self) -> None:
         """The segment takes no more batches: its greatest timestamp closes the time index."""

@@ -341,3 +341,19 @@ def test_the_real_filesystem_reports_a_full_disk_as_lack_of_room() -> None:
     with pytest.raises(OSError, match="No space left") as raised:
         file.pwrite(b"x", 0)
     assert raised.value.errno == errno.ENOSPC
+
+
+def test_a_damaged_segment_is_a_storage_error_to_its_readers_and_to_nobody_else() -> None:
+    disk = SimDisk()
+    log = created(disk, CONFIG)
+    numbered(log, 10)
+    log.close()
+    log = reopened(disk, CONFIG, clean=True)
+    disk.names[LOG].data[8:12] = b"\x7f\xff\xff\xff"
+    with pytest.raises(StorageError, match=r"cannot read orders-0: .*\.log: at byte 0: a batch claims"):
+        log.read(0, 100, upper_bound=10)
+    with pytest.raises(StorageError, match="cannot read"):
+        log.offset_for_timestamp(0)
+    assert log.is_online
+    assert fetched(log, 9) == [9]
+    numbered(log, 1)

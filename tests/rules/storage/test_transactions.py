@@ -155,3 +155,21 @@ def test_a_transaction_that_began_below_the_log_start_holds_only_what_is_left() 
     append(log, b"a")
     log.delete_records_before(1)
     assert log.last_stable_offset(2) == 1
+
+
+@pytest.mark.parametrize("damage", [b"odd", b"\0\7" + bytes(32)])
+def test_a_damaged_transaction_index_is_rebuilt_when_it_is_needed(damage: bytes) -> None:
+    disk = SimDisk()
+    log = created(disk)
+    write(log, 1, 0)
+    log.roll(NOW)
+    write(log, 2, 0)
+    end(log, 1, commit=False)
+    end(log, 2, commit=False)
+    log.close()
+    path = log.active.path(".txnindex")
+    good = bytes(disk.names[path].data)
+    disk.names[path].data[:] = damage
+    log = reopened(disk, clean=True)
+    assert log.aborted_transactions(0, 4) == [(1, 0), (2, 1)]
+    assert bytes(disk.names[path].data) == good

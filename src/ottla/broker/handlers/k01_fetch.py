@@ -127,7 +127,13 @@ def _read_partition(
     high_watermark = leader.high_watermark
     last_stable_offset = partition.last_stable_offset()
     data = PartitionData(
-        asked.partition, 0, high_watermark, last_stable_offset, log.log_start_offset, records=NO_RECORDS
+        asked.partition,
+        0,
+        high_watermark,
+        last_stable_offset,
+        log.log_start_offset,
+        aborted_transactions=[] if committed_only else None,
+        records=NO_RECORDS,
     )
     if asked.last_fetched_epoch >= 0:
         epoch, end_offset = log.offset_for_leader_epoch(asked.last_fetched_epoch)
@@ -143,7 +149,9 @@ def _read_partition(
     if found is None:
         return data
     if isinstance(found, Errors):
-        return _error(asked.partition, found, log_start_offset=log.log_start_offset)
+        data = _error(asked.partition, found)
+        data.aborted_transactions = None  # as Kafka, whose clients tell null from nothing
+        return data
     data.records = found
     if committed_only:
         data.aborted_transactions = [
@@ -153,13 +161,14 @@ def _read_partition(
     return data
 
 
-def _error(index: int, error: Errors, log_start_offset: int = -1) -> PartitionData:
+def _error(index: int, error: Errors) -> PartitionData:
     return PartitionData(
         partition_index=index,
         error_code=error,
         high_watermark=-1,
         last_stable_offset=-1,
-        log_start_offset=log_start_offset,
+        log_start_offset=-1,
+        aborted_transactions=[],
         records=NO_RECORDS,
     )
 

@@ -148,25 +148,29 @@ def _asked_topic(
     error = errors.get(name)
     if error is None:
         error = Errors.INVALID_TOPIC_EXCEPTION if why_invalid(name) else Errors.UNKNOWN_TOPIC_OR_PARTITION
-    return TopicResponse(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+    return TopicResponse(
+        error_code=error,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=_operations(services, session, name) if with_operations else NOT_ASKED,
+    )
 
 
 def _topic(
     services: Services, session: Session, image: MetadataImage, topic: TopicImage, with_operations: bool
 ) -> TopicResponse:
-    operations = NOT_ASKED
-    if with_operations:
-        operations = allowed_operations(
-            services.authorizer, session.principal, session.host, Resource.TOPIC, topic.name
-        )
     return TopicResponse(
         error_code=Errors.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[_partition(image, index, topic) for index in topic.partitions],
-        topic_authorized_operations=operations,
+        topic_authorized_operations=_operations(services, session, topic.name) if with_operations else NOT_ASKED,
     )
+
+
+def _operations(services: Services, session: Session, topic: str) -> int:
+    return allowed_operations(services.authorizer, session.principal, session.host, Resource.TOPIC, topic)
 
 
 def _partition(image: MetadataImage, index: int, topic: TopicImage) -> PartitionResponse:
