@@ -1,4 +1,4 @@
-"""What a broker checks before a change of settings goes to the controller: shared by the two requests that ask for one."""
+"""What a broker checks before a change of settings goes to the controller, whichever of two requests asks for it."""
 
 from collections import Counter
 from typing import NamedTuple, Protocol, TypeVar
