@@ -57,7 +57,7 @@ def test_dump_log_reads_snapshots_and_transaction_indexes(log_dir: Path) -> None
 
 def test_the_golden_files_are_still_what_kafka_writes(tmp_path: Path) -> None:
     jars = kafka_jars()
-    classes = compiled(jars, KAFKA.parent / "KafkaFiles.java", tmp_path / "classes")
+    classes = compiled(jars, KAFKA.parent / "KafkaFiles.java")
     fresh = tmp_path / "kafka"
     fresh.mkdir()
     done = subprocess.run(

@@ -184,7 +184,12 @@ class Replicas:
                 partition.log.assign_topic_id(partition.topic_id)
                 partition.log.update_config(config)
         except (StorageError, CorruptLog) as error:
-            log.error("%s cannot be used: %s", name, error)
+            log.error(
+                "%s is offline and untouched: %s. Restore its directory from a copy, or move it away and restart to "
+                "begin with an empty one.",
+                name,
+                error,
+            )
             partition.offline = True
             return
         partition.directory = directory
@@ -239,6 +244,10 @@ class Replicas:
         log.error("%s", error)
         if not directory.is_online:
             self.take_offline(directory)
+
+    def read_failed(self, partition: Partition, error: StorageError) -> None:
+        if partition.directory is not None:
+            self.storage_failed(partition.directory, error)
 
     def take_offline(self, directory: LogDirectory) -> None:
         """Drops every leadership in a failed directory; its partitions answer KAFKA_STORAGE_ERROR from now on."""

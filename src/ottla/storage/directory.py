@@ -18,9 +18,6 @@ from ottla.storage.fs import CorruptLog, Entry, Latch, StorageError, replace_fil
 from ottla.storage.log import Deletion, Log
 from ottla.storage.segment import OpenFiles
 
-RESERVE_BYTES: Final = 64 << 20
-
-
 _WORTH_THREADS: Final = 16
 """Below so many logs to flush, starting threads costs more than it saves."""
 

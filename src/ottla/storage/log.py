@@ -279,7 +279,6 @@ class Log:
                 loaded=loaded,
             )
             log._write_partition_metadata()
-            log._unsynced += [segment.path(suffix) for suffix in (names.LOG, names.INDEX, names.TIME_INDEX)]
             log._unsynced += [path, parent(path)]
         except OSError as error:
             latch.fail(f"cannot create {path}", error)
@@ -642,7 +641,7 @@ class Log:
         old.finish()
         self._take_snapshot(base_offset)
         segment = Segment.create(self._files, self.path, base_offset, now)
-        self._unsynced += [segment.path(), self.path]
+        self._unsynced.append(self.path)
         self.segments.append(segment)
         return segment
 
@@ -652,7 +651,7 @@ class Log:
         self.segments[-1] = segment
         for path in old.mark_deleted():
             self._files.fs.remove(path)
-        self._unsynced += [segment.path(), self.path]
+        self._unsynced.append(self.path)
         return segment
 
     def _take_snapshot(self, offset: int) -> None:
@@ -993,7 +992,7 @@ class Log:
         self.epochs.clear()
         self.epochs.write()
         self._producers = ProducerStates(offset)
-        self._unsynced += [self.active.path(), self.path]
+        self._unsynced.append(self.path)
         return deletion
 
     def _remove_snapshots(self, unwanted: Callable[[int], bool]) -> None:

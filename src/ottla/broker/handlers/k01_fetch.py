@@ -11,6 +11,7 @@ from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import FetchRequest, FetchResponse
+from ottla.storage.fs import StorageError
 
 NEEDS = (Operation.READ, Resource.TOPIC)
 
@@ -105,7 +106,11 @@ def _read(services: Services, session: Session, request: FetchRequest, context: 
         elif not services.authorizer.allows(session.principal, session.host, *NEEDS, partition.topic):
             data = _error(asked.partition, Errors.TOPIC_AUTHORIZATION_FAILED)
         else:
-            data = _read_partition(partition, asked, request.isolation_level == READ_COMMITTED, left, attempt)
+            try:
+                data = _read_partition(partition, asked, request.isolation_level == READ_COMMITTED, left, attempt)
+            except StorageError as failure:
+                services.replicas.read_failed(partition, failure)
+                data = _error(asked.partition, Errors.KAFKA_STORAGE_ERROR)
         size = len(data.records) if data.records else 0
         attempt.found_bytes += size
         left = max(0, left - size)
