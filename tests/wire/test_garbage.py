@@ -29,6 +29,9 @@ PATIENCE_S = 10.0
 GROWTH_LIMIT = 200 << 20
 MUTATIONS_PER_VERSION = 5
 
+KEYED = "compacted"
+"""A topic in whose batches the node has to look for keys. Mutated requests do not name it, or they might change it."""
+
 SPINE = (0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 55, 57, 60, 61, 74, 75)
 
 
@@ -39,7 +42,8 @@ class Target:
         self.node = node
         self.bystander = Wire(node.bootstrap)
         create_topic(self.bystander, "bystander")
-        create_topic(self.bystander, anything.TOPIC, configs={"cleanup.policy": "compact"})
+        create_topic(self.bystander, anything.TOPIC)
+        create_topic(self.bystander, KEYED, configs={"cleanup.policy": "compact"})
         self._written = 0
         self._read = 0
         assert node.process is not None
@@ -220,7 +224,7 @@ def test_decompression_bombs(target: Target, codec: int) -> None:
         topic = f"bombed-{codec}"
         create_topic(wire, topic)
         began = time.monotonic()
-        wire.send(produce_request(anything.TOPIC, bomb), NAMED_PRODUCE)
+        wire.send(produce_request(KEYED, bomb), NAMED_PRODUCE)
         assert wire.receive(0, NAMED_PRODUCE).responses[0].partition_responses[0].error_code != 0
         wire.send(produce_request(topic, bomb), NAMED_PRODUCE)
         wire.receive(0, NAMED_PRODUCE)
@@ -236,7 +240,7 @@ def test_compressed_noise(target: Target, codec: int) -> None:
     with Wire(target.node.bootstrap) as wire:
         for _ in range(20):
             data = as_batch(codec, dice.randbytes(dice.randrange(0, 300)))
-            wire.send(produce_request(anything.TOPIC, data), NAMED_PRODUCE)
+            wire.send(produce_request(KEYED, data), NAMED_PRODUCE)
             assert wire.receive(0, NAMED_PRODUCE).responses[0].partition_responses[0].error_code != 0
     target.is_well()
 
