@@ -40,6 +40,7 @@ from ottla.storage.segment import OpenFiles
 log = logging.getLogger(__name__)
 
 _DESCRIPTORS_KEPT_FREE = 256
+_FRAME_OVERHEAD = 1 << 20
 _DEFAULT_OPEN_FILES = 1024
 
 
@@ -233,9 +234,17 @@ def _budget(settings: Settings) -> int:
     return settings.get_int("queued.max.request.bytes")
 
 
+def _max_frame(settings: Settings) -> int:
+    """A file that raises message.max.bytes alone would work with Kafka's 100 MiB frames: it works here too."""
+    limit = settings.get_int("socket.request.max.bytes")
+    if "socket.request.max.bytes" in settings.given:
+        return limit
+    return max(limit, settings.get_int("message.max.bytes") + _FRAME_OVERHEAD)
+
+
 def _options(settings: Settings) -> SocketOptions:
     return SocketOptions(
-        max_frame_bytes=settings.get_int("socket.request.max.bytes"),
+        max_frame_bytes=_max_frame(settings),
         backlog=settings.get_int("socket.listen.backlog.size"),
         send_buffer_bytes=settings.get_int("socket.send.buffer.bytes"),
         receive_buffer_bytes=settings.get_int("socket.receive.buffer.bytes"),

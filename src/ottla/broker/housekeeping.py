@@ -42,6 +42,7 @@ class Housekeeping:
     def start(self) -> None:
         settings = self._configs.settings
         self._replicas.flush_wanted = self.flush_soon
+        self._replicas.log_start_moved = self._checkpoint_soon
         self._watch_disks()
         self._timers = [
             Repeating(_WATCH_MS, self._watch_disks),
@@ -65,6 +66,7 @@ class Housekeeping:
         for timer in self._timers:
             timer.stop()
         self._replicas.flush_wanted = lambda _: None
+        self._replicas.log_start_moved = lambda: None
         for task in list(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

@@ -37,6 +37,7 @@ class Replicas:
         "by_name",
         "deletions",
         "flush_wanted",
+        "log_start_moved",
     )
 
     def __init__(
@@ -58,6 +59,8 @@ class Replicas:
         self.by_id: dict[bytes, TopicPartitions] = {}
         self.flush_wanted: Callable[[Partition], None] = lambda _: None
         """Told of every partition whose topic asks for an fsync now; housekeeping listens."""
+        self.log_start_moved: Callable[[], None] = lambda: None
+        """Told when records were deleted on request: housekeeping checkpoints soon, so that they stay deleted."""
         self.deletions: list[tuple[LogDirectory, Deletion]] = []
         """Files to remove once they are due: housekeeping takes them from here."""
 
@@ -111,7 +114,9 @@ class Replicas:
         log_, leader, directory = partition.log, partition.leader, partition.directory
         assert log_ is not None and leader is not None and directory is not None
         try:
-            return log_.delete_records_before(offset, leader.high_watermark)
+            error = log_.delete_records_before(offset, leader.high_watermark)
+            self.log_start_moved()
+            return error
         except StorageError as error:
             self.storage_failed(directory, error)
             return Errors.KAFKA_STORAGE_ERROR

@@ -7,6 +7,7 @@ data: the log is refused with CorruptLog and left as it is (reliability.md 2.1).
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -17,9 +18,17 @@ from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.fs import CorruptLog, Entry, Filesystem, replace_file
 from ottla.storage.index import MAX_RELATIVE, NO_TIMESTAMP, OFFSET_ENTRY, AbortedTxn, OffsetIndex, TimeIndex
-from ottla.storage.producer_state import CorruptSnapshot, Marker, ProducerStates, read_marker
+from ottla.storage.producer_state import (
+    WINDOW,
+    CachedBatch,
+    CorruptSnapshot,
+    Marker,
+    ProducerStates,
+    read_marker,
+)
 from ottla.storage.segment import SCAN_CHUNK, OpenFiles, Segment
 
+REFILL_BYTES: Final = 16 << 20
 _SEARCH_OVERLAP: Final = b.HEADER_SIZE
 """So that a header across the border of two chunks is seen."""
 
@@ -252,11 +261,61 @@ def load_producers(
         except CorruptSnapshot:
             fs.remove(snapshot)
             snapshots.remove(offset)
+    _refill_windows(states, segments)
     states.end_offset = max(states.end_offset, log_start_offset)
     for batch in _batches_between(segments, states.end_offset, end_offset):
         replay(states, batch)
     states.end_offset = end_offset
     return states
+
+
+def _refill_windows(states: ProducerStates, segments: list[Segment]) -> None:
+    """A snapshot keeps one batch of each producer, but any of its last five may be sent again: the log has the others.
+
+    Only the last REFILL_BYTES are looked at: a client retries what it sent a moment ago, not an hour ago.
+    """
+    earlier: dict[int, deque[CachedBatch]] = {
+        producer_id: deque(maxlen=WINDOW - 1) for producer_id, one in states.producers.items() if one.batches
+    }
+    if not earlier:
+        return
+    for header in _last_headers(segments, states.end_offset, REFILL_BYTES):
+        window = earlier.get(header.producer_id)
+        if window is None or header.is_control or header.base_sequence < 0:
+            continue
+        producer = states.producers[header.producer_id]
+        if header.producer_epoch == producer.epoch and header.last_offset < producer.batches[0].first_offset:
+            window.append(
+                CachedBatch(
+                    header.base_sequence,
+                    header.last_sequence,
+                    header.base_offset,
+                    header.last_offset,
+                    header.max_timestamp,
+                )
+            )
+    for producer_id, window in earlier.items():
+        states.producers[producer_id].batches[:0] = window
+
+
+def _last_headers(segments: list[Segment], end: int, size: int) -> Iterator[b.BatchHeader]:
+    """Headers of the batches below offset `end` in about the last `size` bytes, oldest first."""
+    parts: list[tuple[Segment, int]] = []
+    for segment in reversed(segments):
+        if segment.size and segment.base_offset < end:
+            offsets = segment.offsets or segment.load_indexes()[0]
+            parts.append((segment, offsets.boundary_before(max(0, segment.size - size))))
+            size -= segment.size
+            if size <= 0:
+                break
+    try:
+        for segment, start in reversed(parts):
+            for _, header in segment.headers(start):
+                if header.base_offset >= end:
+                    return
+                yield header
+    except CorruptLog:
+        return  # whoever reads the records there is told; a producer's next batch must not depend on it
 
 
 def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[memoryview]:
