@@ -21,6 +21,7 @@ $(STAMP): requirements/runtime.txt requirements/dev.txt pyproject.toml
 	  { echo "make setup: ottla needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python -m compileall -q src
 	@touch $(STAMP)
 
 lint: setup

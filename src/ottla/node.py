@@ -22,7 +22,7 @@ from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.markers import LocalMarkers
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
-from ottla.broker.security.authorizer import AllowAll
+from ottla.broker.security.authorizer import AllowAll, Authorizer
 from ottla.broker.server import CannotListen, Server, SocketOptions
 from ottla.broker.services import Limits, Services
 from ottla.broker.transactions import Transactions
@@ -34,7 +34,7 @@ from ottla.model.ids import BrokerId, Millis
 from ottla.model.ports import Clock
 from ottla.model.properties import Listener, Settings
 from ottla.net.connection import ReadBudget
-from ottla.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ottla.protocol.messages import AllocateProducerIdsRequest
 from ottla.runtime.clock import SystemClock, SystemIds
 from ottla.runtime.control_plane import ControlPlane, RegistrationRefused
 from ottla.runtime.formatting import FormatError
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DESCRIPTORS_KEPT_FREE = 256
+_FRAME_OVERHEAD = 1 << 20
 _DEFAULT_OPEN_FILES = 1024
 
 
@@ -59,10 +60,12 @@ class StartFailed(Exception):
 class Node:
     """Broker and controller in one. `start` returns when clients can produce; `stop` is a clean shutdown."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, authorizer: Authorizer | None = None) -> None:
         self.settings = settings
+        self._authorizer = authorizer or AllowAll()
         self._clock: Clock = SystemClock()
         self._ids = SystemIds()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._directories: list[LogDirectory] = []
         self._control_plane: ControlPlane | None = None
         self._server: Server | None = None
@@ -101,12 +104,13 @@ class Node:
     async def _start(self) -> None:
         settings = self.settings
         _refuse_what_is_not_built(settings)
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         server = self._server = Server(loop, _admission(settings), ReadBudget(_budget(settings)), _options(settings))
         sockets = [server.bind(listener) for listener in settings.broker_listeners]
         files = OpenFiles(RealFilesystem(), _open_files(settings))
         self._open_directories(files)
         control_plane = self._control_plane = ControlPlane.open(settings, files=files, clock=self._clock, ids=self._ids)
+        control_plane.on_failure = self._metadata_failed
         await control_plane.start()
         self.listeners = _advertised(settings, [port for _, port in sockets])
         await control_plane.register_broker(self.listeners, previous_broker_epoch=self._previous_epoch())
@@ -159,7 +163,7 @@ class Node:
             fetch_sessions=FetchSessions(
                 settings.get_int("max.incremental.fetch.session.cache.slots"), _SESSION_EVICTION
             ),
-            authorizer=AllowAll(),
+            authorizer=self._authorizer,
             new_fetch_session_id=_session_ids(),
             producer_ids=producer_ids,
             groups=groups,
@@ -173,7 +177,7 @@ class Node:
             broker_id=self.settings.node_id, broker_epoch=self.control_plane.broker_epoch
         )
         block = await self.control_plane.submit(request)
-        assert isinstance(block, AllocateProducerIdsResponse) and not block.error_code, block
+        assert not block.error_code, block
         return block.producer_id_start, block.producer_id_len
 
     def _on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -188,10 +192,23 @@ class Node:
 
     # ---- stopping
 
+    def _metadata_failed(self, error: BaseException) -> None:
+        """Without its metadata directory a node is blind: it stops, as Kafka does."""
+        log.critical("the metadata log is lost, the node stops: %s", error)
+        self.stopped.set()
+
     def _directory_failed(self, error: StorageError) -> None:
-        """From whichever thread noticed. Without its metadata directory a node is blind: it stops, as Kafka does."""
+        """Called by whichever thread noticed, so the node's own thread looks what that means."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._look_at_directories, error)
+
+    def _look_at_directories(self, error: StorageError) -> None:
         log.error("%s", error)
-        if error.directory == self.settings.metadata_log_dir or all(not d.is_online for d in self._directories):
+        for directory in self._directories:
+            if not directory.is_online and self._replicas is not None:
+                self._replicas.take_offline(directory)
+        if not any(directory.is_online for directory in self._directories):
+            log.critical("no log directory is left, the node stops")
             self.stopped.set()
 
     async def stop(self, *, clean: bool = True) -> None:
@@ -248,9 +265,17 @@ def _budget(settings: Settings) -> int:
     return settings.get_int("queued.max.request.bytes")
 
 
+def _max_frame(settings: Settings) -> int:
+    """A file that raises message.max.bytes alone would work with Kafka's 100 MiB frames: it works here too."""
+    limit = settings.get_int("socket.request.max.bytes")
+    if "socket.request.max.bytes" in settings.given:
+        return limit
+    return max(limit, settings.get_int("message.max.bytes") + _FRAME_OVERHEAD)
+
+
 def _options(settings: Settings) -> SocketOptions:
     return SocketOptions(
-        max_frame_bytes=settings.get_int("socket.request.max.bytes"),
+        max_frame_bytes=_max_frame(settings),
         backlog=settings.get_int("socket.listen.backlog.size"),
         send_buffer_bytes=settings.get_int("socket.send.buffer.bytes"),
         receive_buffer_bytes=settings.get_int("socket.receive.buffer.bytes"),

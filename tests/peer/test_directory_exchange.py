@@ -55,7 +55,9 @@ def fill(wire: Wire) -> tuple[int, int]:
         create_topic(wire, topic, partitions, {"cleanup.policy": "compact"} if topic == "compacted" else None)
     create_topic(wire, "deleted", 2)
     for codec in range(5):
-        given = [NewRecord(b"k%d" % i, b"v%d" % i * 9, NOW + codec * 1000 + i, (("h", b"x"), ("n", None))) for i in range(40)]
+        given = [
+            NewRecord(b"k%d" % i, b"v%d" % i * 9, NOW + codec * 1000 + i, (("h", b"x"), ("n", None))) for i in range(40)
+        ]
         produced(wire, "codecs", bytes(build_batch(given, codec=codec)))
     for number in range(60):
         value = bytes([number]) * 50_000
@@ -69,9 +71,7 @@ def fill(wire: Wire) -> tuple[int, int]:
         produced(wire, "idempotent", sequenced(id_, epoch, sequence))
     change = m.IncrementalAlterConfigsRequest
     rows = [change.AlterableConfig(name="retention.ms", config_operation=0, value="7777777777")]
-    wire.ask(
-        change(resources=[change.AlterConfigsResource(resource_type=2, resource_name="codecs", configs=rows)])
-    )
+    wire.ask(change(resources=[change.AlterConfigsResource(resource_type=2, resource_name="codecs", configs=rows)]))
     delete_topic(wire, "deleted")
     settle(wire)
     return id_, epoch
@@ -109,7 +109,26 @@ def read(wire: Wire) -> Contents:
     )
 
 
-def all_records(wire: Wire, topic: str, partition: int, ends: dict[tuple[str, int], tuple[int, int, int]]) -> Iterator[Any]:
+def same(seen: Contents, expected: Contents) -> bool:
+    """Compares the small things first, so that a difference can be read."""
+    assert seen._replace(records={}) == expected._replace(records={})
+    for place, records in expected.records.items():
+        assert seen.records[place] == records, place
+    return True
+
+
+def untrimmed(contents: Contents) -> Contents:
+    """Without what a kill may take back: the start of a log is written down each minute, not at each DeleteRecords."""
+    place = ("trimmed", 0)
+    return contents._replace(
+        records={k: v for k, v in contents.records.items() if k != place},
+        ends={k: v for k, v in contents.ends.items() if k != place},
+    )
+
+
+def all_records(
+    wire: Wire, topic: str, partition: int, ends: dict[tuple[str, int], tuple[int, int, int]]
+) -> Iterator[Any]:
     offset, end, _ = ends[topic, partition]
     while offset < end:
         part = fetch(wire, topic, offset, partition=partition)
@@ -159,13 +178,13 @@ def test_apache_kafka_goes_on_where_ottla_stopped_and_ottla_again(tmp_path: Path
 
     kafka = ApacheKafka(tmp_path / "kafka", moved(ottla, tmp_path / "moved"), SETTINGS)
     with kafka, Wire(kafka.bootstrap) as wire:
-        assert read(wire) == written
+        assert same(read(wire), written)
         goes_on(wire, producer)
         then = read(wire)
 
     back = Ottla(tmp_path / "back", moved(kafka, tmp_path / "moved-back"), SETTINGS)
     with back, Wire(back.bootstrap) as wire:
-        assert read(wire) == then
+        assert same(read(wire), then)
 
 
 def test_ottla_goes_on_where_apache_kafka_stopped(tmp_path: Path) -> None:
@@ -174,7 +193,7 @@ def test_ottla_goes_on_where_apache_kafka_stopped(tmp_path: Path) -> None:
 
     ottla = Ottla(tmp_path / "ottla", moved(kafka, tmp_path / "moved"), SETTINGS)
     with ottla, Wire(ottla.bootstrap) as wire:
-        assert read(wire) == written
+        assert same(read(wire), written)
         goes_on(wire, producer)
     assert "Traceback" not in ottla.printed()
 
@@ -188,14 +207,14 @@ def test_either_recovers_what_the_other_left_when_it_was_killed(tmp_path: Path) 
 
     kafka = ApacheKafka(tmp_path / "kafka", moved(ottla, tmp_path / "moved"), SETTINGS)
     with kafka, Wire(kafka.bootstrap) as wire:
-        assert read(wire) == written
+        assert same(untrimmed(read(wire)), untrimmed(written))
         goes_on(wire, producer)
         then = read(wire)
         kafka.kill()
 
     back = Ottla(tmp_path / "back", moved(kafka, tmp_path / "moved-back"), SETTINGS)
     with back, Wire(back.bootstrap) as wire:
-        assert read(wire) == then
+        assert same(untrimmed(read(wire)), untrimmed(then))
 
 
 DUMP = "DumpLogSegments"

@@ -52,7 +52,9 @@ def test_kafka_topics(shell: Shell, topic: str) -> None:
     assert topic in shell("TopicCommand", "--list").splitlines()
 
     described = shell("TopicCommand", "--describe", "--topic", topic)
-    assert re.search(rf"Topic: {topic}\tTopicId: \S{{22}}\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: ", described)
+    assert re.search(
+        rf"Topic: {topic}\tTopicId: \S{{22}}\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: ", described
+    )
     assert "retention.ms=60000" in described
     for partition in range(3):
         assert f"\tTopic: {topic}\tPartition: {partition}\tLeader: 1\tReplicas: 1\tIsr: 1" in described
@@ -112,7 +114,14 @@ def test_console_producer_and_consumer(shell: Shell, topic: str, codec: str) -> 
 
     shell("ConsoleProducer", "--topic", topic, "--compression-codec", codec, *properties, stdin="\n".join(lines) + "\n")
 
-    shown = ("--offset", "earliest", "--formatter-property", "print.key=true", "--formatter-property", "key.separator=:")
+    shown = (
+        "--offset",
+        "earliest",
+        "--formatter-property",
+        "print.key=true",
+        "--formatter-property",
+        "key.separator=:",
+    )
     assert consumed(shell, topic, 0, 50, *shown) == lines
     assert consumed(shell, topic, 0, 2, "--offset", "48") == ["value 48", "value 49"]
 

@@ -64,9 +64,10 @@ def work(wire: Wire) -> None:
     topics = [create.CreatableTopic(name=n, num_partitions=2, replication_factor=1, configs=config) for n in names]
     wire.ask(create(topics=topics), 7)
     delete = m.DeleteTopicsRequest
-    wire.ask(delete(topics=[delete.DeleteTopicState(name="deleted")]), 6)
+    reply = wire.ask(delete(topics=[delete.DeleteTopicState(name="deleted")], timeout_ms=10_000), 6)
+    assert [r.error_code for r in reply.responses] == [0], reply
     grow = m.CreatePartitionsRequest
-    wire.ask(grow(topics=[grow.CreatePartitionsTopic(name="grown", count=5, assignments=None)]), 3)
+    wire.ask(grow(topics=[grow.CreatePartitionsTopic(name="grown", count=5, assignments=None)], timeout_ms=10_000), 3)
     alter = m.IncrementalAlterConfigsRequest
     for kind, name, key, value in (
         (2, "kept", "max.message.bytes", "2000000"),
@@ -81,8 +82,9 @@ def work(wire: Wire) -> None:
         assert [r.error_code for r in reply.responses] == [0]
     quotas = m.AlterClientQuotasRequest
     entity = [quotas.EntityData(entity_type="user", entity_name=None)]
-    operation = [quotas.OpData(key="producer_byte_rate", value=1024.5, remove=False)]
-    wire.ask(quotas(entries=[quotas.EntryData(entity=entity, ops=operation)]), 1)
+    operation = [quotas.OpData(key="producer_byte_rate", value=1024.0, remove=False)]
+    reply = wire.ask(quotas(entries=[quotas.EntryData(entity=entity, ops=operation)]), 1)
+    assert [r.error_code for r in reply.entries] == [0], reply
     wire.ask(m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
 
 

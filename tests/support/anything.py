@@ -59,7 +59,14 @@ def _value(hint: Any, default: Any, name: str, without: set[str], dice: Random) 
     return default if isinstance(default, int) and dice.random() < 0.5 else dice.choice((0, 1, 2, 5))
 
 
-_EXTREMES = (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff\xff\xff\xff\x0f", b"\x7f\xff", b"\x00")
+_EXTREMES = (
+    b"\xff\xff\xff\xff",
+    b"\x7f\xff\xff\xff",
+    b"\x80\x00\x00\x00",
+    b"\xff\xff\xff\xff\x0f",
+    b"\x7f\xff",
+    b"\x00",
+)
 
 
 def mutated(whole: bytes, dice: Random) -> bytes:

@@ -37,6 +37,8 @@ Note = tuple[str, Any]
 
 UNKNOWN_ID = bytes(range(16))
 UNWRITTEN = "not written down"
+TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
 CHANGES_METADATA = (19, 20, 33, 37, 44, 57)
 
 
@@ -50,10 +52,13 @@ class Notes:
 
     # Values that are different on any two servers, or between two moments: only their kind is kept.
     _VOLATILE = frozenset(
-        "port topic_id total_bytes usable_bytes last_fetch_timestamp last_caught_up_timestamp producer_id last_timestamp "
-        "finalized_features_epoch log_end_offset high_watermark_of_quorum leader_epoch_of_quorum log_append_time_ms log_dir "
-        "session_id".split()
+        [
+            *("port", "topic_id", "log_dir", "producer_id", "session_id", "finalized_features_epoch"),
+            *("total_bytes", "usable_bytes", "log_end_offset", "log_append_time_ms"),
+            *("last_timestamp", "last_fetch_timestamp", "last_caught_up_timestamp"),
+        ]
     )
+    _VOLATILE_OF_QUORUM = frozenset(["high_watermark", "leader_epoch"])
     _PROSE = frozenset(["error_message", "batch_index_error_message", "documentation"])
 
     def plain(self, value: Any, field: str = "", within: str = "") -> Any:
@@ -62,7 +67,7 @@ class Notes:
         if isinstance(value, list):
             items = [self.plain(item, field, within) for item in value]
             return sorted(items, key=repr)
-        if field in self._VOLATILE or f"{field}_of_quorum" in self._VOLATILE and within == "DescribeQuorumResponse":
+        if field in self._VOLATILE or (within == "DescribeQuorumResponse" and field in self._VOLATILE_OF_QUORUM):
             return _kind(value)
         if field in self._PROSE:
             return value if not value else "<text>"
@@ -236,83 +241,100 @@ def _described(t: str) -> Conversation:
 
 def configs(wire: Wire, t: str) -> Conversation:
     """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources."""
-    topic, broker, metrics, group = 2, 4, 16, 32
     yield Step(
         "create",
-        m.CreateTopicsRequest(topics=[create_topic_request(f"{t}c", 1, {"retention.ms": "1234567"})], timeout_ms=10_000),
+        m.CreateTopicsRequest(
+            topics=[create_topic_request(f"{t}c", 1, {"retention.ms": "1234567"})], timeout_ms=10_000
+        ),
         7,
     )
     wait_for_topic(wire, f"{t}c")
     name = f"{t}c"
     for version in versions(32):
         label = "describe: topic, partly, unknown, impossible"
-        yield describe(label, (topic, name, ["retention.ms", "no.such"]), (topic, f"{t}never", None), version=version)
-    yield describe("describe: a topic, all of it", (topic, name, None))
-    yield describe("describe: no synonyms", (topic, name, ["retention.ms", "cleanup.policy"]), synonyms=False)
-    yield describe("describe: nothing of a topic", (topic, name, []))
-    yield describe("describe: a broker, all of it", (broker, "1", None))
-    yield describe("describe: all brokers", (broker, "", None))
-    yield describe("describe: other types", (broker, "7", None), (broker, "abc", None), (0, "", None), (77, "q", None))
-    yield describe("describe: no name", (topic, "", None))
-    yield describe("describe: client metrics and groups", (metrics, f"{t}m", None), (group, f"{t}g", None))
+        yield describe(label, (TOPIC, name, ["retention.ms", "no.such"]), (TOPIC, f"{t}never", None), version=version)
+    yield describe("describe: a topic, all of it", (TOPIC, name, None))
+    yield describe("describe: no synonyms", (TOPIC, name, ["retention.ms", "cleanup.policy"]), synonyms=False)
+    yield describe("describe: nothing of a topic", (TOPIC, name, []))
+    yield describe("describe: a broker, all of it", (BROKER, "1", None))
+    yield describe("describe: all brokers", (BROKER, "", None))
+    yield describe("describe: other types", (BROKER, "7", None), (BROKER, "abc", None), (0, "", None), (77, "q", None))
+    yield describe("describe: no name", (TOPIC, "", None))
+    yield describe("describe: client metrics and groups", (METRICS, f"{t}m", None), (GROUP, f"{t}g", None))
 
+    yield from _alterations(t)
+    yield from _changes(t)
+    yield from _broker_changes(t)
+    yield from _other_changes(t)
+
+
+def _alterations(t: str) -> Conversation:
+    name = f"{t}c"
     for version in versions(33):
-        yield alter("alter: one there, one not", (topic, name, {"retention.ms": "99"}), (topic, f"{t}never", {}),
+        yield alter("alter: one there, one not", (TOPIC, name, {"retention.ms": "99"}), (TOPIC, f"{t}never", {}),
                     version=version)  # fmt: skip
-    yield alter("alter: invalid", (topic, name, {"retention.ms": "x"}))
-    yield alter("alter: unknown", (topic, name, {"no.such": "x"}))
-    yield alter("alter: null", (topic, name, {"retention.ms": None}))
-    yield alter("alter: read-only of a broker", (broker, "1", {"num.partitions": "3"}))
-    yield alter("alter: all away", (topic, name, {}))
-    yield describe("describe: after", (topic, name, ["retention.ms"]))
+    yield alter("alter: invalid", (TOPIC, name, {"retention.ms": "x"}))
+    yield alter("alter: unknown", (TOPIC, name, {"no.such": "x"}))
+    yield alter("alter: null", (TOPIC, name, {"retention.ms": None}))
+    yield alter("alter: read-only of a broker", (BROKER, "1", {"num.partitions": "3"}))
+    yield alter("alter: all away", (TOPIC, name, {}))
+    yield describe("describe: after", (TOPIC, name, ["retention.ms"]))
 
-    set_, delete, append, subtract = 0, 1, 2, 3
+
+def _changes(t: str) -> Conversation:
+    name = f"{t}c"
     for version in versions(44):
-        yield change("change: set", (topic, name, [("retention.ms", set_, "5000")]), version=version)
-    yield change("change: append", (topic, name, [("cleanup.policy", append, "compact")]))
-    yield change("change: append what is there", (topic, name, [("cleanup.policy", append, "compact")]))
-    yield describe("describe: appended", (topic, name, ["cleanup.policy"]))
-    yield change("change: subtract", (topic, name, [("cleanup.policy", subtract, "delete")]))
-    yield describe("describe: subtracted", (topic, name, ["cleanup.policy"]))
-    yield change("change: subtract what is not there", (topic, name, [("cleanup.policy", subtract, "delete")]))
-    for operation in (append, subtract):
-        yield change(f"change: {operation} on a number", (topic, name, [("retention.ms", operation, "5")]))
-    yield change("change: delete", (topic, name, [("retention.ms", delete, None), ("cleanup.policy", delete, "x")]))
-    yield change("change: delete an unknown one", (topic, name, [("no.such", delete, None)]))
-    yield describe("describe: deleted", (topic, name, ["retention.ms", "cleanup.policy"]))
-    yield change("change: null", (topic, name, [("retention.ms", set_, None)]))
-    yield change("change: append null", (topic, name, [("cleanup.policy", append, None)]))
-    yield change("change: empty", (topic, name, [("retention.ms", set_, "")]))
-    yield change("change: one key twice", (topic, name, [("retention.ms", set_, "5"), ("retention.ms", set_, "6")]))
-    yield change("change: one topic twice", (topic, name, []), (topic, name, []))
-    yield change("change: unknown topic", (topic, f"{t}never", [("retention.ms", set_, "5")]))
-    yield change("change: unknown config", (topic, name, [("no.such", set_, "5")]))
-    yield change("change: only validated", (topic, name, [("retention.ms", set_, "5")]), validate=True)
-    yield describe("describe: unchanged", (topic, name, ["retention.ms"]))
+        yield change("change: set", (TOPIC, name, [("retention.ms", SET, "5000")]), version=version)
+    yield change("change: append", (TOPIC, name, [("cleanup.policy", APPEND, "compact")]))
+    yield change("change: append what is there", (TOPIC, name, [("cleanup.policy", APPEND, "compact")]))
+    yield describe("describe: appended", (TOPIC, name, ["cleanup.policy"]))
+    yield change("change: subtract", (TOPIC, name, [("cleanup.policy", SUBTRACT, "delete")]))
+    yield describe("describe: subtracted", (TOPIC, name, ["cleanup.policy"]))
+    yield change("change: subtract what is not there", (TOPIC, name, [("cleanup.policy", SUBTRACT, "delete")]))
+    for operation in (APPEND, SUBTRACT):
+        yield change(f"change: {operation} on a number", (TOPIC, name, [("retention.ms", operation, "5")]))
+    yield change("change: delete", (TOPIC, name, [("retention.ms", DELETE, None), ("cleanup.policy", DELETE, "x")]))
+    yield change("change: delete an unknown one", (TOPIC, name, [("no.such", DELETE, None)]))
+    yield describe("describe: deleted", (TOPIC, name, ["retention.ms", "cleanup.policy"]))
+    yield change("change: null", (TOPIC, name, [("retention.ms", SET, None)]))
+    yield change("change: append null", (TOPIC, name, [("cleanup.policy", APPEND, None)]))
+    yield change("change: empty", (TOPIC, name, [("retention.ms", SET, "")]))
+    yield change("change: one key twice", (TOPIC, name, [("retention.ms", SET, "5"), ("retention.ms", SET, "6")]))
+    yield change("change: one topic twice", (TOPIC, name, []), (TOPIC, name, []))
+    yield change("change: unknown topic", (TOPIC, f"{t}never", [("retention.ms", SET, "5")]))
+    yield change("change: unknown config", (TOPIC, name, [("no.such", SET, "5")]))
+    yield change("change: only validated", (TOPIC, name, [("retention.ms", SET, "5")]), validate=True)
+    yield describe("describe: unchanged", (TOPIC, name, ["retention.ms"]))
     yield change("change: unknown type", (77, "q", []))
 
-    yield change("change: a broker, read-only", (broker, "1", [("num.partitions", set_, "5")]))
-    yield change("change: a broker", (broker, "1", [("log.retention.ms", set_, "5000000")]))
-    yield change("change: all brokers", (broker, "", [("log.retention.ms", set_, "50000000")]))
-    yield change("change: another broker", (broker, "9", [("log.retention.ms", set_, "5")]))
-    yield change("change: no broker", (broker, "abc", [("log.retention.ms", set_, "5")]))
-    yield change("change: what only all brokers share", (broker, "", [("listeners", set_, "PLAINTEXT://:1")]))
-    yield describe("describe: dynamic", (broker, "1", ["log.retention.ms", "num.partitions", "no.such"]))
-    yield describe("describe: dynamic default", (broker, "", None))
-    yield describe("describe: topic inherits", (topic, name, ["retention.ms"]))
-    yield change("change: brokers back", (broker, "1", [("log.retention.ms", delete, None)]),
-                 (broker, "", [("log.retention.ms", delete, None)]))  # fmt: skip
-    yield change("change: client metrics", (metrics, f"{t}m", [("interval.ms", set_, "1000")]))
-    yield change("change: client metrics, invalid", (metrics, f"{t}m", [("interval.ms", set_, "1")]))
-    yield change("change: group", (group, f"{t}g", [("consumer.session.timeout.ms", set_, "50000")]))
-    yield describe("describe: set ones", (metrics, f"{t}m", None), (group, f"{t}g", None))
+
+def _broker_changes(t: str) -> Conversation:
+    name = f"{t}c"
+    yield change("change: a broker, read-only", (BROKER, "1", [("num.partitions", SET, "5")]))
+    yield change("change: a broker", (BROKER, "1", [("log.retention.ms", SET, "5000000")]))
+    yield change("change: all brokers", (BROKER, "", [("log.retention.ms", SET, "50000000")]))
+    yield change("change: another broker", (BROKER, "9", [("log.retention.ms", SET, "5")]))
+    yield change("change: no broker", (BROKER, "abc", [("log.retention.ms", SET, "5")]))
+    yield change("change: what only all brokers share", (BROKER, "", [("listeners", SET, "PLAINTEXT://:1")]))
+    yield describe("describe: dynamic", (BROKER, "1", ["log.retention.ms", "num.partitions", "no.such"]))
+    yield describe("describe: dynamic default", (BROKER, "", None))
+    yield describe("describe: topic inherits", (TOPIC, name, ["retention.ms"]))
+    yield change("change: brokers back", (BROKER, "1", [("log.retention.ms", DELETE, None)]),
+                 (BROKER, "", [("log.retention.ms", DELETE, None)]))  # fmt: skip
+
+
+def _other_changes(t: str) -> Conversation:
+    yield change("change: client metrics", (METRICS, f"{t}m", [("interval.ms", SET, "1000")]))
+    yield change("change: client metrics, invalid", (METRICS, f"{t}m", [("interval.ms", SET, "1")]))
+    yield change("change: group", (GROUP, f"{t}g", [("consumer.session.timeout.ms", SET, "50000")]))
+    yield describe("describe: set ones", (METRICS, f"{t}m", None), (GROUP, f"{t}g", None))
 
     for types in ([16], [32], [4], [16, 32]):
         yield Step(f"list: {types}", m.ListConfigResourcesRequest(resource_types=types), 1)
     yield Step("list", m.ListConfigResourcesRequest(), 0)
     yield Step("list: unknown", m.ListConfigResourcesRequest(resource_types=[0]), 1)
-    yield change("change: back", (metrics, f"{t}m", [("interval.ms", delete, None)]),
-                 (group, f"{t}g", [("consumer.session.timeout.ms", delete, None)]))  # fmt: skip
+    yield change("change: back", (METRICS, f"{t}m", [("interval.ms", DELETE, None)]),
+                 (GROUP, f"{t}g", [("consumer.session.timeout.ms", DELETE, None)]))  # fmt: skip
 
 
 def describe(
@@ -421,82 +443,103 @@ def cluster(wire: Wire, t: str) -> Conversation:
 
 
 def data(wire: Wire, t: str) -> Conversation:
-    """Produce, Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch, DescribeLogDirs, DescribeProducers, Metadata."""
+    """Produce, Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch, and what describes their outcome."""
     name = f"{t}d"
     yield Step("create", m.CreateTopicsRequest(topics=[create_topic_request(name, 3)], timeout_ms=10_000), 7)
     topic_id = wait_for_topic(wire, name, 3)
+    for version in versions(0):
+        yield from _produced(t, name if version <= NAMED_PRODUCE else topic_id, version)
+    for version in versions(1):
+        yield from _fetched(t, name if version <= NAMED_FETCH else topic_id, version)
+        if version >= 7:
+            yield from _session(name if version <= NAMED_FETCH else topic_id, version)
+    yield from _offsets(name)
+    yield from _ends(name)
+    yield from _described_data(t)
+    yield from _metadata(t, topic_id)
+
+
+def _produced(t: str, where: str | bytes, version: int) -> Conversation:
     broken = bytearray(batch(2))
     broken[-1] ^= 1
-    for version in versions(0):
-        where = name if version <= NAMED_PRODUCE else topic_id
-        yield Step("produce", produce_request(where, batch(2), partition=0), version)
-        yield Step("produce: broken", produce_request(where, bytes(broken)), version)
-        yield Step("produce: no such partition", produce_request(where, batch(1), partition=9), version)
-        yield Step("produce: no such acks", produce_request(where, batch(1), acks=2), version)
-        unknown = f"{t}never" if version <= NAMED_PRODUCE else UNKNOWN_ID
-        yield Step("produce: unknown topic", produce_request(unknown, batch(1)), version)
-    for version in versions(1):
-        by_name = version <= NAMED_FETCH
-        where = name if by_name else topic_id
-        for offset, partition in ((0, 0), (7, 0), (22, 0), (23, 0), (-1, 0), (0, 1), (0, 9)):
-            request = fetch_request({where: [fetch_partition(partition, offset, max_bytes=300)]})
-            yield Step(f"fetch: {partition}/{offset}", request, version)
-        unknown = f"{t}never" if by_name else UNKNOWN_ID
-        yield Step("fetch: unknown topic", fetch_request({unknown: [fetch_partition()]}), version)
-        yield Step("fetch: nothing", fetch_request({}), version)
-        if version >= 7:
-            opening = fetch_request({where: [fetch_partition(i) for i in range(3)]}, session_id=0, session_epoch=0)
-            opened = yield Step("fetch: session", opening, version)
-            following = fetch_request({where: [fetch_partition(0, 22)]}, session_id=opened.session_id, session_epoch=1)
-            yield Step("fetch: session goes on", following, version)
-            wrong = fetch_request({}, session_id=opened.session_id, session_epoch=9)
-            yield Step("fetch: session at the wrong epoch", wrong, version)
-            closing = fetch_request({}, session_id=opened.session_id, session_epoch=-1)
-            yield Step("fetch: session ends", closing, version)
-            yield Step("fetch: session is gone", following, version)
+    yield Step("produce", produce_request(where, batch(2)), version)
+    yield Step("produce: broken", produce_request(where, bytes(broken)), version)
+    yield Step("produce: no such partition", produce_request(where, batch(1), partition=9), version)
+    yield Step("produce: no such acks", produce_request(where, batch(1), acks=2), version)
+    unknown = f"{t}never" if isinstance(where, str) else UNKNOWN_ID
+    yield Step("produce: unknown topic", produce_request(unknown, batch(1)), version)
 
-    offsets = m.ListOffsetsRequest
+
+def _fetched(t: str, where: str | bytes, version: int) -> Conversation:
+    for partition, offset in ((0, 0), (0, 7), (0, 22), (0, 23), (0, -1), (1, 0), (9, 0)):
+        request = fetch_request({where: [fetch_partition(partition, offset, max_bytes=300)]})
+        yield Step(f"fetch: {partition}/{offset}", request, version)
+    unknown = f"{t}never" if isinstance(where, str) else UNKNOWN_ID
+    yield Step("fetch: unknown topic", fetch_request({unknown: [fetch_partition()]}), version)
+    yield Step("fetch: nothing", fetch_request({}), version)
+
+
+def _session(where: str | bytes, version: int) -> Conversation:
+    opening = fetch_request({where: [fetch_partition(i) for i in range(3)]}, session_id=0, session_epoch=0)
+    opened = yield Step("fetch: session", opening, version)
+    following = fetch_request({where: [fetch_partition(0, 22)]}, session_id=opened.session_id, session_epoch=1)
+    yield Step("fetch: session goes on", following, version)
+    wrong = fetch_request({}, session_id=opened.session_id, session_epoch=9)
+    yield Step("fetch: session at the wrong epoch", wrong, version)
+    closing = fetch_request({}, session_id=opened.session_id, session_epoch=-1)
+    yield Step("fetch: session ends", closing, version)
+    yield Step("fetch: session is gone", following, version)
+
+
+def _offsets(name: str) -> Conversation:
+    asked = m.ListOffsetsRequest
     for version in versions(2):
         for timestamp in (0, *range(-1, -8, -1)):
-            rows = [offsets.ListOffsetsPartition(partition_index=i, timestamp=timestamp) for i in (0, 1, 9)]
-            request = offsets(replica_id=-1, topics=[offsets.ListOffsetsTopic(name=name, partitions=rows)])
+            rows = [asked.ListOffsetsPartition(partition_index=i, timestamp=timestamp) for i in (0, 1, 9)]
+            request = asked(replica_id=-1, topics=[asked.ListOffsetsTopic(name=name, partitions=rows)])
             yield Step(f"list offsets: {timestamp}", request, version)
 
-    epochs = m.OffsetForLeaderEpochRequest
+
+def _ends(name: str) -> Conversation:
+    asked = m.OffsetForLeaderEpochRequest
     for version in versions(23):
         for epoch in (0, 1, -1):
-            rows = [epochs.OffsetForLeaderPartition(partition=i, leader_epoch=epoch) for i in (0, 9)]
-            request = epochs(replica_id=-1, topics=[epochs.OffsetForLeaderTopic(topic=name, partitions=rows)])
+            rows = [asked.OffsetForLeaderPartition(partition=i, leader_epoch=epoch) for i in (0, 9)]
+            request = asked(replica_id=-1, topics=[asked.OffsetForLeaderTopic(topic=name, partitions=rows)])
             yield Step(f"epoch end: {epoch}", request, version)
-
     deletion = m.DeleteRecordsRequest
     for version in versions(21):
         for before in (version + 1, 0, -2, 999):
-            rows = [deletion.DeleteRecordsPartition(partition_index=i, offset=before) for i in (0, 9)]
-            request = deletion(topics=[deletion.DeleteRecordsTopic(name=name, partitions=rows)], timeout_ms=5000)
-            yield Step(f"delete records: {before}", request, version)
+            places = [deletion.DeleteRecordsPartition(partition_index=i, offset=before) for i in (0, 9)]
+            topic = deletion.DeleteRecordsTopic(name=name, partitions=places)
+            yield Step(f"delete records: {before}", deletion(topics=[topic], timeout_ms=5000), version)
 
+
+def _described_data(t: str) -> Conversation:
     dirs = m.DescribeLogDirsRequest
     for version in versions(35):
-        rows = [dirs.DescribableLogDirTopic(topic=n, partitions=[0, 1, 9]) for n in (name, f"{t}never")]
+        rows = [dirs.DescribableLogDirTopic(topic=n, partitions=[0, 1, 9]) for n in (f"{t}d", f"{t}never")]
         yield Step("log dirs", dirs(topics=rows), version)
     yield Step("log dirs: no topics", dirs(topics=[]), 4)
-
     who = m.DescribeProducersRequest
-    rows = [who.TopicRequest(name=n, partition_indexes=[0, 9]) for n in (name, f"{t}never")]
-    yield Step("producers", who(topics=rows), 0)
+    places = [who.TopicRequest(name=n, partition_indexes=[0, 9]) for n in (f"{t}d", f"{t}never")]
+    yield Step("producers", who(topics=places), 0)
 
-    metadata = m.MetadataRequest
+
+def _metadata(t: str, topic_id: bytes) -> Conversation:
+    asked = m.MetadataRequest
     for version in versions(3):
-        wanted = [metadata.MetadataRequestTopic(name=n) for n in (name, *([f"{t}never", "bad/"] if version >= 4 else []))]
-        request = metadata(topics=wanted, allow_auto_topic_creation=version < 4)
-        if 8 <= version <= 10:
-            request.include_cluster_authorized_operations = True
-        if version >= 8:
-            request.include_topic_authorized_operations = True
+        # Below version 4 asking for an unknown topic creates it.
+        names = (f"{t}d", f"{t}never", "bad/") if version >= 4 else (f"{t}d",)
+        request = asked(
+            topics=[asked.MetadataRequestTopic(name=n) for n in names],
+            allow_auto_topic_creation=version < 4,
+            include_cluster_authorized_operations=8 <= version <= 10,
+            include_topic_authorized_operations=version >= 8,
+        )
         yield Step("metadata", request, version)
-    by_id = [metadata.MetadataRequestTopic(topic_id=i, name=None) for i in (topic_id, UNKNOWN_ID)]
-    yield Step("metadata: by id", metadata(topics=by_id, allow_auto_topic_creation=False), 12)
+    by_id = [asked.MetadataRequestTopic(topic_id=i, name=None) for i in (topic_id, UNKNOWN_ID)]
+    yield Step("metadata: by id", asked(topics=by_id, allow_auto_topic_creation=False), 12)
 
 
 CONVERSATIONS = {"topics": topics, "configs": configs, "cluster": cluster, "data": data}

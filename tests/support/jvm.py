@@ -29,7 +29,7 @@ def kafka_jars() -> Path:
     own = cache() / f"kafka-{KAFKA_VERSION}"
     named = os.environ.get("OTTLA_KAFKA_JARS")
     for place in [Path(named)] if named else [own, Path.home() / ".cache" / "peer-kafka"]:
-        if (place / f"kafka_2.13-{KAFKA_VERSION}.jar").exists():
+        if _complete(place):
             return place
     if shutil.which("mvn") is None:
         pytest.skip(f"mvn is not installed and Apache Kafka's jars are not in {own}")
@@ -38,19 +38,15 @@ def kafka_jars() -> Path:
 
 
 def _fetch(target: Path) -> None:
-    partial = target.with_suffix(".part")
-    command = [
-        "mvn",
-        "-B",
-        "-q",
-        "-f",
-        str(_BENCH / "pom.xml"),
-        "dependency:copy-dependencies",
-        f"-DoutputDirectory={partial}",
-    ]
+    target.mkdir(parents=True, exist_ok=True)
+    pom = str(_BENCH / "pom.xml")
+    command = ["mvn", "-B", "-q", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={target}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"Maven could not fetch Apache Kafka:\n{done.stdout}{done.stderr}"
-    partial.rename(target)
+    assert done.returncode == 0 and _complete(target), f"Maven could not fetch Kafka:\n{done.stdout}{done.stderr}"
+
+
+def _complete(place: Path) -> bool:
+    return all((place / f"{name}-{KAFKA_VERSION}.jar").exists() for name in ("kafka_2.13", "kafka-tools"))
 
 
 def java(jars: Path, *words: str, flags: Sequence[str] = TOOL_FLAGS, classes: Path | None = None) -> list[str]:
@@ -66,12 +62,23 @@ def run_alone(name: str, *args: str) -> str:
     return done.stdout
 
 
-def compiled(jars: Path, source: Path, target: Path) -> Path:
-    """The directory with the classes of one Java file."""
-    command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(target), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return target
+def compiled(jars: Path, source: Path) -> Path:
+    """The directory with the classes of one Java file, compiled once for each of its versions."""
+    place = built(source.stem, [source])
+    if not place.exists():
+        partial = place.with_suffix(".part")
+        command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(partial), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        partial.rename(place)
+    return place
+
+
+def built(name: str, sources: Sequence[Path]) -> Path:
+    """Where something made from exactly these sources is kept, whether it is there already or not."""
+    cache().mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    return cache() / f"{name}-{digest}"
 
 
 class Answer(NamedTuple):
@@ -88,11 +95,7 @@ class Tools:
     def __init__(self) -> None:
         jars = kafka_jars()
         source = Path(__file__).parents[1] / "wire" / "java" / "Tools.java"
-        digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-        classes = cache() / f"java-tools-{digest}"
-        if not classes.exists():
-            compiled(jars, source, classes)
-        command = java(jars, "Tools", classes=classes)
+        command = java(jars, "Tools", classes=compiled(jars, source))
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, tool: str, *args: str, stdin: str = "") -> Answer:

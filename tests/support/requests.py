@@ -123,7 +123,13 @@ NAMED_FETCH = 12
 
 
 def produce(
-    wire: Wire, topic: str | bytes, data: bytes | None, *, partition: int = 0, acks: int = -1, version: int | None = None
+    wire: Wire,
+    topic: str | bytes,
+    data: bytes | None,
+    *,
+    partition: int = 0,
+    acks: int = -1,
+    version: int | None = None,
 ) -> Any:
     """The partition's part of the answer."""
     if version is None:

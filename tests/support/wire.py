@@ -39,7 +39,7 @@ class Wire:
     """One connection."""
 
     def __init__(self, bootstrap: str, client_id: str | None = "wire-test") -> None:
-        host, port = bootstrap.split(",")[0].rsplit(":", 1)
+        host, port = bootstrap.split(",", maxsplit=1)[0].rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)), timeout=DEADLINE_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id

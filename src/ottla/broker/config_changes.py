@@ -1,11 +1,17 @@
-"""Who may change the settings of which resource: shared by the two requests that change them."""
+"""What a broker checks before a change of settings goes to the controller, whichever of two requests asks for it."""
 
-from typing import Protocol, TypeVar
+from collections import Counter
+from typing import NamedTuple, Protocol, TypeVar
 
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
-from ottla.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE
+from ottla.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from ottla.model.errors import Errors
 
 
@@ -14,27 +20,49 @@ class ConfigResource(Protocol):
     resource_name: str
 
 
+class Refused(NamedTuple):
+    error: Errors
+    message: str | None
+    resource_type: int
+    resource_name: str
+
+
 R = TypeVar("R", bound=ConfigResource)
 
+_PERMISSIONS = {
+    TOPIC_RESOURCE: (Resource.TOPIC, Errors.TOPIC_AUTHORIZATION_FAILED),
+    GROUP_RESOURCE: (Resource.GROUP, Errors.GROUP_AUTHORIZATION_FAILED),
+    BROKER_RESOURCE: (Resource.CLUSTER, Errors.CLUSTER_AUTHORIZATION_FAILED),
+    CLIENT_METRICS_RESOURCE: (Resource.CLUSTER, Errors.CLUSTER_AUTHORIZATION_FAILED),
+}
 
-def split_by_permission(
-    services: Services, session: Session, resources: list[R]
-) -> tuple[list[R], list[tuple[Errors, int, str]]]:
-    """The resources this client may change, and a refusal for each of the others."""
-    allowed: list[R] = []
-    refused: list[tuple[Errors, int, str]] = []
+
+def screened(services: Services, session: Session, resources: list[R]) -> tuple[list[R], list[Refused]]:
+    """The resources whose change the controller may decide, and a refusal for each of the others."""
+    mentions = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    passed: list[R] = []
+    refused: list[Refused] = []
     for resource in resources:
-        kind, name, error = _asked(resource)
-        if services.authorizer.allows(session.principal, session.host, Operation.ALTER_CONFIGS, kind, name):
-            allowed.append(resource)
+        kind, name = resource.resource_type, resource.resource_name
+        if mentions[kind, name] > 1:
+            refusal: tuple[Errors, str | None] | None = (Errors.INVALID_REQUEST, "a resource is named more than once")
         else:
-            refused.append((error, resource.resource_type, resource.resource_name))
-    return allowed, refused
+            refusal = _refusal(services, session, kind, name)
+        if refusal is None:
+            passed.append(resource)
+        else:
+            refused.append(Refused(*refusal, kind, name))
+    return passed, refused
 
 
-def _asked(resource: ConfigResource) -> tuple[Resource, str, Errors]:
-    if resource.resource_type == TOPIC_RESOURCE:
-        return Resource.TOPIC, resource.resource_name, Errors.TOPIC_AUTHORIZATION_FAILED
-    if resource.resource_type == GROUP_RESOURCE:
-        return Resource.GROUP, resource.resource_name, Errors.GROUP_AUTHORIZATION_FAILED
-    return Resource.CLUSTER, CLUSTER_NAME, Errors.CLUSTER_AUTHORIZATION_FAILED
+def _refusal(services: Services, session: Session, kind: int, name: str) -> tuple[Errors, str | None] | None:
+    permission = _PERMISSIONS.get(kind)
+    if permission is None:
+        return Errors.INVALID_REQUEST, f"{kind} is not a type of resource whose settings can be changed"
+    if kind == BROKER_RESOURCE and name not in ("", str(services.broker_id)):
+        return Errors.INVALID_REQUEST, f"this is broker {services.broker_id}: ask broker {name!r} itself"
+    resource, error = permission
+    asked = CLUSTER_NAME if resource is Resource.CLUSTER else name
+    if not services.authorizer.allows(session.principal, session.host, Operation.ALTER_CONFIGS, resource, asked):
+        return error, None
+    return None

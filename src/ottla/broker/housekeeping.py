@@ -7,6 +7,7 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable, Coroutine, Iterator
+from heapq import nsmallest
 from typing import Any, Final
 
 from ottla.broker.cleaning import Cleaning
@@ -43,10 +44,12 @@ class Housekeeping:
     def start(self) -> None:
         settings = self._configs.settings
         self._replicas.flush_wanted = self.flush_soon
+        self._replicas.log_start_moved = self._checkpoint_soon
         self._watch_disks()
         self._timers = [
             Repeating(_WATCH_MS, self._watch_disks),
             Repeating(_WATCH_MS, self._remove_files),
+            Repeating(_WATCH_MS, self._cap_producers),
             Repeating(_FLUSH_ROLLED_MS, lambda: self._begin("flush", self._flush_rolled)),
             Repeating(
                 settings.get_int("log.retention.check.interval.ms"),
@@ -66,6 +69,7 @@ class Housekeeping:
         for timer in self._timers:
             timer.stop()
         self._replicas.flush_wanted = lambda _: None
+        self._replicas.log_start_moved = lambda: None
         await self.cleaning.stop()
         for task in list(self._tasks.values()):
             task.cancel()
@@ -201,6 +205,17 @@ class Housekeeping:
             if turn % _LOGS_PER_TURN == 0:
                 await asyncio.sleep(0)
             found.expire_producers(self._clock.wall())
+
+    def _cap_producers(self) -> None:
+        """A client that makes up producer ids must not fill the memory: those idle for longest are forgotten."""
+        logs = [found for _, found, _ in self._logs() if found.producers_remembered]
+        excess = sum(found.producers_remembered for found in logs)
+        excess -= self._configs.settings.get_int("ottla.producer.ids.max")
+        if excess > 0:
+            idle = ((since, id_, found) for found in logs for since, id_ in found.producers.idle_since())
+            for _, producer_id, found in nsmallest(excess, idle, key=lambda one: one[:2]):
+                found.producers.forget(producer_id)
+            log.warning("forgot %d idle producers: ottla.producer.ids.max is reached", excess)
 
     def _watch_disks(self) -> None:
         settings = self._configs.settings

@@ -38,6 +38,7 @@ class Replicas:
         "by_name",
         "deletions",
         "flush_wanted",
+        "log_start_moved",
     )
 
     def __init__(
@@ -59,6 +60,8 @@ class Replicas:
         self.by_id: dict[bytes, TopicPartitions] = {}
         self.flush_wanted: Callable[[Partition], None] = lambda _: None
         """Told of every partition whose topic asks for an fsync now; housekeeping listens."""
+        self.log_start_moved: Callable[[], None] = lambda: None
+        """Told when records were deleted on request: housekeeping checkpoints soon, so that they stay deleted."""
         self.deletions: list[tuple[LogDirectory, Deletion]] = []
         """Files to remove once they are due: housekeeping takes them from here."""
 
@@ -150,7 +153,9 @@ class Replicas:
         log_, leader, directory = partition.log, partition.leader, partition.directory
         assert log_ is not None and leader is not None and directory is not None
         try:
-            return log_.delete_records_before(offset, leader.high_watermark)
+            error = log_.delete_records_before(offset, leader.high_watermark)
+            self.log_start_moved()
+            return error
         except StorageError as error:
             self.storage_failed(directory, error)
             return Errors.KAFKA_STORAGE_ERROR
@@ -223,7 +228,12 @@ class Replicas:
                 partition.log.assign_topic_id(partition.topic_id)
                 partition.log.update_config(config)
         except (StorageError, CorruptLog) as error:
-            log.error("%s cannot be used: %s", name, error)
+            log.error(
+                "%s is offline and untouched: %s. Restore its directory from a copy, or move it away and restart to "
+                "begin with an empty one.",
+                name,
+                error,
+            )
             partition.offline = True
             return
         partition.directory = directory
@@ -278,6 +288,10 @@ class Replicas:
         log.error("%s", error)
         if not directory.is_online:
             self.take_offline(directory)
+
+    def read_failed(self, partition: Partition, error: StorageError) -> None:
+        if partition.directory is not None:
+            self.storage_failed(partition.directory, error)
 
     def take_offline(self, directory: LogDirectory) -> None:
         """Drops every leadership in a failed directory; its partitions answer KAFKA_STORAGE_ERROR from now on."""

@@ -108,6 +108,10 @@ class Session:
         except (DecodeError, error, IndexError) as problem:
             self._refuse(f"a request cannot be read: {problem}")
             return
+        except Exception:  # whatever it is, a client that gets no answer must see the connection close
+            log.exception("a request of %s could not be begun", self.host)
+            self.connection.close()
+            return
         reply = Reply(route, version, correlation_id)
         try:
             outcome = route.handle(self.services, self, request, version)

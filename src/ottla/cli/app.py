@@ -21,6 +21,7 @@ _LEADING_WITH_VALUE: Final = ("--bootstrap", "--bootstrap-server", "-b", "--outp
 
 
 def run(words: Sequence[str]) -> int:
+    _fill_closed_streams()
     try:
         code = _dispatch(list(words))
         sys.stdout.flush()
@@ -34,6 +35,13 @@ def run(words: Sequence[str]) -> int:
         if os.environ.get("OTTLA_TRACEBACK"):
             raise
         return _failed(error)
+
+
+def _fill_closed_streams() -> None:
+    """`ottla … >&-`: Python then has no stream at all where print and flush expect one."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  lives as long as the process
 
 
 def _reader_gone() -> int:

@@ -1,6 +1,6 @@
 """Topics and partitions are created and deleted here (KIP-464, KIP-599's limits, KIP-516's ids)."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -300,7 +300,7 @@ def delete_topics(
     results = []
     doomed: dict[Uuid, None] = {}
     repeated = _repeated_topics(image, asked)
-    for name, topic_id in dict.fromkeys(asked):
+    for name, topic_id in _one_mention_each(image, asked):
         found = _find_doomed(image, settings, name, Uuid(topic_id), repeated)
         if isinstance(found, Refusal):
             results.append(kind(name=name, topic_id=topic_id, error_code=found.error, error_message=found.message))
@@ -309,6 +309,19 @@ def delete_topics(
             doomed[found.id] = None
     records = tuple(messages.RemoveTopicRecord(topic_id=topic_id) for topic_id in doomed)
     return Decision(messages.DeleteTopicsResponse(responses=results), records)
+
+
+def _one_mention_each(
+    image: MetadataImage, asked: Sequence[tuple[str | None, bytes]]
+) -> Iterator[tuple[str | None, bytes]]:
+    """A topic asked for both by name and by id is answered once, under both."""
+    mentions = dict.fromkeys(asked)
+    for name, topic_id in mentions:
+        topic = image.topics.get(name) if name is not None else image.topics_by_id.get(Uuid(topic_id))
+        if topic is None or not ((topic.name, ZERO_UUID) in mentions and (None, topic.id) in mentions):
+            yield name, topic_id
+        elif name is not None:
+            yield topic.name, topic.id
 
 
 def _repeated_topics(image: MetadataImage, asked: Sequence[tuple[str | None, bytes]]) -> dict[str | bytes, None]:

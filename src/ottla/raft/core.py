@@ -7,6 +7,7 @@ goes Unattached -> Candidate -> Leader in a single step.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.model.ids import Millis
 from ottla.protocol import messages
@@ -15,31 +16,27 @@ from ottla.raft.election import NOBODY, ElectionState
 from ottla.raft.voters import Voter, VoterSet, committed_by, voters_record
 
 
-@dataclass(frozen=True, slots=True)
-class Persist:
+class Persist(NamedTuple):
     """Write the quorum-state file and make it durable."""
 
     state: ElectionState
 
 
-@dataclass(frozen=True, slots=True)
-class AppendControl:
+class AppendControl(NamedTuple):
     """Append one control batch of these records at the end of the log."""
 
     epoch: int
     records: tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestVotes:
+class RequestVotes(NamedTuple):
     """Ask the other voters; comes with the issue that adds them."""
 
     epoch: int
     voters: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(NamedTuple):
     """The high watermark has risen to `offset`: everything below it is committed."""
 
     offset: int
@@ -48,15 +45,13 @@ class Advance:
 Effect = Persist | AppendControl | RequestVotes | Advance
 
 
-@dataclass(frozen=True, slots=True)
-class Flushed:
+class Flushed(NamedTuple):
     """The local log is on the disk up to `end_offset`."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class EpochStarted:
+class EpochStarted(NamedTuple):
     """The control batch of a new epoch was appended; the log ended at `start_offset` before it."""
 
     start_offset: int

@@ -90,7 +90,7 @@ class ControlPlane:
         self.identity = identity
         self.broker_epoch = -1
         self.on_failure: Callable[[BaseException], None] | None = None
-        """Called once if the metadata directory is lost. The node must stop then, as Kafka does."""
+        """Called if the metadata directory is lost. The node must stop then, as Kafka does."""
         self._clock = clock
         self._ids = ids
         self._disk = disk
@@ -191,15 +191,15 @@ class ControlPlane:
         """Fences the local broker, makes everything durable and closes the log."""
         for timer in self._timers:
             timer.stop()
-        if self.broker_epoch >= 0 and self._driver.flushes.error is None:
+        if self.broker_epoch >= 0 and self.failure is None:
             await self._say_goodbye()
         await self._driver.flushes.idle()
-        if self._driver.metadata_log.is_long and self._driver.flushes.error is None:
+        if self._driver.metadata_log.is_long and self.failure is None:
             # Kafka's limit is 20 MB; each restart of a node with 10,000 partitions writes half a megabyte of it.
             self._take_snapshot()
         await self._driver.settled()
         self._disk.close()
-        self._driver.metadata_log.log.close(clean=self._driver.flushes.error is None)
+        self._driver.metadata_log.log.close(clean=self.failure is None)
 
     async def _say_goodbye(self) -> None:
         request = messages.BrokerHeartbeatRequest(
@@ -220,8 +220,8 @@ class ControlPlane:
 
     @property
     def failure(self) -> BaseException | None:
-        """What the disk said when the metadata directory was lost."""
-        return self._driver.flushes.error
+        """What ended this control plane: most likely what the disk said when the metadata directory was lost."""
+        return self._runner.error
 
     @property
     def leader_epoch(self) -> int:
@@ -294,9 +294,8 @@ class ControlPlane:
 
     async def submit(self, request: Message, context: RequestContext = PLAIN) -> Message:
         """Decides a request and answers it when the decision is committed. Raises StorageError if the disk refuses."""
-        error = self._driver.flushes.error
-        if error is not None:
-            raise error
+        if self.failure is not None:
+            raise self.failure
         if isinstance(request, messages.DescribeQuorumRequest):
             end = self._driver.metadata_log.log.log_end_offset
             return describe_quorum(self._driver.quorum, request, log_end_offset=end, now=self._clock.wall())
@@ -381,7 +380,11 @@ class ControlPlane:
         return delta, self._controller.image
 
     def _advanced(self, high_watermark: int) -> None:
-        self._runner.advance(high_watermark)
+        try:
+            self._runner.advance(high_watermark)
+        except Exception as error:
+            self._failed(error)
+            raise
         if self._driver.metadata_log.wants_snapshot:
             self._take_snapshot()
 

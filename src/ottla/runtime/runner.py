@@ -38,7 +38,7 @@ class Core(Protocol[Change]):  # type: ignore[misc]  # replay gives a Change and
 class Runner(Generic[Change]):
     """`publish` is called once for each appended list, in order, when it is committed."""
 
-    __slots__ = ("_core", "_error", "_journal", "_publish", "_replayed", "_waiting", "high_watermark")
+    __slots__ = ("_core", "_journal", "_publish", "_replayed", "_waiting", "error", "high_watermark")
 
     def __init__(self, core: Core[Change], journal: Journal, publish: Callable[[Change, Placed], None]) -> None:
         self._core = core
@@ -46,7 +46,7 @@ class Runner(Generic[Change]):
         self._publish = publish
         self._replayed: deque[tuple[Placed, Change]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
         self.high_watermark = -1
 
     def carry_out(self, records: Sequence[Message]) -> int | None:
@@ -65,8 +65,8 @@ class Runner(Generic[Change]):
         """Also for a reply that changed nothing: it may have been decided from changes that are not committed yet."""
         if offset is None or offset < self.high_watermark:
             return
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append((offset, waiter))
         await waiter
@@ -76,7 +76,12 @@ class Runner(Generic[Change]):
         self.high_watermark = high_watermark
         while self._replayed and self._replayed[0][0].last_offset < high_watermark:
             placed, change = self._replayed.popleft()
-            self._publish(change, placed)
+            try:
+                self._publish(change, placed)
+            except Exception as error:
+                # A reader's bug: nobody may be left waiting for an answer that will not come.
+                self.fail(error)
+                raise
         while self._waiting and self._waiting[0][0] < high_watermark:
             _, waiter = self._waiting.popleft()
             if not waiter.done():
@@ -84,7 +89,7 @@ class Runner(Generic[Change]):
 
     def fail(self, error: BaseException) -> None:
         """The log is lost to this node: nobody will get an answer any more."""
-        self._error = error
+        self.error = error
         waiting, self._waiting = self._waiting, deque()
         for _, waiter in waiting:
             if not waiter.done():

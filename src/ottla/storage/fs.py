@@ -96,6 +96,9 @@ class File(Protocol):
 class Filesystem(Protocol):
     """Paths are plain strings with forward slashes; the caller has joined them."""
 
+    concurrency: int
+    """How many fsyncs are worth running at once: a journal commits those that come together together."""
+
     def open(self, path: str, *, create: bool = False) -> File: ...
 
     def read(self, path: str) -> bytes: ...
@@ -175,6 +178,8 @@ class RealFile:
 class RealFilesystem:
     __slots__ = ()
 
+    concurrency = 8
+
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return RealFile(os.open(path, flags, 0o644))
@@ -182,15 +187,13 @@ class RealFilesystem:
     def read(self, path: str) -> bytes:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            chunks = []
+            data = os.read(fd, 1 << 14)
+            if len(data) < 1 << 14:
+                return data  # of a regular file less than asked for means its end
+            chunks = [data]
             while chunk := os.read(fd, 1 << 20):
                 chunks.append(chunk)
-                if len(chunk) < 1 << 16:  # a small file is read by two calls at most
-                    tail = os.read(fd, 1 << 20)
-                    if not tail:
-                        break
-                    chunks.append(tail)
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            return b"".join(chunks)
         finally:
             os.close(fd)
 

@@ -22,7 +22,7 @@ from ottla.storage.checkpoints import CorruptCheckpoint, decode_partition_metada
 from ottla.storage.config import NEVER, LogConfig
 from ottla.storage.epochs import EpochEnd, LeaderEpochs
 from ottla.storage.fs import CorruptLog, File, Filesystem, Latch, StorageError, parent, replace_file
-from ottla.storage.index import AbortedTxn
+from ottla.storage.index import AbortedTxn, CorruptIndex
 from ottla.storage.producer_state import (
     SEQUENCE_MASK,
     UNCHECKED,
@@ -306,7 +306,6 @@ class Log:
                 loaded=loaded,
             )
             log._write_partition_metadata()
-            log._unsynced += [segment.path(suffix) for suffix in (names.LOG, names.INDEX, names.TIME_INDEX)]
             log._unsynced += [path, parent(path)]
         except OSError as error:
             latch.fail(f"cannot create {path}", error)
@@ -691,7 +690,7 @@ class Log:
         old.finish()
         self._take_snapshot(base_offset)
         segment = Segment.create(self._files, self.path, base_offset, now)
-        self._unsynced += [segment.path(), self.path]
+        self._unsynced.append(self.path)
         self.segments.append(segment)
         return segment
 
@@ -701,7 +700,7 @@ class Log:
         self.segments[-1] = segment
         for path in old.mark_deleted():
             self._files.fs.remove(path)
-        self._unsynced += [segment.path(), self.path]
+        self._unsynced.append(self.path)
         return segment
 
     def _take_snapshot(self, offset: int) -> None:
@@ -746,8 +745,8 @@ class Log:
                 else:
                     length = segment.cut(position, max_bytes)
             return FileSlice(segment.file or self._files.open(segment), position, length, segment)
-        except OSError as error:
-            self._latch.fail(f"cannot read {self.topic_partition}", error)
+        except (OSError, CorruptLog) as error:
+            self._unreadable(error)
 
     def _find(self, offset: int) -> tuple[Segment, int, int, int] | None:
         """The first batch whose last offset is >= `offset`; compaction and retention leave gaps between segments."""
@@ -815,9 +814,12 @@ class Log:
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record at or after the log start whose timestamp is >= `timestamp`."""
-        for segment in self.segments:
-            if segment.size and segment.largest_timestamp() >= timestamp:
-                return self._search_time(segment, timestamp)
+        try:
+            for segment in self.segments:
+                if segment.size and segment.largest_timestamp() >= timestamp:
+                    return self._search_time(segment, timestamp)
+        except (OSError, CorruptLog) as error:
+            self._unreadable(error)
         return None
 
     def _search_time(self, segment: Segment, timestamp: int) -> FoundOffset | None:
@@ -837,6 +839,12 @@ class Log:
 
     def max_timestamp_offset(self) -> FoundOffset | None:
         """The first record that bears the log's greatest timestamp."""
+        try:
+            return self._search_greatest_time()
+        except (OSError, CorruptLog) as error:
+            self._unreadable(error)
+
+    def _search_greatest_time(self) -> FoundOffset | None:
         best = max(
             (segment for segment in self.segments if segment.size),
             key=lambda segment: segment.largest_timestamp(),
@@ -864,12 +872,31 @@ class Log:
         """Producer id and first offset of each aborted transaction that touches [fetch_offset, upper_bound)."""
         aborted = []
         for segment in self.segments[self._segment_index(fetch_offset) :]:
-            for txn in segment.aborted_txns():
+            for txn in self._aborted_of(segment):
                 if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
                     aborted.append((txn.producer_id, txn.first_offset))
                 if txn.last_stable_offset >= upper_bound:
                     return aborted
         return aborted
+
+    def _aborted_of(self, segment: Segment) -> list[AbortedTxn]:
+        try:
+            try:
+                return segment.aborted_txns()
+            except CorruptIndex:
+                before = recovery.load_producers(
+                    self._files.fs,
+                    self.path,
+                    self.segments,
+                    self._snapshots,
+                    self.config,
+                    log_start_offset=self.segments[0].base_offset,
+                    end_offset=segment.base_offset,
+                    now=0,
+                )
+                return recovery.rebuild_aborted(segment, before)
+        except (OSError, CorruptLog) as error:
+            self._unreadable(error)
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -901,6 +928,11 @@ class Log:
             producer_id: LastRecord(p.batches[-1].last_offset if p.batches else -1, p.epoch)
             for producer_id, p in self.producers.producers.items()
         }
+
+    @property
+    def producers_remembered(self) -> int:
+        """Those in memory: a log nobody writes to has not loaded any."""
+        return 0 if self._producers is None else len(self._producers.producers)
 
     def expire_producers(self, now: int) -> None:
         if self._producers is not None:
@@ -1057,7 +1089,7 @@ class Log:
         self.epochs.clear()
         self.epochs.write()
         self._producers = ProducerStates(offset)
-        self._unsynced += [self.active.path(), self.path]
+        self._unsynced.append(self.path)
         return deletion
 
     def _remove_snapshots(self, unwanted: Callable[[int], bool]) -> None:
@@ -1070,6 +1102,9 @@ class Log:
     def flush_begin(self) -> Flush | None:
         """Notes what `Flush.run` has to sync; None when everything below the log end is durable already."""
         if self.recovery_point >= self.log_end_offset and not self._unsynced and not self.epochs.dirty:
+            return None
+        if self.log_end_offset == 0:
+            # Nothing was ever written: if a power cut takes the empty files, they are made again, just as empty.
             return None
         self._latch.check()
         return self._guarded(self._plan_flush, "cannot write indexes")
@@ -1113,11 +1148,18 @@ class Log:
     def close(self, *, clean: bool = True) -> None:
         """A clean close leaves nothing to recover: snapshot at the log end, exact indexes, all of it synced."""
         if clean:
-            self._latch.check()
-            self._guarded(self._settle, f"cannot close {self.topic_partition}")
-            self.flush()
+            flush = self.close_begin()
+            if flush is not None:
+                flush.run()
+                self.flush_done(flush)
         for segment in self.segments:
             self._files.forget(segment)
+
+    def close_begin(self) -> Flush | None:
+        """Writes what a clean close leaves behind; `Flush.run`, `flush_done` and `close(clean=False)` follow."""
+        self._latch.check()
+        self._guarded(self._settle, f"cannot close {self.topic_partition}")
+        return self.flush_begin()
 
     def _settle(self) -> None:
         self._take_snapshot(self.log_end_offset)
@@ -1135,6 +1177,13 @@ class Log:
         self._guarded(lambda: self._files.fs.rename(self.path, target), f"cannot delete {self.topic_partition}")
         self.path = target
         return Deletion((), now + self.config.file_delete_delay_ms, target)
+
+    def _unreadable(self, error: OSError | CorruptLog) -> NoReturn:
+        """A disk that fails goes offline; a damaged log is unreadable alone."""
+        what = f"cannot read {self.topic_partition}"
+        if isinstance(error, CorruptLog):
+            raise StorageError(self._latch.directory, f"{what}: {error}") from error
+        self._latch.fail(what, error)
 
     def _guarded(self, action: Callable[[], T], what: str) -> T:
         try:

@@ -347,6 +347,16 @@ class ProducerStates:
             if now - verification.timestamp >= expiration_ms:
                 del self.verifications[producer_id]
 
+    def idle_since(self) -> list[tuple[int, int]]:
+        """Last timestamp and id of every producer that has no transaction open."""
+        return [
+            (one.last_timestamp, producer_id) for producer_id, one in self.producers.items() if one.txn_first_offset < 0
+        ]
+
+    def forget(self, producer_id: int) -> None:
+        """Its next batch is taken as that of a producer never seen before."""
+        self.producers.pop(producer_id, None)
+
     def clear(self, end_offset: int) -> None:
         self.producers.clear()
         self.ongoing.clear()

@@ -7,6 +7,7 @@ data: the log is refused with CorruptLog and left as it is (reliability.md 2.1).
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -17,9 +18,17 @@ from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.fs import CorruptLog, Entry, Filesystem, replace_file
 from ottla.storage.index import MAX_RELATIVE, NO_TIMESTAMP, OFFSET_ENTRY, AbortedTxn, OffsetIndex, TimeIndex
-from ottla.storage.producer_state import CorruptSnapshot, Marker, ProducerStates, read_marker
+from ottla.storage.producer_state import (
+    WINDOW,
+    CachedBatch,
+    CorruptSnapshot,
+    Marker,
+    ProducerStates,
+    read_marker,
+)
 from ottla.storage.segment import SCAN_CHUNK, OpenFiles, Segment
 
+REFILL_BYTES: Final = 16 << 20
 _SEARCH_OVERLAP: Final = b.HEADER_SIZE
 """So that a header across the border of two chunks is seen."""
 
@@ -29,6 +38,8 @@ class Listing(NamedTuple):
 
     segments: list[Segment]
     snapshots: list[int]
+    last_index_size: int
+    """Of the offset index of the last segment: an empty one need not be opened."""
 
 
 class Loaded(NamedTuple):
@@ -53,14 +64,14 @@ def load(
     log_start_offset: int,
 ) -> Loaded:
     listing = _list(files, path)
-    segments, snapshots = listing
+    segments, snapshots, last_index_size = listing
     epochs = LeaderEpochs(files.fs, path)
     known = epochs.load()
     producers: ProducerStates | None = None
     if not segments:
         segments.append(Segment.create(files, path, log_start_offset, now))
     if clean:
-        end_offset = _end_of(segments[-1])
+        end_offset = _end_of(segments[-1], last_index_size)
     else:
         recovery = _Recovery(files, path, config, segments=segments, snapshots=snapshots, epochs=epochs, now=now)
         end_offset = recovery.run(recovery_point, log_start_offset)
@@ -105,7 +116,9 @@ def _list(files: OpenFiles, path: str) -> Listing:
         elif suffix in names.SEGMENT_SUFFIXES and (offset, names.LOG) not in parsed:
             files.fs.remove(f"{path}/{entry.name}")  # an index whose log is gone
     segments.sort(key=lambda segment: segment.base_offset)
-    return Listing(segments, sorted(offset for offset, suffix in parsed if suffix == names.SNAPSHOT))
+    index = parsed.get((segments[-1].base_offset, names.INDEX)) if segments else None
+    snapshots = sorted(offset for offset, suffix in parsed if suffix == names.SNAPSHOT)
+    return Listing(segments, snapshots, index.size if index is not None else 0)
 
 
 def _finish_interrupted_swap(files: OpenFiles, path: str, parsed: dict[tuple[int, str], Entry]) -> None:
@@ -171,13 +184,14 @@ def _remove_stray_snapshots(fs: Filesystem, path: str, segments: list[Segment], 
 # -- the end of a log that was closed properly --------------------------------------------------------------------
 
 
-def _end_of(segment: Segment) -> int:
+def _end_of(segment: Segment, index_size: int) -> int:
+    """Keeps no descriptor: ten thousand partitions are opened this way, and most of them stay idle."""
     if segment.size == 0:
         return segment.base_offset
     try:
-        position, last = _last_index_entry(segment)
+        position, last = _last_index_entry(segment) if index_size else (0, None)
         end = segment.base_offset
-        for at, header in segment.headers(position):
+        for at, header in segment.headers(position, segment.files.fs.open(segment.path())):
             if at == position and last is not None and header.last_offset != last:
                 raise segment.corrupt(position, "the index does not fit the log")
             end = header.last_offset + 1
@@ -191,7 +205,8 @@ def _ends_properly(segment: Segment, next_base: int) -> bool:
     """Whether the last batches of a flushed segment are whole: junk may follow them where a truncation was lost."""
     try:
         position, _ = _last_index_entry(segment)
-        return all(header.last_offset < next_base for _, header in segment.headers(position))
+        file = segment.files.fs.open(segment.path())
+        return all(header.last_offset < next_base for _, header in segment.headers(position, file))
     except CorruptLog:
         return False
 
@@ -246,11 +261,61 @@ def load_producers(
         except CorruptSnapshot:
             fs.remove(snapshot)
             snapshots.remove(offset)
+    _refill_windows(states, segments)
     states.end_offset = max(states.end_offset, log_start_offset)
     for batch in _batches_between(segments, states.end_offset, end_offset):
         replay(states, batch)
     states.end_offset = end_offset
     return states
+
+
+def _refill_windows(states: ProducerStates, segments: list[Segment]) -> None:
+    """A snapshot keeps one batch of each producer, but any of its last five may be sent again: the log has the others.
+
+    Only the last REFILL_BYTES are looked at: a client retries what it sent a moment ago, not an hour ago.
+    """
+    earlier: dict[int, deque[CachedBatch]] = {
+        producer_id: deque(maxlen=WINDOW - 1) for producer_id, one in states.producers.items() if one.batches
+    }
+    if not earlier:
+        return
+    for header in _last_headers(segments, states.end_offset, REFILL_BYTES):
+        window = earlier.get(header.producer_id)
+        if window is None or header.is_control or header.base_sequence < 0:
+            continue
+        producer = states.producers[header.producer_id]
+        if header.producer_epoch == producer.epoch and header.last_offset < producer.batches[0].first_offset:
+            window.append(
+                CachedBatch(
+                    header.base_sequence,
+                    header.last_sequence,
+                    header.base_offset,
+                    header.last_offset,
+                    header.max_timestamp,
+                )
+            )
+    for producer_id, window in earlier.items():
+        states.producers[producer_id].batches[:0] = window
+
+
+def _last_headers(segments: list[Segment], end: int, size: int) -> Iterator[b.BatchHeader]:
+    """Headers of the batches below offset `end` in about the last `size` bytes, oldest first."""
+    parts: list[tuple[Segment, int]] = []
+    for segment in reversed(segments):
+        if segment.size and segment.base_offset < end:
+            offsets = segment.offsets or segment.load_indexes()[0]
+            parts.append((segment, offsets.boundary_before(max(0, segment.size - size))))
+            size -= segment.size
+            if size <= 0:
+                break
+    try:
+        for segment, start in reversed(parts):
+            for _, header in segment.headers(start):
+                if header.base_offset >= end:
+                    return
+                yield header
+    except CorruptLog:
+        return  # whoever reads the records there is told; a producer's next batch must not depend on it
 
 
 def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[memoryview]:
@@ -315,6 +380,22 @@ def marker_of(batch: b.Buffer) -> Marker | None:
     return None
 
 
+def rebuild_aborted(segment: Segment, producers: ProducerStates) -> list[AbortedTxn]:
+    """A new transaction index, from the batches and what the producers were at the start of the segment."""
+    aborted = [txn for _, batch in segment.batches() if (txn := replay(producers, batch)) is not None]
+    write_aborted(segment, aborted)
+    return aborted
+
+
+def write_aborted(segment: Segment, aborted: list[AbortedTxn]) -> None:
+    segment.aborted = []
+    path = segment.path(names.TXN_INDEX)
+    if segment.files.fs.exists(path):
+        segment.files.fs.open(path).truncate(0)
+    for txn in aborted:
+        segment.append_aborted(txn)
+
+
 # -- after a crash -----------------------------------------------------------------------------------------------
 
 
@@ -351,7 +432,7 @@ class _Recovery:
         if first > 0 and not _ends_properly(self.segments[first - 1], self.segments[first].base_offset):
             first -= 1
         base = self.segments[first].base_offset
-        self._forget_snapshots_above(base)
+        suspects = self._set_aside_snapshots_above(base)
         self.producers = load_producers(
             self.files.fs,
             self.path,
@@ -378,6 +459,9 @@ class _Recovery:
                 self._drop_after(index)
             index += 1
         self._snapshot(self.next_offset)
+        for offset in suspects:
+            if offset not in self.snapshots:
+                self.files.fs.remove(names.segment_prefix(self.path, offset) + names.SNAPSHOT)
         return self.next_offset
 
     def _recover(self, segment: Segment, later: list[Segment], recovery_point: int) -> bool:
@@ -413,18 +497,14 @@ class _Recovery:
         times.maybe_append(segment.max_timestamp, segment.max_timestamp_offset)
         segment.offsets, segment.times = offsets, times
         segment.bytes_since_index = since
-        segment.write_indexes()
-        self._write_aborted(segment, aborted)
+        for suffix, index in ((names.INDEX, offsets), (names.TIME_INDEX, times)):
+            if self._stored(segment.path(suffix)) == index.pending()[0]:
+                index.mark_written()
+            else:
+                segment.write_index(suffix, index)
+        write_aborted(segment, aborted)
         self.producers.end_offset = self.next_offset
         return cut
-
-    def _write_aborted(self, segment: Segment, aborted: list[AbortedTxn]) -> None:
-        segment.aborted = []
-        path = segment.path(names.TXN_INDEX)
-        if self.files.fs.exists(path):
-            self.files.fs.open(path).truncate(0)
-        for txn in aborted:
-            segment.append_aborted(txn)
 
     def _refuse_damage(self, segment: Segment, position: int, later: list[Segment], recovery_point: int) -> None:
         if self.next_offset < recovery_point:
@@ -458,17 +538,26 @@ class _Recovery:
         del self.segments[index + 1 :]
         self.files.fs.sync_dir(self.path)  # or they come back in the way of what is appended now
 
-    def _forget_snapshots_above(self, base: int) -> None:
-        """They may describe batches that are not there any more; the scan writes new ones."""
-        for offset in [offset for offset in self.snapshots if offset > base]:
-            self.files.fs.remove(names.segment_prefix(self.path, offset) + names.SNAPSHOT)
-            self.snapshots.remove(offset)
+    def _set_aside_snapshots_above(self, base: int) -> list[int]:
+        """They may describe batches that are not there any more: not believed, but kept where the scan agrees."""
+        suspects = [offset for offset in self.snapshots if offset > base]
+        self.snapshots[:] = [offset for offset in self.snapshots if offset <= base]
+        return suspects
 
     def _snapshot(self, offset: int) -> None:
         if offset not in self.snapshots and offset > self.segments[0].base_offset:
             path = names.segment_prefix(self.path, offset) + names.SNAPSHOT
-            replace_file(self.files.fs, path, self.producers.encode_snapshot(), sync=False)
+            data = self.producers.encode_snapshot()
+            if self._stored(path) != data:
+                replace_file(self.files.fs, path, data, sync=False)
             self.snapshots.append(offset)
+
+    def _stored(self, path: str) -> bytes | None:
+        """Reading is much cheaper than writing: after most crashes nearly every small file is right already."""
+        try:
+            return self.files.fs.read(path)
+        except FileNotFoundError:
+            return None
 
 
 def _valid_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, memoryview]]:
@@ -479,12 +568,13 @@ def _valid_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, me
     while position + b.HEADER_SIZE <= end:
         at = position - chunk_start
         if at + b.LOG_OVERHEAD > len(chunk):
-            chunk, chunk_start, at = memoryview(file.pread(SCAN_CHUNK, position)), position, 0
+            chunk, chunk_start, at = memoryview(file.pread(min(SCAN_CHUNK, end - position), position)), position, 0
         size = b.read_frame(chunk, at)[1] if at + b.LOG_OVERHEAD <= len(chunk) else 0
         if size < b.HEADER_SIZE or position + size > end:
             return
         if at + size > len(chunk):
-            chunk, chunk_start, at = memoryview(file.pread(max(SCAN_CHUNK, size), position)), position, 0
+            wanted = min(max(SCAN_CHUNK, size), end - position)
+            chunk, chunk_start, at = memoryview(file.pread(wanted, position)), position, 0
         batch = chunk[at : at + size]
         if not _is_sound(batch, size, next_offset) or b.read_header(batch).last_offset - segment.base_offset >= 1 << 31:
             return

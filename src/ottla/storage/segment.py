@@ -231,9 +231,9 @@ class Segment:
             boundary = (self.offsets or self.load_indexes()[0]).boundary_before(end)
         return boundary - start if boundary > start else limit
 
-    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    def headers(self, position: int = 0, file: File | None = None) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of every batch from `position` (where one starts) to the end."""
-        file = self.file or self.files.open(self)
+        file = file or self.file or self.files.open(self)
         end = self.size
         chunk, chunk_start = b"", position
         while position < end:
@@ -257,12 +257,13 @@ class Segment:
         while position < end:
             at = position - chunk_start
             if at + LOG_OVERHEAD > len(chunk):
-                chunk, chunk_start, at = memoryview(file.pread(SCAN_CHUNK, position)), position, 0
+                chunk, chunk_start, at = memoryview(file.pread(min(SCAN_CHUNK, end - position), position)), position, 0
             size = read_frame(chunk, at)[1] if at + LOG_OVERHEAD <= len(chunk) else 0
             if size < HEADER_SIZE or position + size > end:
                 raise self.corrupt(position, f"a batch claims {size} bytes where {end - position} are left")
             if at + size > len(chunk):
-                chunk, chunk_start, at = memoryview(file.pread(max(SCAN_CHUNK, size), position)), position, 0
+                wanted = min(max(SCAN_CHUNK, size), end - position)
+                chunk, chunk_start, at = memoryview(file.pread(wanted, position)), position, 0
                 if size > len(chunk):
                     raise self.corrupt(position, "the file is shorter than the log")
             yield position, chunk[at : at + size]
@@ -311,13 +312,16 @@ class Segment:
         """Brings both index files up to date with memory; the file ends where the entries end."""
         if self.offsets is None or self.times is None:
             return
-        for suffix, index in ((names.INDEX, self.offsets), (names.TIME_INDEX, self.times)):
-            data, position = index.pending()
-            if data or index.written == 0:
-                file = self.files.fs.open(self.prefix + suffix, create=True)
-                file.pwrite(data, position)
-                file.truncate(position + len(data))
-                index.mark_written()
+        self.write_index(names.INDEX, self.offsets)
+        self.write_index(names.TIME_INDEX, self.times)
+
+    def write_index(self, suffix: str, index: OffsetIndex | TimeIndex) -> None:
+        data, position = index.pending()
+        if data or index.written == 0:
+            file = self.files.fs.open(self.prefix + suffix, create=True)
+            file.pwrite(data, position)
+            file.truncate(position + len(data))
+            index.mark_written()
 
     def finish(self) -> None:
         """The segment takes no more batches: its greatest timestamp closes the time index."""

@@ -81,6 +81,8 @@ class SimFile:
 class SimDisk:
     """`crash_at` counts the changing operations down: the one it names does not happen any more."""
 
+    concurrency = 1
+
     def __init__(self, *, room: int | None = None, crash_at: int | None = None) -> None:
         self.names: dict[str, Inode] = {}
         self.dirs: set[str] = {"/"}

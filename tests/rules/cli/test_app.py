@@ -88,6 +88,11 @@ def test_bootstrap_is_taken_from_the_environment_and_may_stand_in_front(
     assert other in capsys.readouterr().err
 
 
+def test_closed_streams_are_no_reason_to_fail() -> None:
+    shown = subprocess.run(f"{sys.executable} -m ottla --version >&- 2>&-", shell=True, check=False)
+    assert shown.returncode == 0
+
+
 def test_a_plain_command_stays_light() -> None:
     """Measured by what is imported, since a clock is noise: these are what made a list of topics slow."""
     heavy = ("asyncio", "argparse", "ssl", "json", "dataclasses", "inspect", "importlib.metadata", "crc32c", "logging")

@@ -83,6 +83,13 @@ async def connected(
         theirs.close()
 
 
+async def turns_until(condition: Callable[[], bool]) -> None:
+    """Lets the loop turn until the connection has seen what was sent: nobody is told of it."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
 def framed(*frames: bytes) -> bytes:
     return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
 
@@ -145,9 +152,8 @@ def test_cve_2022_34917_a_claimed_length_reserves_no_memory_before_bytes_arrive(
         recorder = Recorder()
         async with connected(recorder, max_frame=1 << 30) as (connection, theirs):
             theirs.send(struct.pack(">i", 1 << 29) + b"x")
-            await asyncio.get_running_loop().run_in_executor(None, lambda: None)
-            while connection._own is None:
-                await asyncio.sleep(0)
+            await turns_until(lambda: connection._own is not None)
+            assert connection._own is not None
             return len(connection._own)
 
     assert asyncio.run(scenario()) <= 64 * 1024
@@ -162,12 +168,10 @@ def test_above_the_budget_no_new_large_frame_is_begun_until_one_is_done() -> Non
         async with connected(first, budget=budget) as (_, one), connected(second, budget=budget) as (two, other):
             budget.reserve(20_000)
             await loop.sock_sendall(one, framed(big)[:70_000])
-            while budget.used == 20_000:
-                await asyncio.sleep(0)
+            await turns_until(lambda: budget.used > 20_000)
             used = [budget.used]
             await loop.sock_sendall(other, framed(big)[:70_000])
-            while not two.reading_paused:
-                await asyncio.sleep(0)
+            await turns_until(lambda: two.reading_paused)
             await loop.sock_sendall(one, framed(big)[70_000:])
             await first.until(lambda: len(first.frames) == 1)
             await loop.sock_sendall(other, framed(big)[70_000:])

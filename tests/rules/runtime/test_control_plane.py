@@ -330,3 +330,69 @@ def test_ten_thousand_changes_go_into_batches_that_kafka_can_read() -> None:
         assert max(int.from_bytes(count, "big") for count in batches) == 10_000
 
     asyncio.run(main())
+
+
+def test_segments_below_a_snapshot_are_deleted_and_the_log_starts_there() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        configured = settings(metadata_max_retention_bytes="0")
+        plane = await started(disk, configured)
+        for n in range(4):
+            await create(plane, f"t{n}")
+            plane._driver.metadata_log.log.roll(1_700_000_000_000)
+            take_snapshot(plane)
+        log = plane._driver.metadata_log.log
+        assert log.segments[0].base_offset > 0
+        assert [e.name for e in disk.list(LOG) if e.name.endswith((".deleted", ".part"))] == []
+        again = opened(disk.killed(), configured)
+        assert again.image == plane.image
+
+    asyncio.run(main())
+
+
+def test_a_log_that_begins_later_than_any_snapshot_reaches_is_refused() -> None:
+    async def main() -> None:
+        disk = SimDisk()
+        configured = settings(metadata_max_retention_bytes="0")
+        plane = await started(disk, configured)
+        for n in range(3):
+            await create(plane, f"t{n}")
+            plane._driver.metadata_log.log.roll(1_700_000_000_000)
+            take_snapshot(plane)
+        dead = disk.killed()
+        for entry in dead.list(LOG):
+            if entry.name.endswith(".checkpoint"):
+                dead.remove(f"{LOG}/{entry.name}")
+        with pytest.raises(MetadataLogError, match="Restore"):
+            opened(dead, configured)
+
+    asyncio.run(main())
+
+
+def test_the_vote_is_on_the_disk_before_the_epoch_has_a_record() -> None:
+    disk = SimDisk()
+    run(lambda: started(disk))
+    steps = disk.steps
+    voted = next(n for n, step in enumerate(steps) if step.startswith("rename") and "quorum-state" in step)
+    synced = next(n for n, step in enumerate(steps) if n > voted and step == f"sync_dir {LOG}")
+    appended = next(n for n, step in enumerate(steps) if step.startswith("pwrite") and step.endswith(".log"))
+    assert steps[voted - 1] == f"sync {LOG}/quorum-state.tmp"
+    assert voted < synced < appended
+
+
+def test_a_subscriber_that_breaks_ends_the_control_plane_and_leaves_nobody_waiting() -> None:
+    async def main() -> None:
+        plane = await started(SimDisk())
+        told: list[BaseException] = []
+        plane.on_failure = told.append
+
+        def broken(delta: MetadataDelta, image: MetadataImage) -> None:
+            raise ZeroDivisionError
+
+        plane.subscribe(broken)
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.wait_for(create(plane, "t"), 5)
+        assert isinstance(plane.failure, ZeroDivisionError)
+        assert [type(error) for error in told] == [ZeroDivisionError]
+
+    asyncio.run(main())

@@ -76,31 +76,34 @@ def test_an_old_marker_without_an_epoch_is_clean_but_matches_no_epoch() -> None:
     assert (directory.was_clean, directory.clean_broker_epoch) == (True, -1)
 
 
-def test_a_power_cut_at_any_step_of_a_clean_shutdown_leaves_all_or_an_unclean_directory() -> None:
-    def story(crash_at: int | None) -> SimDisk:
-        disk = SimDisk(crash_at=crash_at)
-        directory = with_logs(disk)
-        for log in directory.logs.values():
-            log.flush()
-        directory.write_checkpoints()
-        directory.close(broker_epoch=3)
-        return disk
+def ready_to_close(disk: SimDisk) -> LogDirectory:
+    directory = with_logs(disk)
+    for log in directory.logs.values():
+        log.flush()
+    directory.write_checkpoints()
+    append(directory.logs[A], b"unflushed")
+    return directory
 
-    steps = len(story(None).steps)
-    for step in range(steps - 40, steps):
-        disk = SimDisk(crash_at=step)
+
+def test_a_power_cut_at_any_step_of_a_clean_shutdown_never_looks_clean_too_early() -> None:
+    whole = SimDisk()
+    directory = ready_to_close(whole)
+    first = len(whole.steps)
+    directory.close(broker_epoch=3)
+    clean = 0
+    for step in range(first, len(whole.steps)):
+        disk = SimDisk()
+        directory = ready_to_close(disk)
+        disk.crash_at = step
         with pytest.raises(Crashed):
-            directory = with_logs(disk)
-            for log in directory.logs.values():
-                log.flush()
-            directory.write_checkpoints()
             directory.close(broker_epoch=3)
         again = opened(disk.crash(Random(step)))
-        assert again.refused == {}
-        flushed = list(again.logs)
-        assert all(len(values(again.logs[partition])) <= 3 for partition in flushed)
+        found = [len(values(log)) for log in again.logs.values()]
+        assert (again.refused, found in ([3, 3], [4, 3])) == ({}, True)
         if again.was_clean:
-            assert [len(values(log)) for log in again.logs.values()] == [3, 3]
+            assert found == [4, 3]
+            clean += 1
+    assert clean <= 1  # only when nothing but the last directory sync was missing
 
 
 def test_two_nodes_cannot_share_a_directory() -> None:

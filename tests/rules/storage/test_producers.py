@@ -1,6 +1,7 @@
 """Deduplication, sequences and epochs: what ProducerStateManager and ProducerAppendInfo decide in Kafka."""
 
 import pytest
+from crc32c import crc32c
 
 from ottla.model.errors import Errors
 from ottla.storage import producer_state
@@ -103,15 +104,31 @@ def test_the_window_survives_a_crash_because_the_log_is_read_again() -> None:
         assert send(log, sequence) == Appended(sequence, sequence, -1, 0, duplicate=True)
 
 
-def test_a_clean_restart_knows_the_last_batch_from_the_snapshot() -> None:
+def test_a_clean_restart_knows_the_last_batch_from_the_snapshot_and_the_window_from_the_log() -> None:
     fs = SimDisk()
     log = created(fs)
-    for sequence in range(3):
+    for sequence in range(7):
         send(log, sequence)
+        send(log, sequence, producer_id=8)
     log.close()
     log = reopened(fs, clean=True)
-    assert send(log, 2) == Appended(2, 2, -1, 0, duplicate=True)
-    assert send(log, 3) == Appended(3, 3, -1, 0)
+    for sequence in range(2, 7):
+        assert send(log, sequence) == Appended(2 * sequence, 2 * sequence, -1, 0, duplicate=True)
+    assert rejected(send(log, 1)).error is Errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(log, 7) == Appended(14, 14, -1, 0)
+
+
+def test_the_window_is_refilled_over_segments_but_not_over_epochs() -> None:
+    fs = SimDisk()
+    log = created(fs)
+    send(log, 0)
+    send(log, 0, epoch=1)
+    log.roll(NOW)
+    send(log, 1, epoch=1)
+    log.close()
+    log = reopened(fs, clean=True)
+    assert send(log, 0, epoch=1) == Appended(1, 1, -1, 0, duplicate=True)
+    assert [batch.first_offset for batch in log.producers.producers[7].batches] == [1, 2]
 
 
 def test_a_snapshot_survives_the_wrap_of_its_last_batch() -> None:
@@ -161,7 +178,7 @@ def test_a_snapshot_with_a_lying_count_is_corrupt(count: int) -> None:
     states.record_batch(7, 0, 0, 0, 0, 0, NOW, False)
     data = bytearray(states.encode_snapshot())
     data[6:10] = count.to_bytes(4, "big", signed=True)
-    data[2:6] = producer_state.crc32c(bytes(data[6:])).to_bytes(4, "big")
+    data[2:6] = crc32c(bytes(data[6:])).to_bytes(4, "big")
     with pytest.raises(CorruptSnapshot):
         ProducerStates().load_snapshot(bytes(data), 1, NOW, 1000)
 

@@ -22,17 +22,22 @@ def end(
     return log.append_as_leader(marker, 0, NOW, origin=COORDINATOR, transaction_version=version)
 
 
+def stability(log: Log) -> tuple[int | None, int]:
+    """First unstable offset, and last stable offset once everything is replicated."""
+    return log.first_unstable_offset, log.last_stable_offset(log.log_end_offset)
+
+
 def test_the_log_is_stable_up_to_its_oldest_open_transaction() -> None:
     log = created()
     append(log, b"plain")
-    assert log.first_unstable_offset is None
+    assert stability(log) == (None, 1)
     write(log, 1, 0)
     write(log, 2, 0)
-    assert (log.first_unstable_offset, log.last_stable_offset(3)) == (1, 1)
+    assert stability(log) == (1, 1)
     end(log, 1, commit=True)
-    assert (log.first_unstable_offset, log.last_stable_offset(4)) == (2, 2)
+    assert stability(log) == (2, 2)
     end(log, 2, commit=False)
-    assert (log.first_unstable_offset, log.last_stable_offset(5)) == (None, 5)
+    assert stability(log) == (None, 5)
 
 
 def test_an_ended_transaction_counts_as_open_until_its_marker_is_replicated() -> None:
@@ -150,3 +155,21 @@ def test_a_transaction_that_began_below_the_log_start_holds_only_what_is_left() 
     append(log, b"a")
     log.delete_records_before(1)
     assert log.last_stable_offset(2) == 1
+
+
+@pytest.mark.parametrize("damage", [b"odd", b"\0\7" + bytes(32)])
+def test_a_damaged_transaction_index_is_rebuilt_when_it_is_needed(damage: bytes) -> None:
+    disk = SimDisk()
+    log = created(disk)
+    write(log, 1, 0)
+    log.roll(NOW)
+    write(log, 2, 0)
+    end(log, 1, commit=False)
+    end(log, 2, commit=False)
+    log.close()
+    path = log.active.path(".txnindex")
+    good = bytes(disk.names[path].data)
+    disk.names[path].data[:] = damage
+    log = reopened(disk, clean=True)
+    assert log.aborted_transactions(0, 4) == [(1, 0), (2, 1)]
+    assert bytes(disk.names[path].data) == good

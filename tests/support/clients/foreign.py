@@ -1,7 +1,6 @@
 """Clients in other languages: a driver process each, spoken to by one JSON object per line."""
 
 import base64
-import hashlib
 import json
 import shutil
 import subprocess
@@ -136,13 +135,6 @@ class Foreign:
         self._process.communicate(timeout=20)
 
 
-def _built(name: str, sources: Sequence[Path]) -> tuple[Path, bool]:
-    """Where a driver made from exactly these sources belongs, and whether it is there already."""
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    place = jvm.cache() / f"{name}-{digest}"
-    return place, place.exists()
-
-
 def _run(command: Sequence[str], directory: Path) -> None:
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}"
@@ -159,8 +151,8 @@ class FranzGo(Foreign):
         if go is None:
             pytest.skip("go is not installed")
         source = _SOURCES / "go"
-        place, there = _built("franz-go", [source / "main.go", source / "go.mod", source / "go.sum"])
-        if not there:
+        place = jvm.built("franz-go", [source / "main.go", source / "go.mod", source / "go.sum"])
+        if not place.exists():
             _run([go, "build", "-o", str(place), "."], source)
         return [str(place)]
 
@@ -176,8 +168,8 @@ class KafkaJs(Foreign):
         if node is None or npm is None:
             pytest.skip("node and npm are not installed")
         source = _SOURCES / "node"
-        place, there = _built("kafkajs", [source / "package.json", source / "driver.js"])
-        if not there:
+        place = jvm.built("kafkajs", [source / "package.json", source / "driver.js"])
+        if not place.exists():
             partial = place.with_suffix(".part")
             shutil.rmtree(partial, ignore_errors=True)
             shutil.copytree(source, partial)
@@ -194,8 +186,5 @@ class ApacheJava(Foreign):
     @classmethod
     def command(cls) -> list[str]:
         jars = jvm.kafka_jars()
-        source = _SOURCES / "java" / "Driver.java"
-        place, there = _built("java-driver", [source])
-        if not there:
-            jvm.compiled(jars, source, place)
-        return jvm.java(jars, "Driver", classes=place)
+        classes = jvm.compiled(jars, _SOURCES / "java" / "Driver.java")
+        return jvm.java(jars, "Driver", classes=classes)

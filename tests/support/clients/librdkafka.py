@@ -6,8 +6,6 @@ from concurrent.futures import Future
 from typing import Any, ClassVar
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -15,7 +13,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -163,10 +161,10 @@ class Librdkafka:
         return seen
 
     def earliest_offset(self, topic: str, partition: int = 0) -> int:
-        return self._list_offset(topic, partition, OffsetSpec.earliest())
+        return self._list_offset(topic, partition, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def latest_offset(self, topic: str, partition: int = 0) -> int:
-        return self._list_offset(topic, partition, OffsetSpec.latest())
+        return self._list_offset(topic, partition, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def offset_for_time(self, topic: str, timestamp: int, partition: int = 0) -> int | None:
         offset = self._list_offset(topic, partition, OffsetSpec.for_timestamp(timestamp))
@@ -192,10 +190,7 @@ def _seen(message: Message) -> Seen:
     return Seen(
         offset,
         message.timestamp()[1],
-        message.key(),  # type: ignore[arg-type]
-        message.value(),  # type: ignore[arg-type]
+        message.key(),
+        message.value(),
         tuple(message.headers() or ()),  # type: ignore[arg-type]
     )
-
-
-__all__ = ["OFFSET_BEGINNING", "OFFSET_END", "Librdkafka"]

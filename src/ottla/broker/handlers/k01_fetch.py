@@ -11,6 +11,7 @@ from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import FetchRequest, FetchResponse
+from ottla.storage.fs import StorageError
 
 NEEDS = (Operation.READ, Resource.TOPIC)
 
@@ -123,7 +124,11 @@ def _read(services: Services, session: Session, request: FetchRequest, context: 
         elif not services.authorizer.allows(session.principal, session.host, *NEEDS, partition.topic):
             data = _error(asked.partition, Errors.TOPIC_AUTHORIZATION_FAILED)
         else:
-            data = _read_partition(partition, asked, request.isolation_level == READ_COMMITTED, left, attempt)
+            try:
+                data = _read_partition(partition, asked, request.isolation_level == READ_COMMITTED, left, attempt)
+            except StorageError as failure:
+                services.replicas.read_failed(partition, failure)
+                data = _error(asked.partition, Errors.KAFKA_STORAGE_ERROR)
         size = len(data.records) if data.records else 0
         attempt.found_bytes += size
         left = max(0, left - size)
@@ -145,7 +150,13 @@ def _read_partition(
     high_watermark = leader.high_watermark
     last_stable_offset = partition.last_stable_offset()
     data = PartitionData(
-        asked.partition, 0, high_watermark, last_stable_offset, log.log_start_offset, records=NO_RECORDS
+        asked.partition,
+        0,
+        high_watermark,
+        last_stable_offset,
+        log.log_start_offset,
+        aborted_transactions=[] if committed_only else None,
+        records=NO_RECORDS,
     )
     if asked.last_fetched_epoch >= 0:
         epoch, end_offset = log.offset_for_leader_epoch(asked.last_fetched_epoch)
@@ -161,7 +172,9 @@ def _read_partition(
     if found is None:
         return data
     if isinstance(found, Errors):
-        return _error(asked.partition, found, log_start_offset=log.log_start_offset)
+        data = _error(asked.partition, found)
+        data.aborted_transactions = None  # as Kafka, whose clients tell null from nothing
+        return data
     data.records = found
     if committed_only:
         data.aborted_transactions = [
@@ -171,13 +184,14 @@ def _read_partition(
     return data
 
 
-def _error(index: int, error: Errors, log_start_offset: int = -1) -> PartitionData:
+def _error(index: int, error: Errors) -> PartitionData:
     return PartitionData(
         partition_index=index,
         error_code=error,
         high_watermark=-1,
         last_stable_offset=-1,
-        log_start_offset=log_start_offset,
+        log_start_offset=-1,
+        aborted_transactions=[],
         records=NO_RECORDS,
     )
 

@@ -8,6 +8,8 @@ from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from ottla.protocol.records import CorruptBatch
+from ottla.storage.fs import StorageError
 
 NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
@@ -62,7 +64,14 @@ def _offset(services: Services, topic: str, asked: Asked, committed_only: bool, 
     standing = partition.leader.check_epoch(asked.current_leader_epoch)
     if standing:
         return _error(index, Errors.FENCED_LEADER_EPOCH if standing < 0 else Errors.UNKNOWN_LEADER_EPOCH)
-    timestamp, offset, epoch = _look_up(partition, asked.timestamp, committed_only)
+    try:
+        timestamp, offset, epoch = _look_up(partition, asked.timestamp, committed_only)
+    except StorageError as error:
+        services.replicas.read_failed(partition, error)
+        return _error(index, Errors.KAFKA_STORAGE_ERROR)
+    except CorruptBatch:
+        # The broker took the batch without looking inside; a search by time is the first to see that it unfolds badly.
+        return _error(index, Errors.UNKNOWN_SERVER_ERROR)
     return PartitionResponse(
         partition_index=index,
         error_code=Errors.NONE,

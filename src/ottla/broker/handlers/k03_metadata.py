@@ -11,13 +11,14 @@ from ottla.metadata.image import MetadataImage, TopicImage
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID, Uuid
 from ottla.model.topic_names import why_invalid
-from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse, MetadataRequest, MetadataResponse
+from ottla.protocol.messages import CreateTopicsRequest, MetadataRequest, MetadataResponse
 
 NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
 TopicResponse: TypeAlias = MetadataResponse.MetadataResponseTopic
 PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
 
+NAMES_BY_ID = 12
 NOT_ASKED = -(2**31)
 """What an authorized-operations field says when nobody asked for it."""
 
@@ -25,10 +26,26 @@ NOT_ASKED = -(2**31)
 def handle(
     services: Services, session: Session, request: MetadataRequest, version: int
 ) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
+    if version < NAMES_BY_ID and any(_names_by_id(asked) for asked in request.topics or ()):
+        return _refuse_ids(request)
     missing = _to_create(services, session, request, version)
     if missing:
         return _create_then_answer(services, session, request, version, missing)
     return _answer(services, session, request, version, {})
+
+
+def _names_by_id(asked: MetadataRequest.MetadataRequestTopic) -> bool:
+    return asked.name is None or asked.topic_id != ZERO_UUID
+
+
+def _refuse_ids(request: MetadataRequest) -> MetadataResponse:
+    """Versions 10 and 11 have the field but no answer without a name; Kafka refuses the whole request."""
+    return MetadataResponse(
+        topics=[
+            TopicResponse(error_code=Errors.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
+            for asked in request.topics or ()
+        ]
+    )
 
 
 def _to_create(services: Services, session: Session, request: MetadataRequest, version: int) -> list[str]:
@@ -59,7 +76,6 @@ async def _create_then_answer(
 ) -> MetadataResponse:
     topics = [CreateTopicsRequest.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing]
     created = await services.control_plane.submit(CreateTopicsRequest(topics=topics))
-    assert isinstance(created, CreateTopicsResponse)
     errors = {
         topic.name: topic.error_code
         for topic in created.topics
@@ -132,25 +148,29 @@ def _asked_topic(
     error = errors.get(name)
     if error is None:
         error = Errors.INVALID_TOPIC_EXCEPTION if why_invalid(name) else Errors.UNKNOWN_TOPIC_OR_PARTITION
-    return TopicResponse(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+    return TopicResponse(
+        error_code=error,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=_operations(services, session, name) if with_operations else NOT_ASKED,
+    )
 
 
 def _topic(
     services: Services, session: Session, image: MetadataImage, topic: TopicImage, with_operations: bool
 ) -> TopicResponse:
-    operations = NOT_ASKED
-    if with_operations:
-        operations = allowed_operations(
-            services.authorizer, session.principal, session.host, Resource.TOPIC, topic.name
-        )
     return TopicResponse(
         error_code=Errors.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[_partition(image, index, topic) for index in topic.partitions],
-        topic_authorized_operations=operations,
+        topic_authorized_operations=_operations(services, session, topic.name) if with_operations else NOT_ASKED,
     )
+
+
+def _operations(services: Services, session: Session, topic: str) -> int:
+    return allowed_operations(services.authorizer, session.principal, session.host, Resource.TOPIC, topic)
 
 
 def _partition(image: MetadataImage, index: int, topic: TopicImage) -> PartitionResponse:

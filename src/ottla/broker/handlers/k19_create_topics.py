@@ -15,7 +15,6 @@ async def handle(
     refused = [topic for topic in request.topics if not _allowed(services, session, topic.name)]
     request.topics = [topic for topic in request.topics if topic not in refused]
     response = await services.control_plane.submit(request)
-    assert isinstance(response, CreateTopicsResponse)
     response.topics += [
         CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
         for topic in refused

@@ -40,7 +40,7 @@ def _describe(services: Services, session: Session, asked: Asked, request: Descr
         result.error_code, result.error_message = refusal
         return result
     entries = _entries(services.configs, asked)
-    wanted = None if asked.configuration_keys is None else frozenset(asked.configuration_keys)
+    wanted = frozenset(asked.configuration_keys) if asked.configuration_keys else None  # none named: all
     result.configs = [
         _described(entry, request.include_synonyms, request.include_documentation)
         for entry in entries
@@ -71,7 +71,7 @@ def _refusal(services: Services, session: Session, asked: Asked) -> tuple[Errors
         if why:
             return Errors.INVALID_TOPIC_EXCEPTION, why
         if name not in services.control_plane.image.topics:
-            return Errors.UNKNOWN_TOPIC_OR_PARTITION, None
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION, ""
         return None
     if kind == GROUP_RESOURCE:
         if not allows(session.principal, session.host, NEEDS[0], Resource.GROUP, name):

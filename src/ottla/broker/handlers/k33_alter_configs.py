@@ -1,6 +1,6 @@
 """AlterConfigs: replaces all the settings of a resource. Clients that can use IncrementalAlterConfigs."""
 
-from ottla.broker.config_changes import split_by_permission
+from ottla.broker.config_changes import screened
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -12,11 +12,15 @@ NEEDS = (Operation.ALTER_CONFIGS, Resource.CLUSTER)
 async def handle(
     services: Services, session: Session, request: AlterConfigsRequest, version: int
 ) -> AlterConfigsResponse:
-    request.resources, refused = split_by_permission(services, session, request.resources)
+    request.resources, refused = screened(services, session, request.resources)
     response = await services.control_plane.submit(request)
-    assert isinstance(response, AlterConfigsResponse)
     response.responses += [
-        AlterConfigsResponse.AlterConfigsResourceResponse(error_code=error, resource_type=kind, resource_name=name)
-        for error, kind, name in refused
+        AlterConfigsResponse.AlterConfigsResourceResponse(
+            error_code=one.error,
+            error_message=one.message,
+            resource_type=one.resource_type,
+            resource_name=one.resource_name,
+        )
+        for one in refused
     ]
     return response

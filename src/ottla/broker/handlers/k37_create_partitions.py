@@ -16,7 +16,6 @@ async def handle(
     asked = request.topics
     request.topics = [t for t in asked if allows(session.principal, session.host, *NEEDS, t.name)]
     response = await services.control_plane.submit(request)
-    assert isinstance(response, CreatePartitionsResponse)
     response.results += [
         CreatePartitionsResponse.CreatePartitionsTopicResult(
             name=topic.name, error_code=Errors.TOPIC_AUTHORIZATION_FAILED

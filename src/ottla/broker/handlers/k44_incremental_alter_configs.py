@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs: sets, deletes, appends to and subtracts from single settings (KIP-339)."""
 
-from ottla.broker.config_changes import split_by_permission
+from ottla.broker.config_changes import screened
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -12,13 +12,15 @@ NEEDS = (Operation.ALTER_CONFIGS, Resource.CLUSTER)
 async def handle(
     services: Services, session: Session, request: IncrementalAlterConfigsRequest, version: int
 ) -> IncrementalAlterConfigsResponse:
-    request.resources, refused = split_by_permission(services, session, request.resources)
+    request.resources, refused = screened(services, session, request.resources)
     response = await services.control_plane.submit(request)
-    assert isinstance(response, IncrementalAlterConfigsResponse)
     response.responses += [
         IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-            error_code=error, resource_type=kind, resource_name=name
+            error_code=one.error,
+            error_message=one.message,
+            resource_type=one.resource_type,
+            resource_name=one.resource_name,
         )
-        for error, kind, name in refused
+        for one in refused
     ]
     return response

@@ -36,7 +36,9 @@ def _describe(services: Services, session: Session, topic: str, index: int) -> P
         return PartitionResponse(partition_index=index, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
     partition = services.replicas.find(topic, index)
     if partition is None:
-        return PartitionResponse(partition_index=index, error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
+        message = None if topic in services.replicas.by_name else unknown.text
+        return PartitionResponse(partition_index=index, error_code=unknown, error_message=message)
     if partition.log is None or partition.leader is None:
         return PartitionResponse(partition_index=index, error_code=partition.unavailable_error())
     return PartitionResponse(

@@ -17,65 +17,75 @@ NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
 TopicResponse: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 PartitionResponse: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+Cursor: TypeAlias = DescribeTopicPartitionsResponse.Cursor
 
 
 def handle(
     services: Services, session: Session, request: DescribeTopicPartitionsRequest, version: int
 ) -> DescribeTopicPartitionsResponse:
-    image = services.control_plane.image
-    limit = max(1, min(request.response_partition_limit, services.limits.partitions_per_response))
     cursor = request.cursor
-    names = sorted({topic.name for topic in request.topics} or set(image.topics))
-    lists_all = not request.topics
+    asked = sorted({topic.name for topic in request.topics})
+    if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
+        # The page to go on with must be one that this very request could have been given.
+        return DescribeTopicPartitionsResponse(
+            topics=[_refused(topic.name, Errors.INVALID_REQUEST) for topic in request.topics]
+        )
+    image = services.control_plane.image
+    start = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
+    names = [name for name in asked or sorted(image.topics) if name >= start[0]]
+    allowed = [n for n in names if services.authorizer.allows(session.principal, session.host, *NEEDS, n)]
+    limit = max(1, min(request.response_partition_limit, services.limits.partitions_per_response))
+    response = _page(image, allowed, start, limit)
+    for topic in response.topics:
+        topic.topic_authorized_operations = allowed_operations(
+            services.authorizer, session.principal, session.host, Resource.TOPIC, topic.name or ""
+        )
+    response.topics += [
+        _refused(n, Errors.TOPIC_AUTHORIZATION_FAILED) for n in asked if n in names and n not in allowed
+    ]
+    return response
+
+
+def _page(
+    image: MetadataImage, names: list[str], start: tuple[str, int], limit: int
+) -> DescribeTopicPartitionsResponse:
+    """The topics of `names` until `limit` partitions are told, and a cursor if any are left."""
     response = DescribeTopicPartitionsResponse()
     for name in names:
-        if cursor is not None and name < cursor.topic_name:
-            continue
-        allowed = services.authorizer.allows(session.principal, session.host, *NEEDS, name)
-        if not allowed:
-            if not lists_all:
-                response.topics.append(_refused(name, Errors.TOPIC_AUTHORIZATION_FAILED))
-            continue
         if limit <= 0:
-            response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=0)
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         topic = image.topics.get(name)
         if topic is None:
             error = Errors.INVALID_TOPIC_EXCEPTION if why_invalid(name) else Errors.UNKNOWN_TOPIC_OR_PARTITION
             response.topics.append(_refused(name, error))
             continue
-        start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-        described, next_index = _describe(services, session, image, topic, max(0, start), limit)
-        response.topics.append(described)
-        limit -= len(described.partitions)
-        if next_index is not None:
-            response.next_cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=next_index)
+        indexes = sorted(index for index in topic.partitions if name != start[0] or index >= start[1])
+        response.topics.append(_described(image, topic, indexes[:limit]))
+        if len(indexes) > limit:
+            response.next_cursor = Cursor(topic_name=name, partition_index=indexes[limit])
             break
+        limit -= len(indexes)
     return response
 
 
 def _refused(name: str, error: Errors) -> TopicResponse:
-    return TopicResponse(error_code=error, name=name, topic_id=ZERO_UUID, is_internal=name in INTERNAL_TOPICS)
+    return TopicResponse(
+        error_code=error,
+        name=name,
+        topic_id=ZERO_UUID,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=NOT_ASKED,
+    )
 
 
-def _describe(
-    services: Services, session: Session, image: MetadataImage, topic: TopicImage, start: int, limit: int
-) -> tuple[TopicResponse, int | None]:
-    """The topic's partitions from `start` on, at most `limit`, and the index that the next page starts with."""
-    indexes = sorted(index for index in topic.partitions if index >= start)
-    page = indexes[:limit]
-    response = TopicResponse(
+def _described(image: MetadataImage, topic: TopicImage, indexes: list[int]) -> TopicResponse:
+    return TopicResponse(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(image, topic, index) for index in page],
-        topic_authorized_operations=allowed_operations(
-            services.authorizer, session.principal, session.host, Resource.TOPIC, topic.name
-        )
-        if topic.partitions
-        else NOT_ASKED,
+        partitions=[_partition(image, topic, index) for index in indexes],
     )
-    return response, indexes[limit] if len(indexes) > limit else None
 
 
 def _partition(image: MetadataImage, topic: TopicImage, index: int) -> PartitionResponse:

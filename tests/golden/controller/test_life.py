@@ -1,0 +1,105 @@
+"""A small cluster's life as a transcript: what was asked, what was written, what was answered.
+
+`OTTLA_REWRITE_GOLDEN=1 pytest tests/golden/controller` writes the transcript anew; its diff is what to review.
+"""
+
+import os
+from pathlib import Path
+
+from ottla.model.ids import Millis, uuid_text
+from ottla.protocol import messages as m
+from ottla.protocol.codec import Message, Struct
+from tests.rules.controller.scene import Assignment, Scene, Topic, TopicConfig, a_registration
+
+TRANSCRIPT = Path(__file__).parent / "life.txt"
+
+
+def shown(value: object) -> str:
+    """Fields at their default are left out, ids are printed as Kafka prints them."""
+    if isinstance(value, Struct):
+        plain = type(value)()
+        given = {n: getattr(value, n) for n in value.FIELDS if getattr(value, n) != getattr(plain, n)}
+        if type(value).__qualname__.startswith("CreateTopicsResponse"):
+            given.pop("configs", None)  # every config of the table: long, and tested elsewhere
+        inside = ", ".join(f"{name}={shown(content)}" for name, content in given.items())
+        return f"{type(value).__qualname__.rpartition('.')[2]}({inside})"
+    if isinstance(value, bytes) and len(value) == 16:
+        return uuid_text(value).lstrip("A") or "0"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(shown, value)) + "]"
+    return value.name if hasattr(value, "name") else repr(value)
+
+
+class Transcript:
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.lines: list[str] = []
+
+    def play(self, what: str, command: Message, fresh_ids: int = 0) -> None:
+        decision = self.scene.play(command, fresh_ids)
+        self._note(what, decision.records)
+        self.lines.append(f"  reply  {shown(decision.reply)}")
+
+    def tick(self, at: int) -> None:
+        self.scene.now = Millis(at)
+        decision = self.scene.controller.tick(self.scene.now)
+        self.scene.replay(decision.records)
+        self._note(f"tick now={at}", decision.records)
+
+    def _note(self, what: str, records: tuple[object, ...]) -> None:
+        self.lines.append(what)
+        self.lines += [f"  append {shown(record)}" for record in records]
+
+    def beat(self, what: str, broker_id: int, **fields: object) -> None:
+        request = m.BrokerHeartbeatRequest(
+            broker_id=broker_id,
+            broker_epoch=self.scene.image.brokers[broker_id].epoch,
+            current_metadata_offset=self.scene.image.offset,
+        )
+        for name, value in fields.items():
+            setattr(request, name, value)
+        self.play(what, request)
+
+
+def a_life() -> list[str]:
+    script = Transcript(Scene(min_insync_replicas="2"))
+    for broker in (1, 2, 3):
+        request = a_registration(broker)
+        request.features = [f for f in request.features if f.name == "metadata.version"]
+        script.play(f"broker {broker} registers and supports too little", request)
+        script.play(f"broker {broker} registers", a_registration(broker))
+        script.beat(f"broker {broker} has caught up", broker)
+    create = m.CreateTopicsRequest
+    orders = Topic(
+        name="orders",
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[Assignment(partition_index=0, broker_ids=[2, 3, 1])],
+        configs=[TopicConfig(name="retention.ms", value="60000")],
+    )
+    script.play("create orders on 2, 3, 1", create(topics=[orders]), 1)
+    script.play("create orders again", create(topics=[orders]), 1)
+    local = Topic(name="local", num_partitions=1, replication_factor=1)
+    script.play("create local", create(topics=[local]), 1)
+    alter = m.IncrementalAlterConfigsRequest
+    change = alter.AlterableConfig(name="min.insync.replicas", config_operation=0, value="3")
+    resource = alter.AlterConfigsResource(resource_type=2, resource_name="orders", configs=[change])
+    script.play("orders wants three in sync", alter(resources=[resource]))
+    epoch = script.scene.image.brokers[1].epoch
+    script.play("broker 1 needs producer ids", m.AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch))
+    script.tick(9000)
+    script.beat("broker 3 is back", 3)
+    script.tick(9001)
+    script.beat("broker 2 is back", 2)
+    script.beat("broker 3 asks to shut down", 3, want_shut_down=True)
+    script.beat("broker 3 asks again", 3, want_shut_down=True)
+    script.play("broker 3 is taken out", m.UnregisterBrokerRequest(broker_id=3))
+    script.play("delete orders", m.DeleteTopicsRequest(topic_names=["orders", "gone"]))
+    return script.lines
+
+
+def test_the_life_of_a_small_cluster_is_as_it_was_reviewed() -> None:
+    text = "\n".join(a_life()) + "\n"
+    if os.environ.get("OTTLA_REWRITE_GOLDEN"):
+        TRANSCRIPT.write_text(text)
+    assert text == TRANSCRIPT.read_text()

@@ -1,0 +1,137 @@
+"""Every request asks the authorizer: with one that allows nothing, nothing is done and nothing is told."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.broker.dispatch import HANDLERS
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.model.errors import Errors
+from ottla.model.properties import Settings
+from ottla.node import Node
+from ottla.protocol import messages as m
+from ottla.protocol.codec import Struct
+from ottla.protocol.records import NewRecord, build_batch
+from tests.support.wire import Wire, latest
+
+REFUSED = {
+    Errors.TOPIC_AUTHORIZATION_FAILED,
+    Errors.GROUP_AUTHORIZATION_FAILED,
+    Errors.CLUSTER_AUTHORIZATION_FAILED,
+}
+TOPIC = "secret"
+
+
+class Gate:
+    """Lets everybody through until it is shut."""
+
+    def __init__(self) -> None:
+        self.open = True
+
+    def allows(self, principal: str, host: str, operation: Operation, resource: Resource, name: str) -> bool:
+        return self.open
+
+
+def batch() -> bytes:
+    return bytes(build_batch([NewRecord(b"k", b"v", 0)]))
+
+
+def requests(topic_id: bytes) -> dict[int, Any]:
+    """One request for each key, about a topic that exists."""
+    produce = m.ProduceRequest.TopicProduceData(
+        topic_id=topic_id, partition_data=[m.ProduceRequest.PartitionProduceData(0, batch())]
+    )
+    fetch = m.FetchRequest.FetchTopic(
+        topic_id=topic_id, partitions=[m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1000)]
+    )
+    offsets = m.ListOffsetsRequest.ListOffsetsTopic(TOPIC, [m.ListOffsetsRequest.ListOffsetsPartition(timestamp=-1)])
+    epochs = m.OffsetForLeaderEpochRequest.OffsetForLeaderTopic(
+        TOPIC, [m.OffsetForLeaderEpochRequest.OffsetForLeaderPartition(leader_epoch=0)]
+    )
+    trim = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [m.DeleteRecordsRequest.DeleteRecordsPartition(0, 0)])
+    downgrade = m.UpdateFeaturesRequest.FeatureUpdateKey("group.version", 0, upgrade_type=3)
+    incremental = m.IncrementalAlterConfigsRequest
+    return {
+        0: m.ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[produce]),
+        1: m.FetchRequest(max_bytes=1000, topics=[fetch]),
+        2: m.ListOffsetsRequest(replica_id=-1, topics=[offsets]),
+        3: m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=TOPIC)]),
+        10: m.FindCoordinatorRequest(coordinator_keys=["group"]),
+        19: m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic("other", 1, 1)]),
+        20: m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest.DeleteTopicState(name=TOPIC)]),
+        21: m.DeleteRecordsRequest(topics=[trim]),
+        22: m.InitProducerIdRequest(transactional_id=None),
+        23: m.OffsetForLeaderEpochRequest(replica_id=-1, topics=[epochs]),
+        32: m.DescribeConfigsRequest(resources=[m.DescribeConfigsRequest.DescribeConfigsResource(2, TOPIC, None)]),
+        33: m.AlterConfigsRequest(resources=[m.AlterConfigsRequest.AlterConfigsResource(2, TOPIC, [])]),
+        35: m.DescribeLogDirsRequest(topics=None),
+        37: m.CreatePartitionsRequest(topics=[m.CreatePartitionsRequest.CreatePartitionsTopic(TOPIC, 5, None)]),
+        44: incremental(resources=[incremental.AlterConfigsResource(2, TOPIC, [])]),
+        55: m.DescribeQuorumRequest(),
+        57: m.UpdateFeaturesRequest(feature_updates=[downgrade]),
+        60: m.DescribeClusterRequest(),
+        61: m.DescribeProducersRequest(topics=[m.DescribeProducersRequest.TopicRequest(TOPIC, [0])]),
+        74: m.ListConfigResourcesRequest(),
+        75: m.DescribeTopicPartitionsRequest(topics=[m.DescribeTopicPartitionsRequest.TopicRequest(TOPIC)]),
+    }
+
+
+ALWAYS_ANSWERED = {18, 60}
+"""ApiVersions greets anyone; DescribeCluster tells only what one had to know to connect, as in Kafka."""
+
+
+def error_codes(value: object) -> Iterator[int]:
+    if isinstance(value, Struct):
+        for name in value.FIELDS:
+            if name == "error_code":
+                yield getattr(value, name)
+            else:
+                yield from error_codes(getattr(value, name))
+    elif isinstance(value, list):
+        for item in value:
+            yield from error_codes(item)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Any]:
+    """Each key's answer from a node that allows nothing."""
+    return asyncio.run(ask_everything(tmp_path_factory.mktemp("gated")))
+
+
+async def ask_everything(directory: Path) -> dict[int, Any]:
+    gate = Gate()
+    listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
+    node = Node(Settings.defaults(str(directory), listeners=listeners, ottla_disk_reserve_bytes="0"), gate)
+    await node.start()
+    try:
+        return await asyncio.to_thread(converse, node.bootstrap_servers, gate)
+    finally:
+        await node.stop()
+
+
+def converse(bootstrap: str, gate: Gate) -> dict[int, Any]:
+    with Wire(bootstrap) as wire:
+        created = wire.ask(m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic(TOPIC, 1, 1)]))
+        gate.open = False
+        found = {key: wire.ask(request, latest(key)) for key, request in requests(created.topics[0].topic_id).items()}
+        gate.open = True
+        found[-1] = wire.ask(m.MetadataRequest(topics=None))
+        return found
+
+
+@pytest.mark.parametrize("key", sorted(set(HANDLERS) - ALWAYS_ANSWERED))
+def test_what_is_not_allowed_is_refused_with_the_code_for_it(answers: dict[int, Any], key: int) -> None:
+    assert REFUSED & set(error_codes(answers[key])), answers[key]
+
+
+def test_nothing_was_done_for_those_who_may_do_nothing(answers: dict[int, Any]) -> None:
+    topics = {topic.name: len(topic.partitions) for topic in answers[-1].topics}
+    assert topics == {TOPIC: 1}
+
+
+def test_a_topic_one_may_not_see_is_told_apart_from_none_by_nobody(answers: dict[int, Any]) -> None:
+    (topic,) = answers[3].topics
+    assert (topic.topic_id, topic.partitions) == (bytes(16), [])

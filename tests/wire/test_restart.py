@@ -1,0 +1,118 @@
+"""What a node knew before it was stopped, or killed, it knows after it has started again."""
+
+from pathlib import Path
+
+import pytest
+
+from ottla.protocol import messages as m
+from tests.support.nodes import Node, Ottla
+from tests.support.requests import (
+    batch,
+    create_topic,
+    delete_records,
+    delete_topic,
+    describe_topic,
+    fetch,
+    list_offset,
+    produce,
+    produced,
+    producer_id,
+    records_in,
+    wait_for_topic,
+)
+from tests.support.wire import Wire
+
+
+@pytest.fixture(params=["stopped", "killed"])
+def ending(request: pytest.FixtureRequest) -> str:
+    how: str = request.param
+    return how
+
+
+def end(node: Node, how: str) -> None:
+    if how == "stopped":
+        assert node.stop() == 0
+    else:
+        node.kill()
+
+
+def sequenced(id_: int, epoch: int, sequence: int) -> bytes:
+    return batch(1, producer_id=id_, producer_epoch=epoch, base_sequence=sequence)
+
+
+def test_topics_records_and_producers_survive(tmp_path: Path, ending: str) -> None:
+    node = Ottla(tmp_path)
+    with node, Wire(node.bootstrap) as wire:
+        cluster = wire.ask(m.DescribeClusterRequest()).cluster_id
+        topic_id = create_topic(wire, "kept", 3, {"retention.ms": "-1"})
+        create_topic(wire, "gone")
+        for partition in range(3):
+            produced(wire, "kept", batch(5 + partition), partition=partition)
+        id_, epoch = producer_id(wire)
+        for sequence in range(7):
+            produced(wire, "kept", sequenced(id_, epoch, sequence))
+        delete_topic(wire, "gone")
+        end(node, ending)
+
+    with node, Wire(node.bootstrap) as wire:
+        assert wire.ask(m.DescribeClusterRequest()).cluster_id == cluster
+        assert wait_for_topic(wire, "kept", 3) == topic_id
+        assert describe_topic(wire, "gone").error_code == 3
+        for partition in range(3):
+            kept = records_in(fetch(wire, "kept", partition=partition).records)
+            assert len(kept) == 5 + partition + (7 if partition == 0 else 0)
+        assert produced(wire, "kept", sequenced(id_, epoch, 6)) == 11, "the last batch comes again"
+        assert produce(wire, "kept", sequenced(id_, epoch, 8)).error_code == 45
+        assert produced(wire, "kept", sequenced(id_, epoch, 7)) == 12
+        assert producer_id(wire)[0] != id_
+    assert "Traceback" not in node.printed()
+
+
+def test_the_start_of_a_log_survives_a_stop(tmp_path: Path) -> None:
+    node = Ottla(tmp_path)
+    with node, Wire(node.bootstrap) as wire:
+        create_topic(wire, "trimmed")
+        produced(wire, "trimmed", batch(10))
+        assert delete_records(wire, "trimmed", 6).low_watermark == 6
+
+    with node, Wire(node.bootstrap) as wire:
+        wait_for_topic(wire, "trimmed")
+        assert (list_offset(wire, "trimmed", -2).offset, list_offset(wire, "trimmed", -1).offset) == (6, 10)
+
+
+def test_a_torn_tail_is_cut_off_and_nothing_else(tmp_path: Path) -> None:
+    node = Ottla(tmp_path)
+    with node, Wire(node.bootstrap) as wire:
+        create_topic(wire, "torn")
+        produced(wire, "torn", batch(3))
+        produced(wire, "torn", batch(3))
+        node.kill()
+    (segment,) = (node.data / "torn-0").glob("*.log")
+    with segment.open("ab") as file:
+        file.write(batch(3, base_offset=6)[:-5])
+
+    with node, Wire(node.bootstrap) as wire:
+        wait_for_topic(wire, "torn")
+        assert [record.offset for record in records_in(fetch(wire, "torn").records)] == list(range(6))
+        assert produced(wire, "torn", batch(1)) == 6
+    assert "Traceback" not in node.printed()
+
+
+def test_a_clean_stop_says_so_and_takes_no_time(tmp_path: Path) -> None:
+    node = Ottla(tmp_path)
+    with node, Wire(node.bootstrap) as wire:
+        create_topic(wire, "any")
+        # A consumer that waits does not hold up the stop.
+        request = m.FetchRequest(
+            max_wait_ms=60_000,
+            min_bytes=1,
+            topics=[
+                m.FetchRequest.FetchTopic(topic="any", partitions=[m.FetchRequest.FetchPartition(partition=0)]),
+            ],
+        )
+        wire.send(request, 12)
+        assert node.stop() == 0
+
+    assert (node.data / ".kafka_cleanshutdown").exists()
+    with node:
+        assert not (node.data / ".kafka_cleanshutdown").exists()
