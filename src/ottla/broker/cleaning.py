@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 _LOGS_PER_TURN: Final = 200
 _MIN_BACKOFF_MS: Final = 100
-_BREATH_SECONDS: Final = 0.00005
+_BREATH_SECONDS: Final = 0.0002
 _LONGEST_NAP_SECONDS: Final = 0.2
 """So that a throttled thread still notices that it is to stop."""
 
@@ -182,8 +182,8 @@ class Cleaning:
         """Until nothing is due."""
         settings = self._configs.settings
         self._throttle.bytes_per_second = settings.get_float("log.cleaner.io.max.bytes.per.second")
-        for gone in [one for one in self.uncleanable if not one.is_online]:
-            del self.uncleanable[gone]
+        known = {partition.log for partition in self._replicas.all()}
+        self.uncleanable = {found: why for found, why in self.uncleanable.items() if found in known}
         await asyncio.gather(*(self._clean_what_is_due() for _ in range(settings.get_int("log.cleaner.threads"))))
 
     async def _clean_what_is_due(self) -> None:
@@ -275,6 +275,10 @@ class Cleaning:
             await self._discard(work, base)
             if work.is_current:  # else its files went away with it
                 self._disk_failed(work.directory, work.log, error)
+        except Exception as error:  # whatever is wrong with one log, the others are cleaned
+            log.error("the cleaner failed", exc_info=error)
+            await self._discard(work, base)
+            self._give_up(work.log, error)
         return False
 
     def _tell(self, work: Work, took_ms: int) -> None:
@@ -323,7 +327,7 @@ class Cleaning:
 
     # ---- failing
 
-    def _give_up(self, found: Log, error: CorruptLog) -> None:
+    def _give_up(self, found: Log, error: Exception) -> None:
         log.error("%s cannot be compacted and is left as it is: %s", found.topic_partition, error)
         self.uncleanable[found] = str(error)
 

@@ -1,5 +1,7 @@
 """What a round of the cleaner keeps and what it lets go."""
 
+from random import Random
+
 import pytest
 
 from ottla.protocol import batch as b
@@ -8,7 +10,9 @@ from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.cleaned_segment import discard
 from ottla.storage.cleaner.rewrite import Limits, Round
 from ottla.storage.config import LogConfig
+from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import CorruptLog
+from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.cleaning import (
     COMPACT,
@@ -24,7 +28,7 @@ from tests.rules.storage.cleaning import (
     rolled_and_cleaned,
     shape,
 )
-from tests.rules.storage.scene import NOW, PATH, created, everything, flip, reopened
+from tests.rules.storage.scene import DIR, NOW, PARTITION, PATH, TOPIC_ID, created, everything, flip, reopened
 
 DAY = 24 * 3600 * 1000
 
@@ -564,3 +568,49 @@ def test_each_breath_tells_how_much_was_read_and_written() -> None:
     assert len(told) >= 10
     assert 2 * size < sum(told) <= work.stats.bytes_read + size
     assert (work.stats.bytes_written, work.stats.records) == (size, 500)
+
+
+# -- the checkpoint ----------------------------------------------------------------------------------------------
+
+
+def directory_with_log(disk: SimDisk) -> LogDirectory:
+    directory = LogDirectory.open(OpenFiles(disk), DIR)
+    directory.load(lambda _: COMPACT, NOW)
+    if PARTITION not in directory.logs:
+        directory.create_log(PARTITION, TOPIC_ID, COMPACT, NOW)
+    return directory
+
+
+def test_how_far_logs_are_clean_is_remembered() -> None:
+    disk = SimDisk()
+    directory = directory_with_log(disk)
+    directory.cleaned_to[PARTITION] = 17
+    directory.write_cleaner_offsets()
+    assert everything(disk)[f"{DIR}/cleaner-offset-checkpoint"] == b"0\n1\norders 0 17\n"
+    assert directory_with_log(disk.crash(Random(3))).cleaned_to == {PARTITION: 17}
+
+
+def test_what_is_appended_after_a_truncation_is_dirty() -> None:
+    disk = SimDisk()
+    directory = directory_with_log(disk)
+    log = directory.logs[PARTITION]
+    for number in range(4):
+        put(log, (b"a", b"%d" % number))
+    directory.cleaned_to[PARTITION] = 3
+    directory.write_cleaner_offsets()
+    log.truncate_to(2, NOW)
+    assert directory_with_log(disk.killed()).cleaned_to == {PARTITION: 2}
+    log.truncate_fully_and_start_at(0, NOW)
+    assert directory_with_log(disk.killed()).cleaned_to == {PARTITION: 0}
+
+
+def test_a_topic_made_again_under_its_name_begins_dirty() -> None:
+    disk = SimDisk()
+    directory = directory_with_log(disk)
+    directory.cleaned_to[PARTITION] = 3
+    directory.write_cleaner_offsets()
+    directory.delete_log(PARTITION, "0" * 32, NOW)
+    assert directory.cleaned_to == {}
+    again = LogDirectory.open(OpenFiles(disk.killed()), DIR)
+    again.create_log(PARTITION, TOPIC_ID, COMPACT, NOW)
+    assert again.cleaned_to == {}

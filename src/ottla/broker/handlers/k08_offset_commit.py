@@ -25,8 +25,6 @@ def handle(
 ) -> "OffsetCommitResponse | Future[OffsetCommitResponse]":
     if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
         return commit_error(request, Errors.GROUP_AUTHORIZATION_FAILED)
-    if not request.group_id:
-        return commit_error(request, Errors.INVALID_GROUP_ID)
     refused = _take_out_unknown(services, session, request, version)
     if not request.topics and refused:
         return OffsetCommitResponse(topics=refused)

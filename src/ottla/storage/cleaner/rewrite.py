@@ -43,7 +43,7 @@ from ottla.storage.segment import Segment
 Breathe = Callable[[int], None]
 """Takes the bytes read and written since the last call."""
 
-SLICE: Final = 50
+SLICE: Final = 20
 """Records between two breaths: between a tenth and a fifth of a millisecond."""
 _BATCH_WORK: Final = 3
 """What a batch costs beside its records, in records."""
@@ -237,7 +237,10 @@ class Round:
         cleaned = CleanedSegment(self._fs, directory, group[0].base_offset, self.config.index_interval_bytes)
         for source in group:
             for data, at, header in self._batches(source, 0):
-                self._copy(source, data, at, header, last_records, cleaned)
+                try:
+                    self._copy(source, data, at, header, last_records, cleaned)
+                except OverflowError as error:  # delete horizons make batches longer
+                    raise _damaged(source, header, "the cleaned segment would exceed 2 GiB") from error
         replacement = cleaned.finish(self._transactions.take_kept())
         self.stats.bytes_written += replacement.size
         return replacement

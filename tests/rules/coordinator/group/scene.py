@@ -74,7 +74,7 @@ class Scene:
                 assert isinstance(effect, Run)
                 self.runs.append(effect)
         if isinstance(decision.reply, Parked):
-            return self.answers.get(decision.reply.token, Waiting(self, decision.reply.token))
+            return self.answers.get(decision.reply.token, Waiting(self.answers, decision.reply.token))
         return decision.reply
 
     def run_threads(self) -> None:
@@ -102,6 +102,7 @@ class Scene:
         """Another broker takes over: only the log, through the bytes it is made of, is left."""
         decoder = Decoder(messages.GROUP_RECORDS)
         self.shard = GroupShard(self.settings, self.new_id)
+        self.answers = {}
         for offset, (record, producer_id) in enumerate(self.log):
             if producer_id <= -2:
                 self.shard.complete_transaction(-2 - producer_id, 0, bool(record.version))
@@ -315,13 +316,13 @@ class Scene:
 class Waiting:
     """The answer to a parked request, once it is there."""
 
-    def __init__(self, scene: Scene, token: int) -> None:
-        self._scene = scene
+    def __init__(self, answers: Mapping[int, Any], token: int) -> None:
+        self._answers = answers
         self._token = token
 
     @property
     def answer(self) -> Any:
-        return self._scene.answers.get(self._token)
+        return self._answers.get(self._token)
 
 
 def told(reply: Any) -> Any:
