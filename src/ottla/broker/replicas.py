@@ -85,7 +85,6 @@ class Replicas:
         assert log_ is not None and leader is not None and directory is not None
         if directory.low_on_space:
             return _FULL
-        size = len(records)
         try:
             outcome = log_.append_as_leader(records, leader.leader_epoch, now)
         except StorageError as error:
@@ -93,12 +92,12 @@ class Replicas:
             return _OFFLINE
         if isinstance(outcome, Rejected) or outcome.duplicate:
             return outcome
-        if log_.config.flush_messages <= log_.log_end_offset - log_.recovery_point:
+        flush_messages = log_.config.flush_messages
+        if flush_messages <= outcome.last_offset + 1 - log_.recovery_point:
             self.flush_wanted(partition)
-        if log_.config.flush_messages == 1:
-            pass  # the leader counts its own copy only once it is on the disk: `flushed` moves the high watermark
-        elif leader.log_end_moved(Offset(outcome.last_offset + 1)):
-            self._waiting.records_visible(partition, size)
+        # With flush.messages=1 the leader counts its own copy only once it is on the disk: see `flushed`.
+        if flush_messages != 1 and leader.log_end_moved(log_.log_end_offset) and self._waiting.anyone:
+            self._waiting.records_visible(partition, len(records))
         return outcome
 
     def flushed(self, partition: Partition) -> None:
