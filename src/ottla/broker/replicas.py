@@ -96,8 +96,10 @@ class Replicas:
         if flush_messages <= outcome.last_offset + 1 - log_.recovery_point:
             self.flush_wanted(partition)
         # With flush.messages=1 the leader counts its own copy only once it is on the disk: see `flushed`.
-        if flush_messages != 1 and leader.log_end_moved(log_.log_end_offset) and self._waiting.anyone:
-            self._waiting.records_visible(partition, len(records))
+        if flush_messages != 1 and leader.log_end_moved(log_.log_end_offset):
+            waiting = self._waiting
+            if waiting.fetches.waiting or waiting.produces.waiting:
+                waiting.records_visible(partition, len(records))
         return outcome
 
     def flushed(self, partition: Partition) -> None:

@@ -39,10 +39,6 @@ class WaitingRequests:
         future.add_done_callback(lambda done: purgatory.cancel(wait) if done.cancelled() else None)
         self._arm(wait.deadline)
 
-    @property
-    def anyone(self) -> bool:
-        return self.fetches.waiting > 0 or self.produces.waiting > 0
-
     def records_visible(self, partition: Partition, size: int) -> None:
         """The high watermark of `partition` moved over `size` bytes."""
         if self.fetches.waiting:

@@ -135,8 +135,10 @@ class Segment:
         if position == 0:
             self.first_timestamp = max_timestamp
         if self.bytes_since_index > index_interval:
-            offsets.append(last_offset, position)
-            times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            offsets.relative.append(last_offset - self.base_offset)
+            offsets.positions.append(position)
+            if not times.timestamps or self.max_timestamp > times.timestamps[-1]:
+                times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             self.bytes_since_index = size
         else:
             self.bytes_since_index += size
