@@ -287,7 +287,8 @@ def test_a_living_group_moves_to_the_consumer_protocol_and_back(bootstrap: str, 
     def kind() -> str:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415
 
-        listed = AdminClient({"bootstrap.servers": bootstrap}).list_consumer_groups().result()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        listed = admin.list_consumer_groups().result()
         return str(next(found.type for found in listed.valid if found.group_id == group)).rsplit(".", 1)[-1]
 
     classic = librdkafka(bootstrap, group, [orders], heartbeat_interval_ms="300")

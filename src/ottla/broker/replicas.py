@@ -94,7 +94,6 @@ class Replicas:
         assert log_ is not None and leader is not None and directory is not None
         if directory.low_on_space:
             return _FULL
-        size = len(records)
         try:
             outcome = log_.append_as_leader(
                 records, leader.leader_epoch, now, origin=origin, verification=verification
@@ -104,7 +103,7 @@ class Replicas:
             return _OFFLINE
         if isinstance(outcome, Rejected) or outcome.duplicate:
             return outcome
-        return self._appended(partition, log_, leader, outcome, size)
+        return self._appended(partition, log_, leader, outcome, len(records))
 
     def append_internal(self, partition: Partition, batches: Buffer, now: int) -> Appended | Rejected:
         """Records of a coordinator, all of the batches or none. Groups keep working on a disk that is nearly full."""
@@ -132,12 +131,14 @@ class Replicas:
     def _appended(
         self, partition: Partition, log_: Log, leader: PartitionLeader, outcome: Appended, size: int
     ) -> Appended:
-        if log_.config.flush_messages <= log_.log_end_offset - log_.recovery_point:
+        flush_messages = log_.config.flush_messages
+        if flush_messages <= outcome.last_offset + 1 - log_.recovery_point:
             self.flush_wanted(partition)
-        if log_.config.flush_messages == 1:
-            pass  # the leader counts its own copy only once it is on the disk: `flushed` moves the high watermark
-        elif leader.log_end_moved(Offset(outcome.last_offset + 1)):
-            self._waiting.records_visible(partition, size)
+        # With flush.messages=1 the leader counts its own copy only once it is on the disk: see `flushed`.
+        if flush_messages != 1 and leader.log_end_moved(log_.log_end_offset):
+            waiting = self._waiting
+            if waiting.fetches.waiting or waiting.produces.waiting:
+                waiting.records_visible(partition, size)
         return outcome
 
     def flushed(self, partition: Partition) -> None:

@@ -24,14 +24,14 @@ class PartitionLeader:
         self.partition_epoch = partition_epoch
         self.isr = isr
         self.epoch_start_offset = log_end_offset
-        self.high_watermark = high_watermark
+        self.high_watermark: int = high_watermark
 
-    def log_end_moved(self, durable_end: Offset) -> bool:
+    def log_end_moved(self, durable_end: int) -> bool:
         """The leader's own copy reaches `durable_end` now. True if the high watermark moved.
 
         A leader alone in its ISR commits by itself: min.insync.replicas counts at most the replicas there are.
         """
-        if self.isr != (self.broker_id,) or durable_end <= self.high_watermark:
+        if len(self.isr) != 1 or durable_end <= self.high_watermark:
             return False
         self.high_watermark = durable_end
         return True

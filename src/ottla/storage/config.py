@@ -1,6 +1,6 @@
 """What a log needs to know of its topic's configuration: one frozen value, replaced as a whole at run time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.protocol.compression import DEFAULT_BOUNDS, Bounds
@@ -37,6 +37,13 @@ class LogConfig:
     producer_id_expiration_ms: int = 24 * 3600 * 1000
     unpacking: Bounds = DEFAULT_BOUNDS
     """What a compressed batch may become where the log has to look inside."""
+    is_plain: bool = field(init=False, compare=False)
+    """Nothing but the header of a batch matters: the common case, asked once per batch."""
+
+    def __post_init__(self) -> None:
+        plain = self.compression_type == "producer" and self.message_timestamp_type == "CreateTime"
+        plain = plain and not self.compact and self.message_timestamp_before_max_ms == NEVER
+        object.__setattr__(self, "is_plain", plain)
 
     @property
     def compact(self) -> bool:

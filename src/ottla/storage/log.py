@@ -29,6 +29,7 @@ from ottla.storage.producer_state import (
     CachedBatch,
     Completed,
     Marker,
+    Producer,
     ProducerStates,
     Refusal,
     Verification,
@@ -372,7 +373,7 @@ class Log:
 
     # -- appending -----------------------------------------------------------------------------------------------
 
-    def append_as_leader(  # noqa: C901, PLR0911, PLR0912, PLR0915 - flat because it is the hot path
+    def append_as_leader(  # noqa: C901, PLR0912, PLR0915 - flat because it is the hot path
         self,
         batch: b.Buffer,
         leader_epoch: int,
@@ -418,38 +419,36 @@ class Log:
                 return Rejected(
                     Errors.INVALID_RECORD, f"producer {producer_id} sent epoch {producer_epoch}, sequence {sequence}"
                 )
-            # The header knows the latest timestamp; the oldest is known only to the records.
-            if max_timestamp - now > config.message_timestamp_after_max_ms or (
-                config.message_timestamp_before_max_ms != NEVER
-            ):
-                refused = self._untimely(batch, now)
-                if refused is not None:
-                    return refused
-            if config.compression_type != "producer" or "compact" in config.cleanup_policy:
-                inside = self._look_inside(batch, attributes)
+            if not config.is_plain or max_timestamp - now > config.message_timestamp_after_max_ms:
+                inside = self._look_closer(batch, attributes, max_timestamp, now)
                 if isinstance(inside, Rejected):
                     return inside
                 batch = inside
                 size = len(batch)
         append_time = -1
-        if config.message_timestamp_type == "LogAppendTime" and origin != RAFT:
+        if not config.is_plain and config.log_append_time and origin != RAFT:
             b.stamp_append_time(batch, now)
             append_time = max_timestamp = now
         if size > config.segment_bytes:
             return Rejected(Errors.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes exceeds segment.bytes")
 
         marker: Marker | None = None
+        producer: Producer | None = None
         if producer_id >= 0:
             producers = self._producers or self._load_producers()
             transactional = attributes & b.TRANSACTIONAL != 0
             last_sequence = (sequence + delta) & SEQUENCE_MASK if sequence >= 0 else -1
             if origin == CLIENT:
-                verdict = producers.check_client(producer_id, producer_epoch, sequence, last_sequence, transactional)
-                if transactional and not isinstance(verdict, CachedBatch):
-                    unproven = producers.check_verified(producer_id, producer_epoch, sequence, verification)
-                    verdict = unproven or verdict
-                if verdict is not None:
-                    return self._not_appended(verdict)
+                producer = None if transactional else producers.in_order(producer_id, producer_epoch, sequence)
+                if producer is None:
+                    verdict = producers.check_client(
+                        producer_id, producer_epoch, sequence, last_sequence, transactional
+                    )
+                    if transactional and not isinstance(verdict, CachedBatch):
+                        unproven = producers.check_verified(producer_id, producer_epoch, sequence, verification)
+                        verdict = unproven or verdict
+                    if verdict is not None:
+                        return self._not_appended(verdict)
             else:
                 if attributes & b.CONTROL:
                     marker = recovery.marker_of(batch)
@@ -474,7 +473,9 @@ class Log:
         except OSError as error:
             self._append_failed(error)
         self.log_end_offset = last_offset + 1
-        if producer_id >= 0:
+        if producer is not None:
+            producer.remember(CachedBatch(sequence, last_sequence, base_offset, last_offset, max_timestamp))
+        elif producer_id >= 0:
             if marker is None:
                 producers.record_batch(
                     producer_id, producer_epoch, sequence, last_sequence, base_offset, last_offset, max_timestamp,
@@ -550,10 +551,21 @@ class Log:
             return Rejected(Errors.INVALID_RECORD, "a transactional batch needs a producer id")
         return None
 
+    def _look_closer(self, batch: memoryview, attributes: int, max_timestamp: int, now: int) -> memoryview | Rejected:
+        """What the header alone cannot answer, where the topic asks for it. Gives the batch to append."""
+        config = self.config
+        # The header knows the latest timestamp; the oldest is known only to the records.
+        too_late = max_timestamp - now > config.message_timestamp_after_max_ms
+        if (too_late or config.message_timestamp_before_max_ms != NEVER) and not config.log_append_time:
+            refused = self._untimely(batch, now)
+            if refused is not None:
+                return refused
+        if config.forced_codec is None and not config.compact:
+            return batch
+        return self._look_inside(batch, attributes)
+
     def _untimely(self, batch: memoryview, now: int) -> Rejected | None:
         config = self.config
-        if config.log_append_time:
-            return None
         earliest, latest = now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms
         try:
             errors = validate.untimely_records(batch, earliest, latest, config.unpacking)

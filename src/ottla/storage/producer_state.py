@@ -95,6 +95,13 @@ class Producer:
         self.txn_first_offset = txn_first_offset
         self.batches: list[CachedBatch] = []
 
+    def remember(self, batch: CachedBatch) -> None:
+        batches = self.batches
+        if len(batches) == WINDOW:
+            del batches[0]
+        batches.append(batch)
+        self.last_timestamp = batch.timestamp
+
     @property
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
@@ -171,6 +178,19 @@ class ProducerStates:
         return None
 
     # -- checks before an append ---------------------------------------------------------------------------------
+
+    def in_order(self, producer_id: int, epoch: int, first: int) -> Producer | None:
+        """The common case in one look: a known producer, no transaction open, exactly the next sequence.
+
+        Whoever appends the batch tells the producer by `Producer.remember`.
+        """
+        producer = self.producers.get(producer_id)
+        if producer is None or producer.epoch != epoch or producer.txn_first_offset >= 0:
+            return None
+        window = producer.batches
+        if window and first == (window[-1].last_sequence + 1) & SEQUENCE_MASK:
+            return producer
+        return None
 
     def check_client(
         self, producer_id: int, epoch: int, first: int, last: int, transactional: bool
@@ -268,11 +288,7 @@ class ProducerStates:
         elif producer.epoch != epoch:
             producer.epoch = epoch
             producer.batches.clear()
-        batches = producer.batches
-        if len(batches) == WINDOW:
-            del batches[0]
-        batches.append(CachedBatch(first, last, base_offset, last_offset, timestamp))
-        producer.last_timestamp = timestamp
+        producer.remember(CachedBatch(first, last, base_offset, last_offset, timestamp))
         if transactional and producer.txn_first_offset < 0:
             producer.txn_first_offset = base_offset
             self.ongoing[base_offset] = producer_id

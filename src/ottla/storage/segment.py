@@ -128,19 +128,26 @@ class Segment:
         position = self.size
         (self.file or self.files.open(self)).pwrite(data, position)
         self.hot = True
+        self.size = position + size
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         if position == 0:
             self.first_timestamp = max_timestamp
         if self.bytes_since_index > index_interval:
-            offsets.append(last_offset, position)
-            times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            offsets.relative.append(last_offset - self.base_offset)
+            offsets.positions.append(position)
+            if not times.timestamps or self.max_timestamp > times.timestamps[-1]:
+                times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             self.bytes_since_index = size
         else:
             self.bytes_since_index += size
-        self.size = position + size
-        self.tail.add(base_offset, last_offset, position)
+        tail = self.tail
+        if len(tail.positions) < TAIL_LIMIT - 1 and tail.positions:
+            tail.last_offsets.append(last_offset)
+            tail.positions.append(position)
+        else:
+            tail.add(base_offset, last_offset, position)
 
     def append_run(self, data: memoryview, headers: Sequence[BatchHeader], index_interval: int) -> None:
         """Several batches that follow each other, in one write: what a follower gets from its leader."""
@@ -180,7 +187,12 @@ class Segment:
         limit = config.segment_index_bytes
         if len(offsets.relative) >= limit // OFFSET_ENTRY or len(times.relative) >= limit // TIME_ENTRY - 1:
             return True
-        return mine > 0 and self._waited(max_timestamp, now) > config.segment_ms - config.segment_jitter_ms
+        if not mine:
+            return False
+        first = self.first_timestamp
+        if first is None or first < 0:
+            return self._waited(max_timestamp, now) > config.segment_ms - config.segment_jitter_ms
+        return max_timestamp - first > config.segment_ms - config.segment_jitter_ms
 
     def _waited(self, max_timestamp: int, now: int) -> int:
         first = self.first_timestamp
