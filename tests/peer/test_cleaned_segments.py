@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -29,7 +29,12 @@ pytestmark = pytest.mark.jvm
 TOPIC = "table"
 PARTITION = TopicPartition(TOPIC, 0)
 NOW = time.time_ns() // 1_000_000
-CONFIGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.bytes": "1048576"}
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.bytes": "1048576",
+    "delete.retention.ms": "0",
+}
 CLEANING = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "0"}
 PATIENCE_SECONDS = 60.0
 PRODUCERS = (1001, 1002, 1003)
@@ -74,12 +79,26 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with node, Wire(node.bootstrap) as wire:
         create_topic(wire, TOPIC, 1, CONFIGS)
         settle(wire)
-    directory = LogDirectory.open(OpenFiles(RealFilesystem()), str(node.data))
+    happens(node.data, story)
+    return node.data
+
+
+def happens(data: Path, what: Callable[[Log], None]) -> None:
+    """To the log of a stopped node."""
+    directory = LogDirectory.open(OpenFiles(RealFilesystem()), str(data))
     config = LogConfig(cleanup_policy=("compact",), segment_bytes=1 << 20)
     directory.load(lambda _: config, NOW)
-    story(directory.logs[PARTITION])
+    what(directory.logs[PARTITION])
     directory.close()
-    return node.data
+
+
+def sequel(log: Log) -> None:
+    """Some keys come again, one producer goes on, and what had a delete horizon is past it."""
+    for number in range(0, 200, 3):
+        put(log, (b"key-%d" % number, b"new"), at=NOW)
+    end(log, PRODUCERS[0], 0, commit=False, at=NOW)
+    log.roll(NOW)
+    put(log, (b"very last", b"x"), at=NOW)
 
 
 def cleaned_by(node: Node) -> Path:
@@ -135,13 +154,37 @@ def left_in(path: Path) -> Iterator[Left]:
 
 
 def test_apache_kafkas_cleaner_leaves_the_same(dirty: Path, cleaned: Path, tmp_path: Path) -> None:
-    shutil.copytree(dirty, tmp_path / "data")
-    theirs = cleaned_by(ApacheKafka(tmp_path / "kafka", tmp_path / "data", CLEANING))
-    mine, expected = left(cleaned), left(theirs)
+    shutil.copytree(dirty, tmp_path / "theirs")
+    theirs = cleaned_by(ApacheKafka(tmp_path / "kafka", tmp_path / "theirs", CLEANING))
+    assert_the_same(cleaned, theirs)
+    batches = [one for segment in left(cleaned).values() for one in segment]
+    assert any(not one.records for one in batches), "no batch stayed for its producer alone"
+    assert any(one.attributes & b.CONTROL for one in batches)
+    assert list(cleaned.glob("*.txnindex"))
+
+
+def test_apache_kafkas_cleaner_leaves_the_same_in_a_second_round(cleaned: Path, tmp_path: Path) -> None:
+    for name in ("mine", "theirs"):
+        shutil.copytree(cleaned.parent, tmp_path / name, ignore=shutil.ignore_patterns(".lock"))
+        happens(tmp_path / name, sequel)
+    theirs = cleaned_by(ApacheKafka(tmp_path / "kafka", tmp_path / "theirs", CLEANING))
+    mine = cleaned_by(Ottla(tmp_path / "ottla", tmp_path / "mine", CLEANING))
+    assert_the_same(mine, theirs)
+    assert tombstones_and_markers(cleaned) > tombstones_and_markers(mine)
+
+
+def tombstones_and_markers(log: Path) -> tuple[int, int]:
+    batches = [one for segment in left(log).values() for one in segment]
+    tombstones = sum(record.value is None for one in batches for record in one.records)
+    return tombstones, sum(bool(one.attributes & b.CONTROL) for one in batches)
+
+
+def assert_the_same(mine_log: Path, theirs: Path) -> None:
+    mine, expected = left(mine_log), left(theirs)
     assert list(mine) == list(expected)
     for name, batches in expected.items():
         assert mine[name] == batches
-    assert {path.name: path.read_bytes() for path in cleaned.glob("*.txnindex")} == {
+    assert {path.name: path.read_bytes() for path in mine_log.glob("*.txnindex")} == {
         path.name: path.read_bytes() for path in theirs.glob("*.txnindex")
     }
 

@@ -222,7 +222,7 @@ def play(seed: int, kinds: list[type[ConsumerClient] | type[ClassicClient]]) -> 
 
 
 def drop_the_fenced(scene: Scene, clients: list[Any]) -> None:
-    """A client that the coordinator has given up stops reading by itself at its own session timeout, which is no later."""
+    """Whom the coordinator has given up stops reading by itself: its own session timeout is no later."""
     group: Any = scene.shard.state.groups.get("g")
     known = {} if group is None else group.members
     for client in clients:

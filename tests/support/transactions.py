@@ -88,7 +88,7 @@ class ByHand:
     ) -> int:
         kind = m.TxnOffsetCommitRequest
         version = version or self.versions[28]
-        member_of = {"generation_id": generation, "member_id": member} if version >= 3 else {}
+        member_of: dict[str, Any] = {"generation_id": generation, "member_id": member} if version >= 3 else {}
         request = kind(
             transactional_id=self.name,
             group_id=group,

@@ -1,6 +1,7 @@
-"""Consumers in groups, as people use them: join, share, come and go, die, commit, seek, pause, follow patterns, migrate."""
+"""Consumers in groups, as people use them: share, come and go, die, commit, seek, pause, follow patterns, migrate."""
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,23 @@ from tests.support.wire import Wire
 
 NewTopicName = Callable[[], str]
 PATIENCE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    """A node whose consumer-protocol members report twice a second: nobody has to wait five seconds for a rebalance."""
+    other = os.environ.get("OTTLA_TEST_BOOTSTRAP")
+    if other:
+        yield other
+        return
+    from ottla.testing import Cluster  # noqa: PLC0415
+
+    quick: dict[str, Any] = {
+        "group_consumer_min_heartbeat_interval_ms": 500,
+        "group_consumer_heartbeat_interval_ms": 500,
+    }
+    with Cluster(**quick) as kafka:
+        yield kafka.bootstrap_servers
 
 
 class Member:
@@ -73,7 +91,9 @@ def librdkafka(bootstrap: str, group: str, topics: list[str], **settings: str) -
     consumer.subscribe(topics)
 
     def poll(consumer: Any) -> list[tuple[int, bytes]]:
-        return [(message.partition(), message.value()) for message in consumer.consume(100, 0.05) if not message.error()]
+        return [
+            (message.partition(), message.value()) for message in consumer.consume(100, 0.05) if not message.error()
+        ]
 
     return Member(consumer, poll)
 
@@ -144,7 +164,10 @@ def test_members_share_a_topic_and_take_over_from_who_leaves(start: Start, order
     eventually("one has everything", lambda: one.partitions() == [0, 1, 2, 3])
     eventually("one reads everything", lambda: len(one.seen) == 40)
     two = start(group, [orders])
-    eventually("both have half", lambda: sorted(one.partitions() + two.partitions()) == [0, 1, 2, 3] and len(two.partitions()) == 2)
+    eventually(
+        "both have half",
+        lambda: sorted(one.partitions() + two.partitions()) == [0, 1, 2, 3] and len(two.partitions()) == 2,
+    )
     two.close()
     eventually("one has everything again", lambda: one.partitions() == [0, 1, 2, 3])
 
@@ -274,7 +297,10 @@ def test_a_pattern_finds_topics_that_come_later(bootstrap: str, new_topic_name: 
             group_protocol="consumer",
             topic_metadata_refresh_interval_ms="500",
         )
-        topics = lambda: {place.topic for place in member.with_consumer(lambda c: c.assignment())}  # noqa: E731
+
+        def topics() -> set[str]:
+            return {place.topic for place in member.with_consumer(lambda consumer: consumer.assignment())}
+
         eventually("the first topic is assigned", lambda: first in topics())
         create_topic(wire, second, 1)
         eventually("the second one too", lambda: {first, second} <= topics())
@@ -346,34 +372,6 @@ def test_aiokafka_consumers_share_and_commit(bootstrap: str, orders: str) -> Non
         return len(read), shares, committed
 
     assert asyncio.run(play()) == (40, [2, 2], 10)
-
-
-@pytest.mark.jvm
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_java_consumers_share_and_are_described(java_tools: Any, bootstrap: str, orders: str, protocol: str) -> None:
-    group = f"{orders}-{protocol}"
-    out = java_tools.must(
-        "consumer.ConsoleConsumer",
-        *("--bootstrap-server", bootstrap, "--topic", orders, "--group", group, "--max-messages", "40"),
-        *("--from-beginning", "--timeout-ms", "20000", "--consumer-property", f"group.protocol={protocol}"),
-    )
-    assert sorted(map(int, out.split())) == list(range(40))
-    described = java_tools.must(
-        "consumer.group.ConsumerGroupCommand",
-        *("--bootstrap-server", bootstrap, "--describe", "--group", group),
-    )
-    rows = [line.split() for line in described.splitlines() if line.startswith(group)]
-    assert sorted((int(row[2]), row[3], row[5]) for row in rows) == [(index, "10", "0") for index in range(4)]
-    listed = java_tools.must(
-        "consumer.group.ConsumerGroupCommand", "--bootstrap-server", bootstrap, "--list", "--type", protocol
-    )
-    assert group in listed.split()
-    reset = ("--reset-offsets", "--group", group, "--topic", orders, "--to-earliest", "--execute")
-    java_tools.must("consumer.group.ConsumerGroupCommand", "--bootstrap-server", bootstrap, *reset)
-    deleted = java_tools.must(
-        "consumer.group.ConsumerGroupCommand", "--bootstrap-server", bootstrap, "--delete", "--group", group
-    )
-    assert "successful" in deleted
 
 
 def test_the_command_line_lists_describes_moves_and_deletes(

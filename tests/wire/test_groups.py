@@ -38,12 +38,14 @@ def find(wire: Wire, group: str, version: int = 6) -> Any:
     """Asks until there is a coordinator: Kafka makes its internal topic while we ask."""
     deadline = Deadline(f"a coordinator for {group}")
     while True:
-        request = m.FindCoordinatorRequest(coordinator_keys=[group]) if version >= 4 else m.FindCoordinatorRequest(group)
+        request = (
+            m.FindCoordinatorRequest(coordinator_keys=[group]) if version >= 4 else m.FindCoordinatorRequest(group)
+        )
         answer = wire.ask(request, version)
         found = answer.coordinators[0] if version >= 4 else answer
-        if found.error_code not in (Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS):
-            if settled(wire, group):
-                return found
+        unready = (Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS)
+        if found.error_code not in unready and settled(wire, group):
+            return found
         deadline.check(found)
 
 
@@ -171,9 +173,7 @@ def test_join_group_at_every_version(wire: Wire, group: str, version: int) -> No
 
 
 @pytest.mark.parametrize("version", versions(14))
-def test_sync_group_gives_the_assignment_back_unchanged_at_every_version(
-    wire: Wire, group: str, version: int
-) -> None:
+def test_sync_group_gives_the_assignment_back_unchanged_at_every_version(wire: Wire, group: str, version: int) -> None:
     blob = bytes(range(256))
     joined = join(wire, group)
     answer = sync(wire, group, joined, version, blob)
@@ -254,9 +254,7 @@ def test_list_groups_at_every_version(wire: Wire, group: str, read_topic: str, v
 @pytest.mark.parametrize("version", versions(42))
 def test_delete_groups_at_every_version(wire: Wire, group: str, read_topic: str, version: int) -> None:
     commit(wire, group, read_topic, 1)
-    codes = [
-        wire.ask(m.DeleteGroupsRequest(groups_names=[group]), version).results[0].error_code for _ in range(2)
-    ]
+    codes = [wire.ask(m.DeleteGroupsRequest(groups_names=[group]), version).results[0].error_code for _ in range(2)]
     assert codes == [Errors.NONE, Errors.GROUP_ID_NOT_FOUND]
     assert fetch(wire, group, read_topic) == {0: (-1, "", Errors.NONE)}
 
@@ -305,9 +303,9 @@ def test_commits_that_are_wrong(wire: Wire, group: str, read_topic: str) -> None
     assert code(topic=read_topic + "-unknown") == Errors.UNKNOWN_TOPIC_OR_PARTITION
     assert code(partition=99) == Errors.UNKNOWN_TOPIC_OR_PARTITION
     assert code(topic="", version=10, topic_id=b"x" * 16) == Errors.UNKNOWN_TOPIC_ID
-    assert code(metadata="x" * 5000) == Errors.OFFSET_METADATA_TOO_LARGE
     assert code(member_id="m", generation_id_or_member_epoch=1) == Errors.GROUP_ID_NOT_FOUND
     assert code(member_id="m", generation_id_or_member_epoch=1, version=8) == Errors.ILLEGAL_GENERATION
+    assert code(metadata="x" * 5000) == Errors.OFFSET_METADATA_TOO_LARGE
     joined = join(wire, group)
     mine = {"member_id": joined.member_id, "generation_id_or_member_epoch": joined.generation_id}
     assert code(**mine) == Errors.REBALANCE_IN_PROGRESS
@@ -393,7 +391,7 @@ def test_a_member_of_the_consumer_protocol_lives_and_leaves(
     assert (topic_id, partitions) == (describe_id(wire, read_topic), [0, 1])
     again = heartbeat(wire, group, 2, version)
     assert (again.error_code, again.member_epoch, again.assignment) == (0, 2, None)
-    mine = {"member_id": "member-1", "generation_id_or_member_epoch": 2}
+    mine: dict[str, Any] = {"member_id": "member-1", "generation_id_or_member_epoch": 2}
     assert commit(wire, group, read_topic, 3, **mine) == Errors.NONE
     assert fetch(wire, group, read_topic, member_id="member-1", member_epoch=2) == {0: (3, "note", Errors.NONE)}
     left = heartbeat(wire, group, -1, version)
@@ -416,7 +414,9 @@ def test_consumer_groups_are_described(wire: Wire, group: str, read_topic: str, 
     (member,) = found.members
     assert (member.member_id, member.member_epoch, member.client_id) == ("member-1", 2, "wire-test")
     assert member.subscribed_topic_names == [read_topic]
-    ((name, partitions),) = [(topic.topic_name, sorted(topic.partitions)) for topic in member.assignment.topic_partitions]
+    ((name, partitions),) = [
+        (topic.topic_name, sorted(topic.partitions)) for topic in member.assignment.topic_partitions
+    ]
     assert (name, partitions) == (read_topic, [0, 1])
     heartbeat(wire, group, -1)
 
@@ -458,7 +458,9 @@ def test_a_classic_request_meets_a_consumer_group(wire: Wire, group: str, read_t
     assert (found.error_code, found.group_state) == (Errors.GROUP_ID_NOT_FOUND, "Dead")
     wrong = wire.ask(join_request(group, protocol_type="connect"), 9)
     assert wrong.error_code == Errors.INCONSISTENT_GROUP_PROTOCOL
-    mine = {"member_id": "member-1", "generation_id_or_member_epoch": 2}
+    mine: dict[str, Any] = {"member_id": "member-1", "generation_id_or_member_epoch": 2}
     assert commit(wire, group, read_topic, 1, version=8, **mine) == Errors.UNSUPPORTED_VERSION
-    assert commit(wire, group, read_topic, 1, **{**mine, "generation_id_or_member_epoch": 7}) == Errors.STALE_MEMBER_EPOCH
+    assert (
+        commit(wire, group, read_topic, 1, **{**mine, "generation_id_or_member_epoch": 7}) == Errors.STALE_MEMBER_EPOCH
+    )
     heartbeat(wire, group, -1)

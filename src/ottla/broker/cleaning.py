@@ -33,6 +33,7 @@ T = TypeVar("T")
 _LOGS_PER_TURN: Final = 200
 _MIN_BACKOFF_MS: Final = 100
 _BREATH_SECONDS: Final = 0.0002
+"""About what the loop needs for a request: let go for less, the thread would be back at the loop's next system call."""
 _LONGEST_NAP_SECONDS: Final = 0.2
 """So that a throttled thread still notices that it is to stop."""
 

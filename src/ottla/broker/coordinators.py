@@ -115,9 +115,9 @@ class PartitionJournal:
         wait.resume = resume
         self._host.waiting.park_produce(wait, future)
 
-    def batches(self) -> Iterable[memoryview]:
+    def batches(self, offset: int) -> Iterable[memoryview]:
         found = self._partition.log
-        return () if found is None else found.batches(found.log_start_offset)
+        return () if found is None else found.batches(max(offset, found.log_start_offset))
 
     def is_blank(self) -> bool:
         found = self._partition.log
@@ -140,6 +140,7 @@ class Coordinators(Generic[ShardT]):
     """All shards of one internal topic on this node."""
 
     __slots__ = (
+        "_closed",
         "_codec",
         "_creating",
         "_decoder",
@@ -177,6 +178,7 @@ class Coordinators(Generic[ShardT]):
         """Leader epoch each runner was made for."""
         self._loads: dict[int, Task[None]] = {}
         self._creating: Task[Errors] | None = None
+        self._closed = False
 
     # ---- which shard keeps a key
 
@@ -254,6 +256,8 @@ class Coordinators(Generic[ShardT]):
 
     def on_metadata(self, image: MetadataImage) -> None:
         """Also at start. Called after the replicas have followed the same image."""
+        if self._closed:
+            return  # a node that says goodbye hears of its own fencing
         known = image.topics.get(self.topic.name)
         partitions = {} if known is None else known.partitions
         broker_id = self._host.replicas.broker_id
@@ -290,13 +294,14 @@ class Coordinators(Generic[ShardT]):
             return
         load = runner.load(lambda: self._host.control_plane.image)
         task = self._loads[index] = self._host.loop.create_task(load, name=f"load {self.topic.name}-{index}")
-        task.add_done_callback(lambda done: self._loaded(index, done))
+        task.add_done_callback(lambda done: self._loaded(index, epoch, done))
 
-    def _loaded(self, index: int, task: "Task[None]") -> None:
+    def _loaded(self, index: int, epoch: int, task: "Task[None]") -> None:
         if self._loads.get(index) is task:
             del self._loads[index]
         if not task.cancelled() and task.exception() is not None:
             log.error("%s-%d could not be loaded", self.topic.name, index, exc_info=task.exception())
+            self._lost(index, epoch)
 
     def _drop(self, index: int) -> None:
         self._epochs.pop(index, None)
@@ -316,6 +321,7 @@ class Coordinators(Generic[ShardT]):
         self._host.loop.call_later(_RELOAD_AFTER_S, reload)
 
     def close(self) -> None:
+        self._closed = True
         for index in list(self._runners):
             self._drop(index)
 

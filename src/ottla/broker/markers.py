@@ -6,18 +6,20 @@ The coordinator's own effects come here, and so does WriteTxnMarkers from other 
 from asyncio import Future
 from collections.abc import Callable, Iterable
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.coordinators import Coordinators, Host
 from ottla.broker.groups import OFFSETS_TOPIC
 from ottla.broker.partition import Partition
 from ottla.broker.purgatory import ProduceWait
-from ottla.coordinator.group.shard import GroupShard
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol.batch import CONTROL, TRANSACTIONAL
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.storage.log import Rejected
+
+if TYPE_CHECKING:  # loaded with the first group, not with the node
+    from ottla.coordinator.group.shard import GroupShard
 
 _KEY: Final = Struct(">hh")
 _VALUE: Final = Struct(">hi")
@@ -48,7 +50,7 @@ def marker_batch(marker: Marker, now: int) -> bytearray:
 class LocalMarkers:
     __slots__ = ("_groups", "_host", "_timeout_ms")
 
-    def __init__(self, host: Host, groups: Coordinators[GroupShard], timeout_ms: int) -> None:
+    def __init__(self, host: Host, groups: "Coordinators[GroupShard]", timeout_ms: int) -> None:
         self._host = host
         self._groups = groups
         self._timeout_ms = timeout_ms

@@ -105,7 +105,9 @@ def _show_lag(server: "Cluster", found: "list[Group]", form: str) -> int:
     for group in found:
         members = f"{len(group.members)} member{'s' if len(group.members) != 1 else ''}"
         epoch = "" if group.epoch is None else f", epoch {group.epoch}"
-        note(f"{group.name}: {group.kind.lower()} group, {group.state}, {members}{epoch}, at broker {group.coordinator}")
+        note(
+            f"{group.name}: {group.kind.lower()} group, {group.state}, {members}{epoch}, at broker {group.coordinator}"
+        )
     show(table, form)
     return OK
 
@@ -192,9 +194,7 @@ def reset_offsets(arguments: Arguments) -> int:
     return FAILED if failed else OK
 
 
-def _places(
-    server: "Cluster", arguments: Arguments, before: "dict[TopicPartition, Offset]"
-) -> "list[TopicPartition]":
+def _places(server: "Cluster", arguments: Arguments, before: "dict[TopicPartition, Offset]") -> "list[TopicPartition]":
     """`--topic orders` means all of its partitions, `--topic orders:0,2` those; none means what is committed."""
     from ottla.cli.spans import choose_partitions
 
@@ -277,7 +277,10 @@ COMMANDS: Final = (
             Option("--type", value="TYPE", many=True, help="Only groups of this type: classic or consumer."),
             *SHOW,
         ),
-        examples=(("every group", "ottla groups list"), ("those that nobody reads for", "ottla groups list --state empty")),
+        examples=(
+            ("every group", "ottla groups list"),
+            ("those that nobody reads for", "ottla groups list --state empty"),
+        ),
     ),
     Command(
         "describe",
@@ -301,7 +304,13 @@ COMMANDS: Final = (
         summary="Move an empty group to another place. Shows what it would do unless --execute is given.",
         arguments=(ONE_GROUP,),
         options=(
-            Option("--topic", "-t", value="TOPIC[:PARTITIONS]", many=True, help="Which topics, such as orders or orders:0,2."),
+            Option(
+                "--topic",
+                "-t",
+                value="TOPIC[:PARTITIONS]",
+                many=True,
+                help="Which topics, such as orders or orders:0,2.",
+            ),
             Option("--all-topics", help="All topics that the group has offsets of; the default."),
             Option("--to-earliest", help="To the first record there is."),
             Option("--to-latest", help="To the end: only what comes from now on is read."),

@@ -202,20 +202,31 @@ def committed(cluster: Cluster, name: str) -> dict[TopicPartition, Offset]:
         request = messages.OffsetFetchRequest(groups=[asked])
     response = cluster.call(request, messages.OffsetFetchResponse, broker=broker, at_most=_BY_NAME)
     check(response.error_code, f"group {name}")
-    topics = [*response.topics, *(topic for group in response.groups for topic in group.topics)]
     for group in response.groups:
         check(group.error_code, f"group {name}")
-    return {
-        TopicPartition(topic.name, partition.partition_index): Offset(
-            partition.committed_offset, partition.committed_leader_epoch, partition.metadata or ""
-        )
-        for topic in topics
-        for partition in topic.partitions
-        if not partition.error_code and partition.committed_offset >= 0
-    }
+    found: dict[TopicPartition, Offset] = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            found[TopicPartition(topic.name, partition.partition_index)] = _offset(partition)
+    for group in response.groups:
+        for asked_topic in group.topics:
+            for each in asked_topic.partitions:
+                found[TopicPartition(asked_topic.name, each.partition_index)] = _offset(each)
+    return {place: offset for place, offset in found.items() if offset.offset >= 0}
 
 
-def commit(cluster: Cluster, name: str, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, KafkaError | None]:
+def _offset(
+    partition: messages.OffsetFetchResponse.OffsetFetchResponsePartition
+    | messages.OffsetFetchResponse.OffsetFetchResponsePartitions,
+) -> Offset:
+    if partition.error_code:
+        return Offset(-1, -1, "")
+    return Offset(partition.committed_offset, partition.committed_leader_epoch, partition.metadata or "")
+
+
+def commit(
+    cluster: Cluster, name: str, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, KafkaError | None]:
     """Sets offsets of a group that has no members."""
     kind = messages.OffsetCommitRequest
     topics: dict[str, messages.OffsetCommitRequest.OffsetCommitRequestTopic] = {}
@@ -226,9 +237,7 @@ def commit(cluster: Cluster, name: str, offsets: Mapping[TopicPartition, int]) -
                 partition_index=place.partition, committed_offset=offset, committed_metadata=""
             )
         )
-    request = kind(
-        group_id=name, generation_id_or_member_epoch=_ADMIN_GENERATION, topics=list(topics.values())
-    )
+    request = kind(group_id=name, generation_id_or_member_epoch=_ADMIN_GENERATION, topics=list(topics.values()))
     response = cluster.call(request, messages.OffsetCommitResponse, broker=coordinator(cluster, name), at_most=_BY_NAME)
     return {
         TopicPartition(topic.name, partition.partition_index): KafkaError(

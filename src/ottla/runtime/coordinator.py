@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 ShardT = TypeVar("ShardT", bound=Shard)
 R = TypeVar("R")
 
-_BATCHES_PER_TURN: Final = 50
-"""Batches replayed before other work gets a turn while a shard is loaded."""
+_TURN_MS: Final = 5
+"""How long a shard that is being loaded may hold up other work."""
 _COMMIT: Final = 1
 
 
@@ -55,8 +55,8 @@ class Journal(Protocol):
     def when_committed(self, offset: int, then: Callable[[Errors], None]) -> None:
         """Calls `then` once the record at `offset` is committed, or with the error if it cannot be any more."""
 
-    def batches(self) -> Iterable[memoryview]:
-        """Everything in the log, in order."""
+    def batches(self, offset: int) -> Iterable[memoryview]:
+        """Everything in the log from `offset` on, in order; what is appended meanwhile need not be among it."""
 
 
 class CoordinatorRunner(Generic[ShardT]):
@@ -118,12 +118,18 @@ class CoordinatorRunner(Generic[ShardT]):
 
     async def load(self, image: Callable[[], MetadataImage]) -> None:
         """Replays the log, a few batches at a time, then lets requests in."""
-        for turn, batch in enumerate(self._journal.batches(), 1):
-            self._replay_batch(batch)
-            if turn % _BATCHES_PER_TURN == 0:
-                await asyncio.sleep(0)
-                if self._error is not Errors.COORDINATOR_LOAD_IN_PROGRESS:
-                    return  # resigned meanwhile
+        began = self._clock.monotonic()
+        position, caught_up = 0, False
+        while not caught_up:
+            caught_up = True
+            for batch in self._journal.batches(position):
+                caught_up = False  # markers may have come while we read: look once more
+                position = self._replay_batch(batch)
+                if self._clock.monotonic() - began >= _TURN_MS:
+                    await asyncio.sleep(0)
+                    if self._error is not Errors.COORDINATOR_LOAD_IN_PROGRESS:
+                        return  # resigned meanwhile
+                    began = self._clock.monotonic()
         self.begin(image())
 
     def begin(self, image: MetadataImage) -> None:
@@ -132,12 +138,14 @@ class CoordinatorRunner(Generic[ShardT]):
         self._carry_out(self.shard.loaded(image, self._now()))
         self._arm()
 
-    def _replay_batch(self, batch: memoryview) -> None:
+    def _replay_batch(self, batch: memoryview) -> int:
+        """Gives the offset behind the batch."""
         header = b.read_header(batch)
+        end = header.base_offset + header.last_offset_delta + 1
         if header.attributes & b.CONTROL:
             for record in read_records(batch):
                 self._replay_marker(record.key, header.producer_id, header.producer_epoch)
-            return
+            return end
         in_transaction = header.attributes & b.TRANSACTIONAL
         producer_id = header.producer_id if in_transaction else -1
         for record in read_records(batch):
@@ -148,6 +156,7 @@ class CoordinatorRunner(Generic[ShardT]):
                 continue
             if decoded is not None:
                 self.shard.replay(decoded, record.offset, producer_id, header.producer_epoch)
+        return end
 
     def _replay_marker(self, key: bytes | None, producer_id: int, producer_epoch: int) -> None:
         kind = int.from_bytes(key[2:4], "big") if key is not None and len(key) >= 4 else -1
@@ -233,7 +242,9 @@ class CoordinatorRunner(Generic[ShardT]):
         self, offset: int, effects: tuple[object, ...], waiting: "asyncio.Future[Any] | None", reply: Any
     ) -> None:
         def then(error: Errors) -> None:
-            if not error:
+            if error:
+                self._disappoint(effects, error)
+            else:
                 self._perform(effects)
             if waiting is None or waiting.done():
                 return
@@ -262,6 +273,13 @@ class CoordinatorRunner(Generic[ShardT]):
         future = self._parked.pop(effect.token, None)
         if future is not None and not future.done():
             future.set_result(effect.response)
+
+    def _disappoint(self, effects: Iterable[object], error: Errors) -> None:
+        """Replies that were to come with a commit which did not."""
+        for effect in effects:
+            future = self._parked.pop(effect.token, None) if isinstance(effect, Respond) else None
+            if future is not None and not future.done():
+                future.set_exception(CoordinatorError(error))
 
     async def _run(self, effect: Run) -> None:
         outcome = await self._loop.run_in_executor(None, effect.work)

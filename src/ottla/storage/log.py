@@ -5,9 +5,11 @@ It never looks inside a batch unless the topic's configuration demands it, never
 error. All calls belong to the thread of the node's loop, except `Flush.run`, which may run in any thread.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import IntEnum
+from operator import attrgetter
 from struct import Struct
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
@@ -884,8 +886,9 @@ class Log:
         """Producer id and first offset of each aborted transaction that touches [fetch_offset, upper_bound)."""
         aborted = []
         for segment in self.segments[self._segment_index(fetch_offset) :]:
-            for txn in self._aborted_of(segment):
-                if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
+            txns = self._aborted_of(segment)
+            for txn in txns[bisect_left(txns, fetch_offset, key=_last_offset) :]:
+                if txn.first_offset < upper_bound:
                     aborted.append((txn.producer_id, txn.first_offset))
                 if txn.last_stable_offset >= upper_bound:
                     return aborted
@@ -1202,6 +1205,10 @@ class Log:
             return action()
         except OSError as error:
             self._latch.fail(what, error)
+
+
+_last_offset = attrgetter("last_offset")
+"""What a transaction index is ordered by: where its markers are."""
 
 
 def _stored_topic_id(fs: Filesystem, path: str) -> bytes | None:

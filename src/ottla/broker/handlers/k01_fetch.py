@@ -179,7 +179,9 @@ def _read_partition(
     if committed_only:
         data.aborted_transactions = [
             FetchResponse.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset in log.aborted_transactions(asked.fetch_offset, upper)
+            for producer_id, first_offset in log.aborted_transactions(
+                asked.fetch_offset, min(upper, log.upper_offset(found))
+            )
         ]
     return data
 

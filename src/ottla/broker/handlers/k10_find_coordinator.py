@@ -23,7 +23,10 @@ def handle(
     services: Services, session: Session, request: FindCoordinatorRequest, version: int
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
     coordinators = _coordinators(services, request.key_type)
-    if coordinators is not None and not coordinators.topic_exists:
+    keys = request.coordinator_keys if version >= BATCHED else [request.key]
+    # Nothing is created for somebody who may not know of any of them.
+    allowed = any(_allowed(services, session, request.key_type, key) for key in keys)
+    if allowed and coordinators is not None and not coordinators.topic_exists:
         return _first_use(services, session, request, version, coordinators)
     return _answer(services, session, request, version, coordinators)
 
@@ -43,8 +46,7 @@ def _coordinators(services: Services, key_type: int) -> Coordinators[Any] | None
     if key_type == GROUP:
         return services.groups
     if key_type == TRANSACTION:
-        # Transactions are a service of their own; a node without it says that it keeps none.
-        return getattr(getattr(services, "transactions", None), "coordinators", None)
+        return services.transactions.coordinators
     return None
 
 
@@ -69,11 +71,15 @@ def _answer(
     )
 
 
+def _allowed(services: Services, session: Session, key_type: int, key: str) -> bool:
+    resource = Resource.TRANSACTIONAL_ID if key_type == TRANSACTION else Resource.GROUP
+    return services.authorizer.allows(session.principal, session.host, Operation.DESCRIBE, resource, key)
+
+
 def _coordinator(
     services: Services, session: Session, key_type: int, key: str, coordinators: Coordinators[Any] | None
 ) -> FindCoordinatorResponse.Coordinator:
-    resource = Resource.TRANSACTIONAL_ID if key_type == TRANSACTION else Resource.GROUP
-    if not services.authorizer.allows(session.principal, session.host, Operation.DESCRIBE, resource, key):
+    if not _allowed(services, session, key_type, key):
         denied = (
             Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             if key_type == TRANSACTION

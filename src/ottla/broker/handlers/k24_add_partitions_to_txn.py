@@ -1,6 +1,7 @@
 """AddPartitionsToTxn: up to v3 a client's one transaction, from v4 on a broker's batch of them, to add or to verify."""
 
-from collections.abc import Coroutine, Iterable, Mapping
+from asyncio import Future
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
 from ottla.broker.internal_topics import INTERNAL_TOPICS
@@ -51,13 +52,12 @@ async def _batch(
     results = []
     for asked in request.transactions:
         outcome = _one(services, session, asked, version)
-        found = outcome if isinstance(outcome, Mapping) else await outcome
+        found = await outcome if isinstance(outcome, Future) else outcome
         results.append(Result(asked.transactional_id, _topics(found)))
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _one(services: Services, session: Session, asked: Asked, version: int) -> Any:
-    """An Outcome, or a future of one."""
+def _one(services: Services, session: Session, asked: Asked, version: int) -> "Outcome | Future[Outcome]":
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
     refused = _refused(services, session, asked, partitions, version)
     if refused is not None:
@@ -74,12 +74,13 @@ def _one(services: Services, session: Session, asked: Asked, version: int) -> An
             error = Errors.INVALID_PRODUCER_EPOCH
         return dict.fromkeys(partitions, error)
 
-    return outcome(added) if isinstance(added, Errors) else _later(added, outcome)
+    if isinstance(added, Errors):
+        return outcome(added)
+    return services.waiting.loop.create_task(_later(added, outcome))
 
 
-async def _later(added: Any, outcome: Any) -> Outcome:
-    found: Outcome = outcome(await added)
-    return found
+async def _later(added: "Future[Errors]", outcome: Callable[[Errors], Outcome]) -> Outcome:
+    return outcome(await added)
 
 
 def _refused(
@@ -112,10 +113,6 @@ def _may_write(services: Services, session: Session, topic: str) -> bool:
 
 def _topics(outcome: Outcome) -> list[TopicResult]:
     topics: dict[str, list[PartitionResult]] = {}
-    for partition, error in _items(outcome):
+    for partition, error in outcome.items():
         topics.setdefault(partition.topic, []).append(PartitionResult(partition.partition, error))
     return [TopicResult(name, results) for name, results in topics.items()]
-
-
-def _items(outcome: Outcome) -> Iterable[tuple[TopicPartition, Errors]]:
-    return outcome.items()

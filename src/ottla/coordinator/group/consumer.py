@@ -11,14 +11,8 @@ from ottla.coordinator.group import consumer_records as write
 from ottla.coordinator.group import regex, target
 from ottla.coordinator.group.assignors import ASSIGNORS, Partitions
 from ottla.coordinator.group.caller import Caller
-from ottla.coordinator.group.consumer_group import (
-    LEFT,
-    LEFT_FOR_NOW,
-    ConsumerGroup,
-    ConsumerMember,
-    MemberState,
-    Resolved,
-)
+from ottla.coordinator.group.consumer_group import ConsumerGroup
+from ottla.coordinator.group.consumer_member import LEFT, LEFT_FOR_NOW, ConsumerMember, MemberState, Resolved
 from ottla.coordinator.group.migration import Migration
 from ottla.coordinator.group.reconcile import Goal, OwnedTopic, reconcile
 from ottla.coordinator.group.state import Draft, GroupError, GroupState

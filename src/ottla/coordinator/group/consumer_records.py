@@ -1,9 +1,9 @@
 """The records of consumer-protocol groups, as Kafka 4.3 writes them."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from ottla.coordinator.group.assignors import Partitions
+from ottla.coordinator.group.consumer_member import ConsumerMember, Owned, Resolved
 from ottla.coordinator.records import CoordinatorRecord, tombstone
 from ottla.protocol.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -21,9 +21,6 @@ from ottla.protocol.messages import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
-if TYPE_CHECKING:
-    from ottla.coordinator.group.consumer_group import ConsumerMember, Owned, Resolved
-
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
@@ -34,7 +31,7 @@ def old_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     return tombstone(ConsumerGroupPartitionMetadataKey(group_id))
 
 
-def member_metadata(group_id: str, member: "ConsumerMember") -> CoordinatorRecord:
+def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -64,7 +61,7 @@ def target_epoch(group_id: str, epoch: int, timestamp: int) -> CoordinatorRecord
     return CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id), value)
 
 
-def current(group_id: str, member: "ConsumerMember") -> CoordinatorRecord:
+def current(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -75,7 +72,7 @@ def current(group_id: str, member: "ConsumerMember") -> CoordinatorRecord:
     return CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 
 
-def _topics(owned: "Owned") -> list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
+def _topics(owned: Owned) -> list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
     return [
         ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions(
             topic_id=topic, partitions=list(partitions), assignment_epochs=list(partitions.values())
@@ -84,7 +81,7 @@ def _topics(owned: "Owned") -> list[ConsumerGroupCurrentMemberAssignmentValue.To
     ]
 
 
-def regex(group_id: str, pattern: str, resolved: "Resolved") -> CoordinatorRecord:
+def regex(group_id: str, pattern: str, resolved: Resolved) -> CoordinatorRecord:
     value = ConsumerGroupRegularExpressionValue(
         topics=list(resolved.topics), version=resolved.version, timestamp=resolved.timestamp
     )

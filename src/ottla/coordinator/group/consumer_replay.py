@@ -5,7 +5,8 @@ from typing import Any
 
 from ottla.coordinator.group.assignors import Partitions
 from ottla.coordinator.group.classic_group import ClassicGroup
-from ottla.coordinator.group.consumer_group import LEFT, ConsumerGroup, ConsumerMember, Resolved
+from ottla.coordinator.group.consumer_group import ConsumerGroup
+from ottla.coordinator.group.consumer_member import LEFT, ConsumerMember, Resolved
 from ottla.coordinator.group.state import GroupState
 from ottla.protocol.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,

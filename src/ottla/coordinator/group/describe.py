@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from ottla.coordinator.group.classic_group import ClassicGroup, State
-from ottla.coordinator.group.consumer_group import ConsumerGroup, ConsumerMember
+from ottla.coordinator.group.consumer_group import ConsumerGroup
+from ottla.coordinator.group.consumer_member import ConsumerMember
 from ottla.coordinator.group.state import Group
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors

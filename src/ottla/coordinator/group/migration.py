@@ -12,7 +12,8 @@ from ottla.coordinator.group import target
 from ottla.coordinator.group.assignors import Partitions
 from ottla.coordinator.group.classic import ClassicProtocol
 from ottla.coordinator.group.classic_group import ClassicGroup, ClassicMember, Protocols, State
-from ottla.coordinator.group.consumer_group import ClassicMetadata, ConsumerGroup, ConsumerMember
+from ottla.coordinator.group.consumer_group import ConsumerGroup
+from ottla.coordinator.group.consumer_member import ClassicMetadata, ConsumerMember
 from ottla.coordinator.group.state import CONSUMER_TYPE, Draft, Group, GroupError, GroupState
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.coordinator.shard import Now

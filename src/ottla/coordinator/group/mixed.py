@@ -11,7 +11,8 @@ from ottla.coordinator.group import consumer_protocol as blobs
 from ottla.coordinator.group.caller import Caller
 from ottla.coordinator.group.classic import MEMBER_ID_REQUIRED_FROM, protocols_of
 from ottla.coordinator.group.consumer import Change, ConsumerProtocol, fenced_instance
-from ottla.coordinator.group.consumer_group import ConsumerGroup, ConsumerMember, MemberState
+from ottla.coordinator.group.consumer_group import ConsumerGroup
+from ottla.coordinator.group.consumer_member import ConsumerMember, MemberState
 from ottla.coordinator.group.migration import Migration, by_name, classic_metadata
 from ottla.coordinator.group.reconcile import OwnedTopic
 from ottla.coordinator.group.state import CONSUMER_TYPE, NO_MEMBER, Draft, GroupError, GroupState

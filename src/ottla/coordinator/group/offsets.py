@@ -1,12 +1,9 @@
-"""Committed offsets: what each group has read, and what open transactions say it will have read.
+"""Committing, fetching, deleting and expiring offsets: who may, and what is written."""
 
-Offsets of a transaction wait under its producer id until the marker comes; they become visible in the order of markers,
-but never over a later plain commit (the place of a record in the log decides).
-"""
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple, TypeAlias
-
+from ottla.coordinator.group.committed import ByTopic, Committed, Spot
 from ottla.coordinator.group.state import Group, GroupError, GroupSettings, GroupState
 from ottla.coordinator.records import CoordinatorRecord, tombstone
 from ottla.coordinator.shard import Now
@@ -43,101 +40,6 @@ TxnTopic: TypeAlias = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 TxnPartition: TypeAlias = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 DeletedTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
 DeletedPartition: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponsePartition
-
-
-class Committed(NamedTuple):
-    record_offset: int
-    """Where the record stands in __consumer_offsets."""
-    value: OffsetCommitValue
-
-
-ByPartition = dict[int, Committed]
-ByTopic = dict[str, ByPartition]
-Spot = tuple[str, str, int]
-"""Group, topic, partition."""
-
-
-class Offsets:
-    """The durable part: what replay has built."""
-
-    __slots__ = ("by_group", "open_producers", "pending")
-
-    def __init__(self) -> None:
-        self.by_group: dict[str, ByTopic] = {}
-        self.pending: dict[int, dict[Spot, Committed]] = {}
-        """By producer id: what its open transaction has staged."""
-        self.open_producers: dict[str, dict[tuple[str, int], dict[int, None]]] = {}
-        """By group: which partitions have staged offsets, and by which producers."""
-
-    # ---- looking up
-
-    def get(self, group: str, topic: str, partition: int) -> Committed | None:
-        topics = self.by_group.get(group)
-        partitions = None if topics is None else topics.get(topic)
-        return None if partitions is None else partitions.get(partition)
-
-    def is_unstable(self, group: str, topic: str, partition: int) -> bool:
-        return (topic, partition) in self.open_producers.get(group, ())
-
-    def all_spots(self, group: str) -> Iterator[tuple[str, int]]:
-        """Every partition with a committed or a staged offset, each once."""
-        topics = self.by_group.get(group, {})
-        for topic, partitions in topics.items():
-            for partition in partitions:
-                yield topic, partition
-        for topic, partition in self.open_producers.get(group, {}):
-            if partition not in topics.get(topic, ()):
-                yield topic, partition
-
-    # ---- replaying
-
-    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, offset: int, producer_id: int) -> None:
-        group, topic, partition = key.group, key.topic, key.partition
-        if value is None:
-            self._remove(group, topic, partition)
-            self._forget_staged(group, topic, partition)
-        elif producer_id < 0:
-            self.by_group.setdefault(group, {}).setdefault(topic, {})[partition] = Committed(offset, value)
-        else:
-            self.pending.setdefault(producer_id, {})[group, topic, partition] = Committed(offset, value)
-            spots = self.open_producers.setdefault(group, {})
-            spots.setdefault((topic, partition), {})[producer_id] = None
-
-    def complete_transaction(self, producer_id: int, *, committed: bool) -> None:
-        for (group, topic, partition), staged in self.pending.pop(producer_id, {}).items():
-            self._close(group, topic, partition, producer_id)
-            if not committed:
-                continue
-            known = self.get(group, topic, partition)
-            if known is None or staged.record_offset > known.record_offset:
-                self.by_group.setdefault(group, {}).setdefault(topic, {})[partition] = staged
-
-    def _remove(self, group: str, topic: str, partition: int) -> None:
-        topics = self.by_group.get(group)
-        if topics is None or topic not in topics:
-            return
-        topics[topic].pop(partition, None)
-        if not topics[topic]:
-            del topics[topic]
-            if not topics:
-                del self.by_group[group]
-
-    def _forget_staged(self, group: str, topic: str, partition: int) -> None:
-        for producer_id in list(self.open_producers.get(group, {}).get((topic, partition), {})):
-            staged = self.pending.get(producer_id, {})
-            staged.pop((group, topic, partition), None)
-            if not staged:
-                self.pending.pop(producer_id, None)
-            self._close(group, topic, partition, producer_id)
-
-    def _close(self, group: str, topic: str, partition: int, producer_id: int) -> None:
-        spots = self.open_producers.get(group, {})
-        producers = spots.get((topic, partition), {})
-        producers.pop(producer_id, None)
-        if not producers:
-            spots.pop((topic, partition), None)
-            if not spots:
-                self.open_producers.pop(group, None)
 
 
 class OffsetCommands:
@@ -314,18 +216,29 @@ class OffsetCommands:
     def delete_all(self, group_id: str) -> list[CoordinatorRecord]:
         return [tombstone(OffsetCommitKey(group_id, *spot)) for spot in self._state.offsets.all_spots(group_id)]
 
-    def topics_deleted(self, deleted: dict[str, bytes]) -> list[CoordinatorRecord]:
-        """Name to id of topics that are gone. An offset of the name's earlier life (another id) is not touched."""
+    def topics_changed(self, before: MetadataImage, after: MetadataImage) -> list[CoordinatorRecord]:
+        """Tombstones for offsets of topics that are gone. Looks at what is committed, not at all topics there are.
+
+        An offset of the name's earlier life (another id) is not touched.
+        """
+        gone: dict[str, bytes | None] = {}
+
+        def is_gone(name: str, topic_id: bytes) -> bool:
+            if name not in gone:
+                known = before.topics.get(name)
+                gone[name] = None if known is None or known.id in after.topics_by_id else known.id
+            return gone[name] is not None and topic_id in (ZERO_UUID, gone[name])
+
         offsets = self._state.offsets
         spots: dict[Spot, None] = {}
         for group, topics in offsets.by_group.items():
-            for name, topic_id in deleted.items():
-                for index, committed in topics.get(name, {}).items():
-                    if committed.value.topic_id in (ZERO_UUID, topic_id):
+            for name, partitions in topics.items():
+                for index, committed in partitions.items():
+                    if is_gone(name, committed.value.topic_id):
                         spots[group, name, index] = None
         for staged in offsets.pending.values():
             for spot, committed in staged.items():
-                if spot[1] in deleted and committed.value.topic_id in (ZERO_UUID, deleted[spot[1]]):
+                if is_gone(spot[1], committed.value.topic_id):
                     spots[spot] = None
         return [tombstone(OffsetCommitKey(*spot)) for spot in spots]
 
@@ -394,8 +307,3 @@ def txn_commit_error(request: TxnOffsetCommitRequest, error: Errors) -> TxnOffse
             for topic in request.topics
         ]
     )
-
-
-def deleted_topics(before: MetadataImage, after: MetadataImage) -> dict[str, bytes]:
-    """Name to id of topics that are in `before` and no longer in `after`."""
-    return {topic.name: topic.id for topic in before.topics.values() if topic.id not in after.topics_by_id}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from ottla.coordinator.group.assignors import Partitions
-from ottla.coordinator.group.consumer_group import ConsumerMember, MemberState, Owned
+from ottla.coordinator.group.consumer_member import ConsumerMember, MemberState, Owned
 from ottla.coordinator.group.state import GroupError
 from ottla.model.errors import Errors
 

@@ -49,7 +49,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 def _compiled(pattern: str) -> Any:
     """Raises ValueError."""
-    import re2  # type: ignore[import-untyped]  # noqa: PLC0415  a native library, loaded when the first pattern comes
+    import re2  # noqa: PLC0415  a native library, loaded when the first pattern comes
 
     options = re2.Options()
     options.log_errors = False

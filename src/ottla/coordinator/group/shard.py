@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 from ottla.coordinator.group.caller import Caller
 from ottla.coordinator.group.classic import ClassicProtocol
 from ottla.coordinator.group.classic_group import ClassicGroup, State
+from ottla.coordinator.group.committed import Offsets
 from ottla.coordinator.group.consumer import ConsumerProtocol
 from ottla.coordinator.group.consumer_group import ConsumerGroup
 from ottla.coordinator.group.consumer_replay import ConsumerReplay
 from ottla.coordinator.group.describe import described, described_consumer
 from ottla.coordinator.group.migration import Migration
 from ottla.coordinator.group.mixed import MixedGroups
-from ottla.coordinator.group.offsets import OffsetCommands, Offsets, deleted_topics
+from ottla.coordinator.group.offsets import OffsetCommands
 from ottla.coordinator.group.state import Draft, Group, GroupError, GroupSettings, GroupState
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.coordinator.shard import Now, Parked, Respond
@@ -120,11 +121,8 @@ class GroupShard:
         before, self._state.image = self._state.image, image
         draft = Draft()
         if before.topics is not image.topics:
-            gone = deleted_topics(before, image)
-            if gone:
-                draft.records += self._offsets.topics_deleted(gone)
-            if any(name not in before.topics for name in image.topics):
-                self._state.topics_version = image.offset
+            draft.records += self._offsets.topics_changed(before, image)
+            self._state.topics_version = image.offset
             for group in self._state.groups.values():
                 if isinstance(group, ConsumerGroup):
                     group.refresh_wanted = True
@@ -169,7 +167,10 @@ class GroupShard:
 
     def _join(self, request: JoinGroupRequest, caller: Caller, token: int, draft: Draft, now: Now) -> None:
         group = self._state.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup) and group.is_empty() and not request.member_id:
+        if isinstance(group, ConsumerGroup) and group.is_empty():
+            if request.member_id:
+                draft.respond(token, _join_error(request, Errors.UNKNOWN_MEMBER_ID))
+                return
             # Nobody is left who could mind: the name becomes a classic group's.
             self._bury(group, draft)
             del self._state.groups[request.group_id]

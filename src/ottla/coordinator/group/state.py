@@ -3,17 +3,15 @@
 from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
+from ottla.coordinator.group.committed import Offsets
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.coordinator.shard import Now, Respond
 from ottla.metadata.image import EMPTY, GROUP_RESOURCE, MetadataImage
 from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
-
-if TYPE_CHECKING:
-    from ottla.coordinator.group.offsets import Offsets
 
 NO_MEMBER: Final = ""
 CONSUMER_TYPE: Final = "consumer"
@@ -187,7 +185,7 @@ class GroupState:
         "topics_version",
     )
 
-    def __init__(self, settings: GroupSettings, offsets: "Offsets", new_id: Callable[[], str]) -> None:
+    def __init__(self, settings: GroupSettings, offsets: Offsets, new_id: Callable[[], str]) -> None:
         self.settings = settings
         self.offsets = offsets
         self.new_id = new_id
@@ -196,7 +194,7 @@ class GroupState:
         self.deadlines = Deadlines()
         self.image: MetadataImage = EMPTY
         self.topics_version = -1
-        """Offset of the image in which topics last came: patterns resolved before it may match more now."""
+        """Offset of the image in which topics last changed: patterns resolved before it may match others now."""
         self.loading = True
         self._tokens = count(1)
 

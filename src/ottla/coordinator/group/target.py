@@ -5,7 +5,8 @@ from hashlib import blake2b
 
 from ottla.coordinator.group import consumer_records as write
 from ottla.coordinator.group.assignors import ASSIGNORS, MemberSpec, Partitions
-from ottla.coordinator.group.consumer_group import ConsumerGroup, ConsumerMember
+from ottla.coordinator.group.consumer_group import ConsumerGroup
+from ottla.coordinator.group.consumer_member import ConsumerMember
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.metadata.image import MetadataImage
 

@@ -243,7 +243,10 @@ class TransactionShard:
     # ---- questions
 
     def find(self, transactional_id: str) -> Transaction | None:
-        return self.transactions.get(transactional_id)
+        """While markers are written its partitions are those that still miss theirs."""
+        found = self.transactions.get(transactional_id)
+        owing = self._unacknowledged.get(transactional_id)
+        return found if found is None or owing is None else found._replace(partitions=dict(owing))
 
     def listed(self, wanted: ListFilter, now: Now) -> list[Listed]:
         states = tuple(BY_TITLE[title] for title in wanted.states if title in BY_TITLE)

@@ -53,9 +53,8 @@ def scan(body: bytes, pos: int, count: int) -> tuple[list[bytes | None], bytearr
             flags.append(DROP)
         else:
             keys.append(body[pos:key_end])
-            value = body[key_end]
-            has_value = not value & 1 if value < 0x80 else read_signed(body, key_end)[0] >= 0
-            flags.append(KEEP if has_value else TOMBSTONE)
+            # The lowest bit of a zigzag number is its sign, however many bytes follow; a value of length -1 is none.
+            flags.append(TOMBSTONE if body[key_end] & 1 else KEEP)
         pos = end
     return keys, flags, pos
 

@@ -1,7 +1,7 @@
 """One round over one log: learn the latest record of every key, then write each group of segments without the rest.
 
 Everything here runs in a thread of its own over segments that do not change any more. It shares nothing with the loop:
-facts come in when the round begins, finished files go out. `breathe` is called every fifty records or so; it paces
+facts come in when the round begins, finished files go out. `breathe` is called every dozen records; it paces
 the work, lets go of the interpreter, and raises if the round is not wanted any more.
 
 What stays (Kafka's Cleaner and MemoryRecords.filterTo): the latest record of each key; what lies beyond the key map;
@@ -43,8 +43,8 @@ from ottla.storage.segment import Segment
 Breathe = Callable[[int], None]
 """Takes the bytes read and written since the last call."""
 
-SLICE: Final = 20
-"""Records between two breaths: between a tenth and a fifth of a millisecond."""
+SLICE: Final = 12
+"""Records between two breaths: about fifty microseconds, the longest that a request waits for the interpreter."""
 _BATCH_WORK: Final = 3
 """What a batch costs beside its records, in records."""
 FLAG_SHARE: Final = 10

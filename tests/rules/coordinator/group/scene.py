@@ -169,7 +169,7 @@ class Scene:
                 messages.SyncGroupRequest.SyncGroupRequestAssignment(member_id=each, assignment=given)
                 for each, given in (assignments or {}).items()
             ],
-            **names,  # type: ignore[arg-type]
+            **names,
         )
         return self.take(self.shard.sync(request, self.time))
 
@@ -354,5 +354,3 @@ def assigned(response: Any) -> dict[str, list[int]] | None:
 def given(response: Any) -> dict[str, list[int]]:
     """By topic name, of a classic sync's answer."""
     return {topic: sorted(partitions) for topic, partitions in blobs.assignment(response.assignment).items()}
-
-

@@ -3,9 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.coordinator.group.assignors import ASSIGNORS, MemberSpec, Partitions
+from ottla.coordinator.group.assignors import ASSIGNORS, MemberSpec, Partitions, uniform
 from ottla.coordinator.group.assignors import range as range_assignor
-from ottla.coordinator.group.assignors import uniform
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
 
@@ -31,7 +30,7 @@ def test_range_ranks_static_members_by_their_instance() -> None:
 
 
 def test_uniform_moves_no_more_than_it_must_when_a_member_comes() -> None:
-    before = {"a": {TOPICS[0]: (0, 1, 2)}, "b": {TOPICS[0]: (3, 4, 5)}}
+    before: dict[str, Partitions] = {"a": {TOPICS[0]: (0, 1, 2)}, "b": {TOPICS[0]: (3, 4, 5)}}
     members = {name: member(0, target=before.get(name)) for name in "abc"}
     after = uniform.assign(members, {TOPICS[0]: 6})
     assert {name: len(mine[TOPICS[0]]) for name, mine in after.items()} == {"a": 2, "b": 2, "c": 2}
@@ -40,7 +39,7 @@ def test_uniform_moves_no_more_than_it_must_when_a_member_comes() -> None:
 
 
 def test_uniform_keeps_everything_when_nothing_changes() -> None:
-    before = {"a": {TOPICS[0]: (0, 2)}, "b": {TOPICS[0]: (1,)}}
+    before: dict[str, Partitions] = {"a": {TOPICS[0]: (0, 2)}, "b": {TOPICS[0]: (1,)}}
     members = {name: member(0, target=target) for name, target in before.items()}
     assert uniform.assign(members, {TOPICS[0]: 3}) == before
 

@@ -22,9 +22,7 @@ def test_kip_394_a_new_member_is_given_an_id_and_joins_with_it() -> None:
         leader="client-id1",
         member_id="client-id1",
         members=[
-            messages.JoinGroupResponse.JoinGroupResponseMember(
-                member_id="client-id1", metadata=subscription("orders")
-            )
+            messages.JoinGroupResponse.JoinGroupResponseMember(member_id="client-id1", metadata=subscription("orders"))
         ],
     )
 

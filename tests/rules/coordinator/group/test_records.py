@@ -2,9 +2,8 @@
 
 import pytest
 
-from ottla.coordinator.records import Decoder, encode, tombstone
 from ottla.coordinator.group.consumer_protocol import assignment, assignment_bytes, subscribed_topics
-from ottla.coordinator.records import CoordinatorRecord
+from ottla.coordinator.records import CoordinatorRecord, Decoder, encode, tombstone
 from ottla.protocol import messages
 from ottla.protocol.codec import DecodeError
 

@@ -14,6 +14,7 @@ from ottla.coordinator.transaction.shard import (
     WantsProducerId,
     WriteMarkers,
 )
+from ottla.coordinator.transaction.states import TransactionState
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.replay import image_of
 from ottla.model.core import Decision
@@ -128,6 +129,9 @@ class Scene:
     @property
     def transaction(self) -> Transaction:
         return self.shard.transactions[NAME]
+
+    def state(self) -> TransactionState:
+        return self.transaction.state
 
 
 _DECODER = Decoder(messages.TRANSACTION_RECORDS)

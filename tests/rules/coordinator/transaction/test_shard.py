@@ -78,10 +78,10 @@ def test_after_a_restart_an_open_transaction_has_the_time_that_was_left() -> Non
     again = scene.restarted()
     again.time = TIMEOUT - 1
     again.tick()
-    assert again.transaction.state == TransactionState.ONGOING
+    assert again.state() == TransactionState.ONGOING
     again.time = TIMEOUT
     again.tick()
-    assert again.transaction.state == TransactionState.PREPARE_ABORT
+    assert again.state() == TransactionState.PREPARE_ABORT
 
 
 # ---- markers
@@ -106,9 +106,9 @@ def test_a_transaction_is_complete_when_the_last_partition_has_acknowledged() ->
     scene.add(producer, P0, P1)
     scene.end(producer, committed=True, version=0)
     assert scene.run(scene.shard.markers_acknowledged(NAME, producer, (P1,), scene.now())) is False
-    assert scene.transaction.state == TransactionState.PREPARE_COMMIT
+    assert scene.state() == TransactionState.PREPARE_COMMIT
     assert scene.run(scene.shard.markers_acknowledged(NAME, producer, (P0,), scene.now())) is True
-    assert scene.transaction.state == TransactionState.COMPLETE_COMMIT
+    assert scene.state() == TransactionState.COMPLETE_COMMIT
 
 
 def test_late_acknowledgements_of_a_transaction_that_is_over_are_ignored() -> None:
