@@ -72,7 +72,7 @@ class Node:
         self._configs: Configs | None = None
         self._replicas: Replicas | None = None
         self._housekeeping: Housekeeping | None = None
-        self._groups: "Coordinators[GroupShard] | None" = None
+        self._groups: Coordinators[GroupShard] | None = None
         self._transactions: Transactions | None = None
         self.listeners: tuple[Listener, ...] = ()
         """Where clients are told to connect, free ports filled in."""

@@ -95,9 +95,7 @@ class Replicas:
         if directory.low_on_space:
             return _FULL
         try:
-            outcome = log_.append_as_leader(
-                records, leader.leader_epoch, now, origin=origin, verification=verification
-            )
+            outcome = log_.append_as_leader(records, leader.leader_epoch, now, origin=origin, verification=verification)
         except StorageError as error:
             self.storage_failed(directory, error)
             return _OFFLINE

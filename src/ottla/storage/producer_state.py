@@ -152,9 +152,7 @@ class ProducerStates:
             found.lowest_sequence = min(found.lowest_sequence, sequence)
         return found
 
-    def check_verified(
-        self, producer_id: int, epoch: int, sequence: int, shown: Verification | None
-    ) -> Refusal | None:
+    def check_verified(self, producer_id: int, epoch: int, sequence: int, shown: Verification | None) -> Refusal | None:
         """Of a transactional batch that is not a marker: it belongs to an open transaction, or shows its proof."""
         producer = self.producers.get(producer_id)
         if producer is not None:
