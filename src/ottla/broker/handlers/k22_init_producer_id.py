@@ -24,6 +24,8 @@ def handle(
         return _error(Errors.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _error(Errors.INVALID_REQUEST)
+    if name == "":
+        return _error(Errors.INVALID_REQUEST)
     if name is not None:
         return _transactional(services, request, name, version)
     producer_id = services.producer_ids.take()
