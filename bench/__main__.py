@@ -23,6 +23,7 @@ from bench.report import document, summary, table
 from bench.servers import REPOSITORY, ApacheKafka, ServerFailed, raise_file_limit
 from bench.workloads import (
     cluster_ready,
+    compaction,
     consume,
     memory,
     produce,
@@ -44,6 +45,7 @@ WORKLOADS: tuple[ModuleType, ...] = (
     round_trip,
     unbatched,
     topics_list,
+    compaction,
 )
 PUBLISHED = REPOSITORY / "docs" / "BENCHMARKS.md"
 RESULTS = REPOSITORY / "bench" / "results"

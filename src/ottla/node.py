@@ -9,18 +9,24 @@ import signal
 import sys
 from collections.abc import Callable
 from itertools import count
+from typing import TYPE_CHECKING
 
 from ottla import __version__
 from ottla.broker.admission import Admission
 from ottla.broker.configs import Configs
+from ottla.broker.coordinators import Coordinators, Host
 from ottla.broker.dispatch import Routes
 from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.groups import group_coordinators, reconfigure
 from ottla.broker.housekeeping import Housekeeping
+from ottla.broker.markers import LocalMarkers
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import AllowAll, Authorizer
 from ottla.broker.server import CannotListen, Server, SocketOptions
 from ottla.broker.services import Limits, Services
+from ottla.broker.transactions import Transactions
+from ottla.broker.verification import Backoff, Verifier
 from ottla.broker.waiting import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
@@ -36,6 +42,9 @@ from ottla.runtime.metadata_log import MetadataLogError
 from ottla.storage.directory import DirectoryInUse, LogDirectory
 from ottla.storage.fs import CorruptLog, RealFilesystem, StorageError
 from ottla.storage.segment import OpenFiles
+
+if TYPE_CHECKING:
+    from ottla.coordinator.group.shard import GroupShard
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +72,8 @@ class Node:
         self._configs: Configs | None = None
         self._replicas: Replicas | None = None
         self._housekeeping: Housekeeping | None = None
+        self._groups: Coordinators[GroupShard] | None = None
+        self._transactions: Transactions | None = None
         self.listeners: tuple[Listener, ...] = ()
         """Where clients are told to connect, free ports filled in."""
         self.stopped = asyncio.Event()
@@ -131,6 +142,13 @@ class Node:
             found = directory.load(configs.log_config, now)
             replicas.deletions += [(directory, deletion) for deletion in found.deletions]
         replicas.load(control_plane.image)
+        host = Host(loop, self._clock, replicas, waiting, control_plane)
+        groups = self._groups = group_coordinators(settings, host, self._ids)
+        groups.on_metadata(control_plane.image)
+        producer_ids = ProducerIds(self._producer_id_block)
+        markers = LocalMarkers(host, groups, settings.get_int("request.timeout.ms"))
+        transactions = self._transactions = Transactions(settings, host, producer_ids, markers)
+        transactions.coordinators.on_metadata(control_plane.image)
         control_plane.subscribe(self._on_metadata)
         self._housekeeping = Housekeeping(loop, replicas, configs, self._clock)
         self._housekeeping.start()
@@ -147,7 +165,11 @@ class Node:
             ),
             authorizer=self._authorizer,
             new_fetch_session_id=_session_ids(),
-            producer_ids=ProducerIds(self._producer_id_block),
+            producer_ids=producer_ids,
+            groups=groups,
+            transactions=transactions,
+            markers=markers,
+            verifier=Verifier(transactions, self._clock, loop, _verification_backoff(settings)),
         )
 
     async def _producer_id_block(self) -> tuple[int, int]:
@@ -160,8 +182,13 @@ class Node:
 
     def _on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         assert self._configs is not None and self._replicas is not None
+        assert self._groups is not None and self._transactions is not None
         settings_changed = self._configs.on_metadata(delta, image)
         self._replicas.on_metadata(delta, image, settings_changed=settings_changed)
+        self._groups.on_metadata(image)
+        self._transactions.coordinators.on_metadata(image)
+        if settings_changed:
+            reconfigure(self._groups, self._configs.settings)
 
     # ---- stopping
 
@@ -187,6 +214,10 @@ class Node:
     async def stop(self, *, clean: bool = True) -> None:
         if self._server is not None:
             self._server.close()
+        if self._groups is not None:
+            self._groups.close()
+        if self._transactions is not None:
+            self._transactions.coordinators.close()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
         epoch = -1
@@ -259,6 +290,13 @@ def _limits(settings: Settings) -> Limits:
         max_unsent_bytes=settings.get_int("ottla.write.buffer.bytes"),
         fetch_max_bytes=settings.get_int("fetch.max.bytes"),
         partitions_per_response=settings.get_int("max.request.partition.size.limit"),
+    )
+
+
+def _verification_backoff(settings: Settings) -> Backoff:
+    return Backoff(
+        settings.get_int("add.partitions.to.txn.retry.backoff.ms"),
+        settings.get_int("add.partitions.to.txn.retry.backoff.max.ms"),
     )
 
 

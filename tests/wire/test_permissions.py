@@ -21,6 +21,7 @@ REFUSED = {
     Errors.TOPIC_AUTHORIZATION_FAILED,
     Errors.GROUP_AUTHORIZATION_FAILED,
     Errors.CLUSTER_AUTHORIZATION_FAILED,
+    Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 TOPIC = "secret"
 
@@ -79,6 +80,42 @@ def requests(topic_id: bytes) -> dict[int, Any]:
     }
 
 
+def group_requests(topic_id: bytes) -> dict[int, Any]:
+    commit = m.OffsetCommitRequest
+    fetch = m.OffsetFetchRequest
+    committed = commit.OffsetCommitRequestTopic(topic_id=topic_id, partitions=[commit.OffsetCommitRequestPartition()])
+    return {
+        8: commit("group", topics=[committed]),
+        9: fetch(groups=[fetch.OffsetFetchRequestGroup("group", topics=None)]),
+        11: m.JoinGroupRequest("group", protocol_type="consumer"),
+        12: m.HeartbeatRequest("group"),
+        13: m.LeaveGroupRequest("group"),
+        14: m.SyncGroupRequest("group", protocol_type="consumer", protocol_name="range"),
+        15: m.DescribeGroupsRequest(["group"]),
+        42: m.DeleteGroupsRequest(["group"]),
+        47: m.OffsetDeleteRequest("group"),
+        68: m.ConsumerGroupHeartbeatRequest("group", member_id="me", member_epoch=0, rebalance_timeout_ms=1000),
+        69: m.ConsumerGroupDescribeRequest(["group"]),
+    }
+
+
+def transaction_requests() -> dict[int, Any]:
+    add = m.AddPartitionsToTxnRequest
+    markers = m.WriteTxnMarkersRequest
+    commit = m.TxnOffsetCommitRequest
+    committed = commit.TxnOffsetCommitRequestTopic(TOPIC, partitions=[commit.TxnOffsetCommitRequestPartition()])
+    marked = markers.WritableTxnMarkerTopic(TOPIC, [0])
+    return {
+        24: add(transactions=[add.AddPartitionsToTxnTransaction("id", 1, 0)]),
+        25: m.AddOffsetsToTxnRequest("id", 1, 0, "group"),
+        26: m.EndTxnRequest("id", 1, 0, True),
+        27: markers(markers=[markers.WritableTxnMarker(1, 0, True, [marked])]),
+        28: commit("id", "group", 1, 0, topics=[committed]),
+        65: m.DescribeTransactionsRequest(["id"]),
+    }
+
+
+LISTS_ONLY_WHAT_ONE_MAY_SEE = {16, 66}
 ALWAYS_ANSWERED = {18, 60}
 """ApiVersions greets anyone; DescribeCluster tells only what one had to know to connect, as in Kafka."""
 
@@ -116,15 +153,23 @@ def converse(bootstrap: str, gate: Gate) -> dict[int, Any]:
     with Wire(bootstrap) as wire:
         created = wire.ask(m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic(TOPIC, 1, 1)]))
         gate.open = False
-        found = {key: wire.ask(request, latest(key)) for key, request in requests(created.topics[0].topic_id).items()}
+        topic_id = created.topics[0].topic_id
+        asked = requests(topic_id) | group_requests(topic_id) | transaction_requests()
+        found = {key: wire.ask(request, latest(key)) for key, request in asked.items()}
+        found[16] = wire.ask(m.ListGroupsRequest())
+        found[66] = wire.ask(m.ListTransactionsRequest())
         gate.open = True
         found[-1] = wire.ask(m.MetadataRequest(topics=None))
         return found
 
 
-@pytest.mark.parametrize("key", sorted(set(HANDLERS) - ALWAYS_ANSWERED))
+@pytest.mark.parametrize("key", sorted(set(HANDLERS) - ALWAYS_ANSWERED - LISTS_ONLY_WHAT_ONE_MAY_SEE))
 def test_what_is_not_allowed_is_refused_with_the_code_for_it(answers: dict[int, Any], key: int) -> None:
     assert REFUSED & set(error_codes(answers[key])), answers[key]
+
+
+def test_groups_and_transactions_one_may_not_see_are_not_listed(answers: dict[int, Any]) -> None:
+    assert (answers[16].groups, answers[66].transaction_states) == ([], [])
 
 
 def test_nothing_was_done_for_those_who_may_do_nothing(answers: dict[int, Any]) -> None:

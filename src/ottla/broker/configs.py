@@ -84,9 +84,12 @@ def _log_config(overrides: Mapping[str, str], settings: Settings) -> LogConfig:
     def number(name: str) -> int:
         return cast(int, values[name])
 
+    policy = cast("tuple[str, ...]", values["cleanup.policy"])
+    # The active segment is never cleaned: it has to end before its records may wait no longer.
+    max_lag = number("max.compaction.lag.ms")
     return LogConfig(
         segment_bytes=number("segment.bytes"),
-        segment_ms=number("segment.ms"),
+        segment_ms=min(number("segment.ms"), max_lag) if "compact" in policy else number("segment.ms"),
         segment_jitter_ms=number("segment.jitter.ms"),
         index_interval_bytes=number("index.interval.bytes"),
         segment_index_bytes=number("segment.index.bytes"),
@@ -96,7 +99,11 @@ def _log_config(overrides: Mapping[str, str], settings: Settings) -> LogConfig:
         message_timestamp_type=cast(str, values["message.timestamp.type"]),
         message_timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
         message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
-        cleanup_policy=cast("tuple[str, ...]", values["cleanup.policy"]),
+        cleanup_policy=policy,
+        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        max_compaction_lag_ms=max_lag,
+        min_cleanable_dirty_ratio=cast(float, values["min.cleanable.dirty.ratio"]),
+        delete_retention_ms=number("delete.retention.ms"),
         compression_type=cast(str, values["compression.type"]),
         file_delete_delay_ms=number("file.delete.delay.ms"),
         flush_messages=number("flush.messages"),

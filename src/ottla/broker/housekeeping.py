@@ -1,4 +1,4 @@
-"""What a broker does beside answering: flush, checkpoint, retire old segments, watch the disk, remove files.
+"""What a broker does beside answering: flush, checkpoint, retire old segments, compact, watch the disk, remove files.
 
 Everything that waits for the disk runs in a worker thread; the loop only begins and ends it.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from heapq import nsmallest
 from typing import Any, Final
 
+from ottla.broker.cleaning import Cleaning
 from ottla.broker.configs import Configs
 from ottla.broker.partition import Partition
 from ottla.broker.replicas import Replicas
@@ -28,7 +29,7 @@ _LOGS_PER_TURN: Final = 200
 
 
 class Housekeeping:
-    __slots__ = ("_clock", "_configs", "_loop", "_pending", "_replicas", "_tasks", "_timers")
+    __slots__ = ("_clock", "_configs", "_loop", "_pending", "_replicas", "_tasks", "_timers", "cleaning")
 
     def __init__(self, loop: AbstractEventLoop, replicas: Replicas, configs: Configs, clock: Clock) -> None:
         self._loop = loop
@@ -38,6 +39,7 @@ class Housekeeping:
         self._pending: dict[Partition, None] = {}
         self._tasks: dict[str, Task[None]] = {}
         self._timers: list[Repeating] = []
+        self.cleaning = Cleaning(loop, replicas, configs, clock)
 
     def start(self) -> None:
         settings = self._configs.settings
@@ -61,12 +63,14 @@ class Housekeeping:
         ]
         for timer in self._timers:
             timer.start()
+        self.cleaning.start()
 
     async def stop(self) -> None:
         for timer in self._timers:
             timer.stop()
         self._replicas.flush_wanted = lambda _: None
         self._replicas.log_start_moved = lambda: None
+        await self.cleaning.stop()
         for task in list(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

@@ -25,11 +25,10 @@ class Partition:
         return Errors.KAFKA_STORAGE_ERROR if self.offline else Errors.NOT_LEADER_OR_FOLLOWER
 
     def last_stable_offset(self) -> int:
-        """Everything below is decided: the high watermark, or the first record of the oldest open transaction."""
+        """Everything below is decided: the high watermark, or the first record of the oldest transaction that is open,
+        or whose marker the high watermark has not passed."""
         assert self.log is not None and self.leader is not None
-        unstable = self.log.first_unstable_offset
-        high_watermark = self.leader.high_watermark
-        return high_watermark if unstable is None else min(high_watermark, unstable)
+        return self.log.last_stable_offset(self.leader.high_watermark)
 
 
 class TopicPartitions:

@@ -4,10 +4,10 @@ A wait is watched under the partitions it concerns. Whoever moves a partition ca
 that may now be complete; `expired` returns those whose deadline has passed. Both forget what they return.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from heapq import heappop, heappush
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ottla.model.ids import Millis
 
@@ -118,6 +118,28 @@ class FetchWait(Wait):
     def satisfied_by(self, key: object, amount: int) -> bool:
         self.missing_bytes -= amount
         return self.missing_bytes <= 0
+
+
+class StableFetchWait(FetchWait):
+    """Of a reader of committed records: what an open transaction appends is nothing to it, and the end of one shows
+    more than the marker's own bytes. It looks again when a partition's last stable offset has moved."""
+
+    __slots__ = ("_seen", "_stable_offset")
+
+    def __init__(
+        self,
+        deadline: Millis,
+        missing_bytes: int,
+        resume: object,
+        keys: Iterable[Key],
+        stable_offset: Callable[[Key], int],
+    ) -> None:
+        super().__init__(deadline, missing_bytes, resume)
+        self._seen: dict[object, int] = {key: stable_offset(key) for key in keys}
+        self._stable_offset: Callable[[Any], int] = stable_offset
+
+    def satisfied_by(self, key: object, amount: int) -> bool:
+        return self._stable_offset(key) > self._seen.get(key, -1)
 
 
 class ProduceWait(Wait):

@@ -15,7 +15,8 @@ from ottla.protocol.batch import Buffer
 from ottla.replication.leader import PartitionLeader
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import CorruptLog, StorageError
-from ottla.storage.log import Appended, Deletion, Rejected
+from ottla.storage.log import CLIENT, COORDINATOR, Appended, Deletion, Log, Origin, Rejected
+from ottla.storage.producer_state import UNCHECKED, Verification
 
 log = logging.getLogger(__name__)
 
@@ -80,18 +81,54 @@ class Replicas:
 
     # ---- records
 
-    def append(self, partition: Partition, records: Buffer, now: int) -> Appended | Rejected:
+    def append(
+        self,
+        partition: Partition,
+        records: Buffer,
+        now: int,
+        *,
+        origin: Origin = CLIENT,
+        verification: Verification | None = UNCHECKED,
+    ) -> Appended | Rejected:
         log_, leader, directory = partition.log, partition.leader, partition.directory
         assert log_ is not None and leader is not None and directory is not None
         if directory.low_on_space:
             return _FULL
         try:
-            outcome = log_.append_as_leader(records, leader.leader_epoch, now)
+            outcome = log_.append_as_leader(records, leader.leader_epoch, now, origin=origin, verification=verification)
         except StorageError as error:
             self.storage_failed(directory, error)
             return _OFFLINE
         if isinstance(outcome, Rejected) or outcome.duplicate:
             return outcome
+        return self._appended(partition, log_, leader, outcome, len(records))
+
+    def append_internal(self, partition: Partition, batches: Buffer, now: int) -> Appended | Rejected:
+        """Records of a coordinator, all of the batches or none. Groups keep working on a disk that is nearly full."""
+        return self.append_marker(partition, batches, now, transaction_version=0)
+
+    def append_marker(
+        self, partition: Partition, marker: Buffer, now: int, transaction_version: int
+    ) -> Appended | Rejected:
+        """The end of a transaction. A disk that is nearly full still takes it: readers wait for it."""
+        log_, leader, directory = partition.log, partition.leader, partition.directory
+        assert log_ is not None and leader is not None and directory is not None
+        try:
+            outcome = log_.append_as_leader(
+                marker, leader.leader_epoch, now, origin=COORDINATOR, transaction_version=transaction_version
+            )
+        except StorageError as error:
+            self.storage_failed(directory, error)
+            return _OFFLINE
+        if isinstance(outcome, Rejected):
+            return outcome
+        self._appended(partition, log_, leader, outcome, len(marker))
+        log_.last_stable_offset(leader.high_watermark)  # forgets the ends that are replicated
+        return outcome
+
+    def _appended(
+        self, partition: Partition, log_: Log, leader: PartitionLeader, outcome: Appended, size: int
+    ) -> Appended:
         flush_messages = log_.config.flush_messages
         if flush_messages <= outcome.last_offset + 1 - log_.recovery_point:
             self.flush_wanted(partition)
@@ -99,7 +136,7 @@ class Replicas:
         if flush_messages != 1 and leader.log_end_moved(log_.log_end_offset):
             waiting = self._waiting
             if waiting.fetches.waiting or waiting.produces.waiting:
-                waiting.records_visible(partition, len(records))
+                waiting.records_visible(partition, size)
         return outcome
 
     def flushed(self, partition: Partition) -> None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ottla.broker.configs import Configs
+from ottla.broker.coordinators import Coordinators
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
@@ -12,6 +14,12 @@ from ottla.broker.waiting import WaitingRequests
 from ottla.model.ids import BrokerId
 from ottla.model.ports import Clock
 from ottla.runtime.control_plane import ControlPlane
+
+if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
+    from ottla.broker.markers import LocalMarkers
+    from ottla.broker.transactions import Transactions
+    from ottla.broker.verification import Verifier
+    from ottla.coordinator.group.shard import GroupShard
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +46,7 @@ class Services:
     authorizer: Authorizer
     new_fetch_session_id: Callable[[], int]
     producer_ids: ProducerIds
+    groups: "Coordinators[GroupShard]"
+    transactions: "Transactions"
+    markers: "LocalMarkers"
+    verifier: "Verifier"

@@ -165,7 +165,8 @@ class Session:
         pending = self._pending
         while pending and pending[0].ready:
             head = pending.popleft()
-            self._send(head, head.message)
+            if head.message is not None:  # acks=0 that had to wait: nothing is ever sent
+                self._send(head, head.message)
         self._resume()
 
     def _resume(self) -> None:

@@ -8,6 +8,8 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
     "configs": ("ottla.cli.configs", "Show and change settings of topics, brokers, the cluster and groups."),
     "produce": ("ottla.cli.produce", "Write records to a topic, from standard input or a file."),
     "consume": ("ottla.cli.consume", "Read records from topics: by offset, by time, or as they arrive."),
+    "groups": ("ottla.cli.groups", "List, describe (with lag), move and delete consumer groups."),
+    "transactions": ("ottla.cli.transactions", "List and describe transactions; find and abort those that hang."),
     "cluster": ("ottla.cli.cluster", "Brokers, quorum, feature levels and log directories."),
     "dump-log": ("ottla.cli.dump_log", "Read Kafka's files on disk: segments, indexes, snapshots, checkpoints."),
 }

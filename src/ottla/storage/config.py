@@ -24,6 +24,10 @@ class LogConfig:
     message_timestamp_before_max_ms: int = NEVER
     message_timestamp_after_max_ms: int = 3600 * 1000
     cleanup_policy: tuple[str, ...] = ("delete",)
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = NEVER
+    min_cleanable_dirty_ratio: float = 0.5
+    delete_retention_ms: int = 24 * 3600 * 1000
     compression_type: str = "producer"
     file_delete_delay_ms: int = 60_000
     flush_messages: int = NEVER

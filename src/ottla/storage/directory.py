@@ -72,6 +72,7 @@ class LogDirectory:
         "_pending",
         "_recovery_points",
         "clean_broker_epoch",
+        "cleaned_to",
         "files",
         "fs",
         "high_watermarks",
@@ -101,6 +102,8 @@ class LogDirectory:
         self.refused: dict[TopicPartition, CorruptLog] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         """As last checkpointed; the broker decides what they are worth."""
+        self.cleaned_to: dict[TopicPartition, int] = {}
+        """How far each compacted log is clean, as of its last round."""
         self.mutex = Lock()
         """Around every write of a checkpoint file: the only thing two threads of a node may do at once."""
         self._pending: Checkpoint | None = None
@@ -129,6 +132,7 @@ class LogDirectory:
             directory._recovery_points = directory._read(names.RECOVERY_POINTS, checkpoints.decode_offsets, {})
             directory._log_starts = directory._read(names.LOG_STARTS, checkpoints.decode_offsets, {})
             directory.high_watermarks = directory._read(names.HIGH_WATERMARKS, checkpoints.decode_offsets, {})
+            directory.cleaned_to = directory._read(names.CLEANER_OFFSETS, checkpoints.decode_offsets, {})
             if reserve_bytes:
                 files.fs.reserve(f"{path}/{names.RESERVE}", reserve_bytes)
         except OSError as error:
@@ -203,7 +207,7 @@ class LogDirectory:
 
     def _adopt(self, log: Log) -> Log:
         partition = log.topic_partition
-        log.before_truncate(lambda offset: self._lower_recovery_point(partition, offset))
+        log.before_truncate(lambda offset: self._before_truncate(partition, offset))
         self.logs[partition] = log
         return log
 
@@ -214,6 +218,8 @@ class LogDirectory:
         self._lower_recovery_point(partition, 0)
         if self._log_starts.pop(partition, 0):
             self._replace(names.LOG_STARTS, checkpoints.encode_offsets(self._log_starts))
+        if self.cleaned_to.pop(partition, 0):
+            self.write_cleaner_offsets()
         path = f"{self.path}/{names.log_dir_name(partition)}"
         return self._adopt(Log.create(self.files, path, partition, topic_id, config, now=now, latch=self.latch))
 
@@ -222,11 +228,13 @@ class LogDirectory:
         deletion = self.logs[partition].delete(unique, now)
         del self.logs[partition]
         self.high_watermarks.pop(partition, None)
+        self.cleaned_to.pop(partition, None)
         return deletion
 
     def set_aside(self, partition: TopicPartition, unique: str) -> str:
         """Renames a log that the metadata does not know, without deleting a byte of it. Returns its new path."""
         log = self.logs.pop(partition)
+        self.cleaned_to.pop(partition, None)
         log.close(clean=False)
         target = f"{self.path}/{names.marked_dir_name(partition, unique, names.STRAY_DIR)}"
         try:
@@ -289,6 +297,24 @@ class LogDirectory:
     def write_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
         self.high_watermarks = high_watermarks
         self._replace(names.HIGH_WATERMARKS, checkpoints.encode_offsets(high_watermarks))
+
+    def write_cleaner_offsets(self) -> None:
+        """May run in any thread: it writes what is true when its turn comes, so no older truth overtakes a newer."""
+        self.latch.check()
+        try:
+            with self.mutex:
+                data = checkpoints.encode_offsets(dict(self.cleaned_to))
+                replace_file(self.fs, f"{self.path}/{names.CLEANER_OFFSETS}", data)
+        except OSError as error:
+            self.latch.fail(f"cannot write {names.CLEANER_OFFSETS}", error)
+
+    def _before_truncate(self, partition: TopicPartition, offset: int) -> None:
+        self._lower_recovery_point(partition, offset)
+        # What is appended in the place of the lost records is dirty. Taken for clean, a tombstone among it would
+        # go while older values of its key stay.
+        if self.cleaned_to.get(partition, 0) > offset:
+            self.cleaned_to[partition] = offset
+            self.write_cleaner_offsets()
 
     def _lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
         """Before data goes, the promise about it goes: else recovery would take a torn tail for damage."""

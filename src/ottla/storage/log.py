@@ -5,9 +5,11 @@ It never looks inside a batch unless the topic's configuration demands it, never
 error. All calls belong to the thread of the node's loop, except `Flush.run`, which may run in any thread.
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import IntEnum
+from operator import attrgetter
 from struct import Struct
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
@@ -25,12 +27,14 @@ from ottla.storage.fs import CorruptLog, File, Filesystem, Latch, StorageError, 
 from ottla.storage.index import AbortedTxn, CorruptIndex
 from ottla.storage.producer_state import (
     SEQUENCE_MASK,
+    UNCHECKED,
     CachedBatch,
     Completed,
     Marker,
     Producer,
     ProducerStates,
     Refusal,
+    Verification,
 )
 from ottla.storage.segment import OpenFiles, Segment
 from ottla.storage.validate import RecordError
@@ -102,6 +106,24 @@ class Deletion(NamedTuple):
     paths: tuple[str, ...]
     due: int
     directory: str | None = None
+
+
+class LastRecord(NamedTuple):
+    """By what the cleaner knows the last batch of a producer."""
+
+    offset: int
+    """Last offset of its last data batch, -1 if only a marker is known."""
+    epoch: int
+
+
+class Replacement(NamedTuple):
+    """A segment that the cleaner wrote: files under their names with `.cleaned` behind, all of them durable."""
+
+    base_offset: int
+    size: int
+    max_timestamp: int
+    max_timestamp_offset: int
+    suffixes: tuple[str, ...]
 
 
 class FoundOffset(NamedTuple):
@@ -342,6 +364,15 @@ class Log:
     def is_online(self) -> bool:
         return self._latch.error is None
 
+    @property
+    def filesystem(self) -> Filesystem:
+        return self._files.fs
+
+    @property
+    def generation(self) -> int:
+        """Changes with every truncation."""
+        return self._generation
+
     # -- appending -----------------------------------------------------------------------------------------------
 
     def append_as_leader(  # noqa: C901, PLR0912, PLR0915 - flat because it is the hot path
@@ -352,10 +383,12 @@ class Log:
         *,
         origin: Origin = CLIENT,
         transaction_version: int = 0,
+        verification: Verification | None = UNCHECKED,
     ) -> Appended | Rejected:
         """Checks one batch by its header and its CRC, patches offset and epoch into it and writes it.
 
         `batch` is written to; internal callers may pass several batches. Raises StorageError if the disk refuses.
+        `verification` is what `begin_verification` gave; None if it said that none was needed.
         """
         if self._latch.error is not None:
             self._latch.check()
@@ -413,6 +446,9 @@ class Log:
                     verdict = producers.check_client(
                         producer_id, producer_epoch, sequence, last_sequence, transactional
                     )
+                    if transactional and not isinstance(verdict, CachedBatch):
+                        unproven = producers.check_verified(producer_id, producer_epoch, sequence, verification)
+                        verdict = unproven or verdict
                     if verdict is not None:
                         return self._not_appended(verdict)
             else:
@@ -421,6 +457,8 @@ class Log:
                 refusal = producers.check_coordinator(
                     producer_id, producer_epoch, transactional, marker, transaction_version
                 )
+                if transactional and marker is None:
+                    refusal = producers.check_verified(producer_id, producer_epoch, -1, verification) or refusal
                 if refusal is not None:
                     return Rejected(*refusal)
 
@@ -450,6 +488,12 @@ class Log:
                 if completed is not None:
                     self._end_transaction(producers, completed)
         return Appended(base_offset, last_offset, append_time, self.log_start_offset)
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, epoch_bump: bool, now: int
+    ) -> Verification | Refusal | None:
+        """Before the coordinator is asked: see ProducerStates. `sequence` is -1 for what coordinators write."""
+        return self.producers.begin_verification(producer_id, epoch, sequence, epoch_bump, now)
 
     def _misfit(self, claimed: int, size: int, magic: int, origin: Origin) -> Rejected | None:
         if magic != b.MAGIC_V2:
@@ -760,13 +804,15 @@ class Log:
         found = self._find(offset) if offset < upper_bound else None
         if found is None:
             return
-        _, index, start, _ = found
-        for segment in self.segments[index:]:
+        while found is not None:
+            segment, _, start, _ = found
             for _, batch in segment.batches(start):
                 if b.read_frame(batch)[0] >= upper_bound:
                     return
                 yield batch
-            start = 0
+                offset = b.read_header(batch).last_offset + 1
+            # Looked up anew: the cleaner may have swapped segments while the caller was busy with the last one.
+            found = self._find(offset) if offset < upper_bound else None
 
     def upper_offset(self, piece: FileSlice) -> int:
         """An offset no record of the slice reaches: the bound for its aborted transactions."""
@@ -840,8 +886,9 @@ class Log:
         """Producer id and first offset of each aborted transaction that touches [fetch_offset, upper_bound)."""
         aborted = []
         for segment in self.segments[self._segment_index(fetch_offset) :]:
-            for txn in self._aborted_of(segment):
-                if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound:
+            txns = self._aborted_of(segment)
+            for txn in txns[bisect_left(txns, fetch_offset, key=_last_offset) :]:
+                if txn.first_offset < upper_bound:
                     aborted.append((txn.producer_id, txn.first_offset))
                 if txn.last_stable_offset >= upper_bound:
                     return aborted
@@ -889,6 +936,13 @@ class Log:
             )
             for producer_id, p in self.producers.producers.items()
         ]
+
+    def last_records(self) -> dict[int, LastRecord]:
+        """Of every active producer: batches the cleaner must not let go."""
+        return {
+            producer_id: LastRecord(p.batches[-1].last_offset if p.batches else -1, p.epoch)
+            for producer_id, p in self.producers.producers.items()
+        }
 
     @property
     def producers_remembered(self) -> int:
@@ -954,6 +1008,45 @@ class Log:
                 except FileNotFoundError:
                     continue
                 paths.append(snapshot + names.DELETED)
+        return Deletion(tuple(paths), now + self.config.file_delete_delay_ms)
+
+    def replace_segments(self, old: Sequence[tuple[Segment, int]], new: Replacement, now: int) -> Deletion | None:
+        """Puts a cleaned segment in the place of `old` ones, each given with the size it had when it was read.
+
+        None if the log has changed there since: the caller discards its work. What is returned may be removed only
+        after the directory has been synced, for until then a power cut can bring the old names back.
+        """
+        self._latch.check()
+        start = next((i for i, segment in enumerate(self.segments) if segment is old[0][0]), -1)
+        stop = start + len(old)
+        current = self.segments[start:stop] if start >= 0 and stop < len(self.segments) else []
+        if [(id(segment), segment.size) for segment in current] != [(id(segment), size) for segment, size in old]:
+            return None
+        try:
+            return self._swap(start, stop, new, now)
+        except OSError as error:
+            # Half a swap is finished by the next start, and by nothing else: lack of room is no excuse here.
+            failure = StorageError(self._latch.directory, f"cannot swap segments of {self.topic_partition}", error)
+            self._latch.take_offline(failure)
+            raise failure from error
+
+    def _swap(self, start: int, stop: int, new: Replacement, now: int) -> Deletion:
+        """Kafka's replaceSegments: `.cleaned` becomes `.swap`, the old becomes `.deleted`, `.swap` becomes the segment.
+
+        A crash before the last `.swap` undoes it, one after that completes it: `recovery` knows both.
+        """
+        fs, prefix = self._files.fs, names.segment_prefix(self.path, new.base_offset)
+        for suffix in new.suffixes:
+            fs.rename(prefix + suffix + names.CLEANED, prefix + suffix + names.SWAP)
+        replaced = self.segments[start:stop]
+        # The snapshot at the first base offset belongs to the new segment as well.
+        paths = [*replaced[0].mark_deleted(), *self._mark_deleted(replaced[1:], now).paths]
+        for suffix in new.suffixes:
+            fs.rename(prefix + suffix + names.SWAP, prefix + suffix)
+        segment = Segment(self._files, self.path, new.base_offset, new.size, replaced[-1].created_ms)
+        segment.max_timestamp, segment.max_timestamp_offset = new.max_timestamp, new.max_timestamp_offset
+        self.segments[start:stop] = [segment]
+        self._unsynced.append(self.path)
         return Deletion(tuple(paths), now + self.config.file_delete_delay_ms)
 
     # -- truncating ----------------------------------------------------------------------------------------------
@@ -1112,6 +1205,10 @@ class Log:
             return action()
         except OSError as error:
             self._latch.fail(what, error)
+
+
+_last_offset = attrgetter("last_offset")
+"""What a transaction index is ordered by: where its markers are."""
 
 
 def _stored_topic_id(fs: Filesystem, path: str) -> bytes | None:

@@ -61,6 +61,28 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
+class Verification:
+    """Taken before the coordinator is asked whether a partition is in a transaction; the object itself is the proof.
+
+    It is dropped by the first batch of the transaction and by a marker. An answer that was on its way while the
+    transaction ended therefore finds another object in its place, and nothing is appended that nobody would ever end
+    (KAFKA-14884).
+    """
+
+    __slots__ = ("epoch", "epoch_bump", "lowest_sequence", "timestamp")
+
+    def __init__(self, epoch: int, sequence: int, epoch_bump: bool, timestamp: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        """KAFKA-14920: what follows it may not go first while it is being retried."""
+        self.epoch_bump = epoch_bump
+        self.timestamp = timestamp
+
+
+UNCHECKED: Final = Verification(-1, -1, False, -1)
+"""In place of a proof where none is asked for: transaction.partition.verification.enable is off."""
+
+
 class Producer:
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "txn_first_offset")
 
@@ -96,7 +118,7 @@ class Producer:
 
 
 class ProducerStates:
-    __slots__ = ("end_offset", "ongoing", "producers", "unreplicated")
+    __slots__ = ("end_offset", "ongoing", "producers", "unreplicated", "verifications")
 
     def __init__(self, end_offset: int = 0) -> None:
         self.producers: dict[int, Producer] = {}
@@ -106,6 +128,52 @@ class ProducerStates:
         """First offset -> marker offset of completed transactions whose marker the high watermark has not passed."""
         self.end_offset = end_offset
         """All batches below it are reflected here."""
+        self.verifications: dict[int, Verification] = {}
+        """Producer id -> what its first batch in a transaction has to show. In memory only."""
+
+    # -- verification: KIP-890 -----------------------------------------------------------------------------------
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, epoch_bump: bool, now: int
+    ) -> Verification | Refusal | None:
+        """None: the transaction is open here already, so the coordinator knows of it."""
+        producer = self.producers.get(producer_id)
+        if producer is not None:
+            if epoch < producer.epoch:
+                return self._fenced(producer_id, epoch, producer.epoch, "<")
+            if producer.txn_first_offset >= 0 and epoch == producer.epoch:
+                return None
+        found = self.verifications.get(producer_id)
+        if found is None:
+            found = self.verifications[producer_id] = Verification(epoch, sequence, epoch_bump, now)
+        elif epoch > found.epoch:
+            found.epoch, found.lowest_sequence = epoch, sequence
+        elif epoch == found.epoch:
+            found.lowest_sequence = min(found.lowest_sequence, sequence)
+        return found
+
+    def check_verified(self, producer_id: int, epoch: int, sequence: int, shown: Verification | None) -> Refusal | None:
+        """Of a transactional batch that is not a marker: it belongs to an open transaction, or shows its proof."""
+        producer = self.producers.get(producer_id)
+        if producer is not None:
+            # The epoch first: INVALID_TXN_STATE would be fatal to a client that only has to begin again (KAFKA-19690).
+            if epoch < producer.epoch:
+                return self._fenced(producer_id, epoch, producer.epoch, "<")
+            if producer.txn_first_offset >= 0 and epoch == producer.epoch:
+                return None
+        if shown is UNCHECKED:
+            return None
+        kept = self.verifications.get(producer_id)
+        if kept is None or kept is not shown:
+            return Refusal(Errors.INVALID_TXN_STATE, f"producer {producer_id} has no open transaction here")
+        if kept.epoch_bump and sequence > 0 and (producer is None or not producer.batches):
+            return self._out_of_order(producer_id, sequence, NO_SEQUENCE)
+        if sequence > kept.lowest_sequence:
+            return Refusal(
+                Errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} sent sequence {sequence} while {kept.lowest_sequence} is being verified",
+            )
+        return None
 
     # -- checks before an append ---------------------------------------------------------------------------------
 
@@ -222,6 +290,8 @@ class ProducerStates:
         if transactional and producer.txn_first_offset < 0:
             producer.txn_first_offset = base_offset
             self.ongoing[base_offset] = producer_id
+            if self.verifications:
+                self.verifications.pop(producer_id, None)
 
     def record_marker(
         self, producer_id: int, epoch: int, marker: Marker, offset: int, timestamp: int
@@ -233,11 +303,19 @@ class ProducerStates:
             # A marker of the same epoch (TV1) must keep the window: the sequences run on.
             producer.epoch = epoch
             producer.batches.clear()
+        if self.verifications:
+            self._drop_verification(producer_id, epoch)
         first = producer.txn_first_offset
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = timestamp
         producer.txn_first_offset = NO_OFFSET
         return None if first < 0 else Completed(producer_id, first, offset, not marker.committed)
+
+    def _drop_verification(self, producer_id: int, marker_epoch: int) -> None:
+        kept = self.verifications.get(producer_id)
+        # With TV2 a proof of the marker's own epoch belongs to the transaction after it: that one stays.
+        if kept is not None and not (kept.epoch_bump and kept.epoch == marker_epoch):
+            del self.verifications[producer_id]
 
     def complete(self, completed: Completed) -> None:
         self.ongoing.pop(completed.first_offset, None)
@@ -279,6 +357,9 @@ class ProducerStates:
         for producer_id, producer in list(self.producers.items()):
             if producer.txn_first_offset < 0 and now - producer.last_timestamp >= expiration_ms:
                 del self.producers[producer_id]
+        for producer_id, verification in list(self.verifications.items()):
+            if now - verification.timestamp >= expiration_ms:
+                del self.verifications[producer_id]
 
     def idle_since(self) -> list[tuple[int, int]]:
         """Last timestamp and id of every producer that has no transaction open."""
@@ -294,6 +375,7 @@ class ProducerStates:
         self.producers.clear()
         self.ongoing.clear()
         self.unreplicated.clear()
+        self.verifications.clear()
         self.end_offset = end_offset
 
     # -- snapshots -----------------------------------------------------------------------------------------------

@@ -197,8 +197,14 @@ class Segment:
     def _waited(self, max_timestamp: int, now: int) -> int:
         first = self.first_timestamp
         if first is None:
-            first = self.first_timestamp = next(self.headers())[1].max_timestamp
+            first = self.first_batch_timestamp()
         return max_timestamp - first if first >= 0 else now - self.created_ms
+
+    def first_batch_timestamp(self) -> int:
+        """The greatest in the first batch. The segment is not empty."""
+        if self.first_timestamp is None:
+            self.first_timestamp = next(self.headers())[1].max_timestamp
+        return self.first_timestamp
 
     def append_aborted(self, txn: AbortedTxn) -> None:
         """Written through: it is rare, and a lost entry would show aborted records until the next recovery."""

@@ -1,6 +1,6 @@
 """Requests that wait for bytes or for the high watermark."""
 
-from ottla.broker.purgatory import FetchWait, ProduceWait, Purgatory
+from ottla.broker.purgatory import FetchWait, ProduceWait, Purgatory, StableFetchWait
 from ottla.model.ids import Millis
 
 
@@ -73,3 +73,14 @@ def test_long_polls_on_a_partition_nobody_writes_to_do_not_pile_up() -> None:
         purgatory.expired(Millis(at))
     assert purgatory.waiting == 0
     assert len(purgatory._watched["silent"]) < 100
+
+
+def test_a_reader_of_committed_records_waits_for_the_stable_offset_not_for_bytes() -> None:
+    stable = {"a": 5, "b": 0}
+    purgatory: Purgatory[str] = Purgatory()
+    wait = StableFetchWait(Millis(100), 1, None, stable, stable.__getitem__)
+    purgatory.watch(wait, stable)
+    assert purgatory.touched("a", 1_000_000) == []
+    stable["b"] = 1
+    assert purgatory.touched("a", 1_000_000) == []
+    assert purgatory.touched("b", 1) == [wait]

@@ -1,8 +1,10 @@
 """Produce: check a header and a CRC, append, and answer when the high watermark has passed."""
 
 from asyncio import Future
-from typing import Any, TypeAlias
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.purgatory import ProduceWait
 from ottla.broker.replicas import Replicas
@@ -15,6 +17,9 @@ from ottla.protocol.batch import CRC_START, TRANSACTIONAL
 from ottla.protocol.messages import ProduceRequest, ProduceResponse
 from ottla.storage.log import Rejected
 
+if TYPE_CHECKING:
+    from ottla.broker.verification import Proofs
+
 NEEDS = (Operation.WRITE, Resource.TOPIC)
 
 TopicResponse: TypeAlias = ProduceResponse.TopicProduceResponse
@@ -26,13 +31,48 @@ ACKS_ALL = -1
 ATTRIBUTES = CRC_START + 1
 """The low byte of a batch's attributes."""
 BY_TOPIC_ID = 13
+ADMIN_CLIENT = "__admin_client"
+"""By this name, and only by it, Kafka lets a client write to the coordinators' topics."""
 
 
 def handle(
     services: Services, session: Session, request: ProduceRequest, version: int
+) -> ProduceResponse | Future[ProduceResponse] | Coroutine[Any, Any, ProduceResponse | None] | None:
+    if request.transactional_id is None:
+        return _produce(services, session, request, version, None, None)
+    from ottla.broker.transactional_produce import proofs_for  # noqa: PLC0415  most producers have no transactions
+
+    proofs = proofs_for(services, session, request, version)
+    if isinstance(proofs, Errors):
+        return _produce(services, session, request, version, None, proofs)
+    if not isinstance(proofs, Future):
+        return _produce(services, session, request, version, proofs, None)
+    for topic in request.topic_data:  # a view of the socket's buffer does not outlive this call
+        for data in topic.partition_data:
+            data.records = memoryview(bytearray(data.records)) if data.records is not None else None
+    return _produce_later(services, session, request, version, proofs)
+
+
+async def _produce_later(
+    services: Services, session: Session, request: ProduceRequest, version: int, asked: "Future[Proofs]"
+) -> ProduceResponse | None:
+    """The connection's next request waits for this one: batches of one producer stay in order."""
+    produced = _produce(services, session, request, version, await asked, None)
+    return await produced if isinstance(produced, Future) else produced
+
+
+def _produce(
+    services: Services,
+    session: Session,
+    request: ProduceRequest,
+    version: int,
+    proofs: "Proofs | None",
+    refusal: Errors | None,
 ) -> ProduceResponse | Future[ProduceResponse] | None:
+    """`proofs` are those of the request's transaction; None if it has none."""
     acks = request.acks
-    refusal = _refusal(request, acks)
+    if acks not in (-1, 0, 1):
+        refusal = Errors.INVALID_REQUIRED_ACKS
     replicas = services.replicas
     now = services.clock.wall()
     uncommitted: dict[object, int] = {}
@@ -50,7 +90,7 @@ def handle(
             elif partition is None:
                 result = _error(data.index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                result = _append(replicas, partition, data.records, acks, now, uncommitted)
+                result = _append(replicas, partition, data.records, acks, now, uncommitted, proofs)
             failed = failed or result.error_code != 0
             results.append(result)
     response = ProduceResponse(responses=responses)
@@ -64,15 +104,6 @@ def handle(
     return response
 
 
-def _refusal(request: ProduceRequest, acks: int) -> Errors | None:
-    if acks not in (-1, 0, 1):
-        return Errors.INVALID_REQUIRED_ACKS
-    if request.transactional_id is not None:
-        # No transaction can be open before there is a coordinator that could ever end it.
-        return Errors.INVALID_TXN_STATE
-    return None
-
-
 def _topic_error(
     services: Services, session: Session, topic: TopicData, known: TopicPartitions | None, version: int
 ) -> Errors | None:
@@ -81,6 +112,8 @@ def _topic_error(
     name = topic.name if known is None else known.name
     if not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
         return Errors.TOPIC_AUTHORIZATION_FAILED
+    if name in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT:
+        return Errors.INVALID_TOPIC_EXCEPTION
     return None
 
 
@@ -91,16 +124,22 @@ def _append(
     acks: int,
     now: Millis,
     uncommitted: dict[object, int],
+    proofs: "Proofs | None",
 ) -> PartitionResponse:
     log, leader = partition.log, partition.leader
     if log is None or leader is None:
         return _error(partition.index, partition.unavailable_error())
     if records is None:
         return _error(partition.index, Errors.INVALID_RECORD)
-    if len(records) > ATTRIBUTES and records[ATTRIBUTES] & TRANSACTIONAL:
-        # CVE-2018-17196: what the batch says counts, and this request names no transactional id.
-        return _error(partition.index, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    outcome = replicas.append(partition, records, now)
+    if proofs is None:
+        if len(records) > ATTRIBUTES and records[ATTRIBUTES] & TRANSACTIONAL:
+            # CVE-2018-17196: what the batch says counts, and this request names no transactional id.
+            return _error(partition.index, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        outcome = replicas.append(partition, records, now)
+    elif partition in proofs.errors:
+        return _error(partition.index, proofs.errors[partition])
+    else:
+        outcome = replicas.append(partition, records, now, verification=proofs.shown.get(partition, proofs.otherwise))
     if isinstance(outcome, Rejected):
         return _rejected(partition, outcome)
     if acks == ACKS_ALL and leader.high_watermark <= outcome.last_offset:

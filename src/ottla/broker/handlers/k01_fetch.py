@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from ottla.broker.fetch_sessions import FetchContext, SessionPartition, sent_with_data
 from ottla.broker.partition import Partition
-from ottla.broker.purgatory import FetchWait
+from ottla.broker.purgatory import FetchWait, StableFetchWait
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -78,15 +78,33 @@ def _wait(
     services: Services, session: Session, request: FetchRequest, context: FetchContext, missing: int, by_id: bool
 ) -> Future[FetchResponse]:
     future: Future[FetchResponse] = services.waiting.loop.create_future()
+    deadline = services.waiting.deadline(request.max_wait_ms)
+    committed_only = request.isolation_level == READ_COMMITTED
 
     def resume(*_: Any) -> None:
-        if not future.done():
-            future.set_result(_response(context, _read(services, session, request, context, by_id), by_id))
+        if future.done():
+            return
+        attempt = _read(services, session, request, context, by_id)
+        still_missing = request.min_bytes - attempt.found_bytes
+        if committed_only and still_missing > 0 and not attempt.urgent and services.clock.monotonic() < deadline:
+            park(still_missing)
+        else:
+            future.set_result(_response(context, attempt, by_id))
 
-    wait = FetchWait(services.waiting.deadline(request.max_wait_ms), missing, resume)
-    keys = [p for p in (_find(services, asked, by_id) for asked in context.partitions) if p is not None]
-    services.waiting.park_fetch(wait, keys, future)
+    def park(missing_bytes: int) -> None:
+        keys = [p for p in (_find(services, asked, by_id) for asked in context.partitions) if p is not None]
+        if committed_only:
+            wait: FetchWait = StableFetchWait(deadline, missing_bytes, resume, keys, _stable_offset)
+        else:
+            wait = FetchWait(deadline, missing_bytes, resume)
+        services.waiting.park_fetch(wait, keys, future)
+
+    park(missing)
     return future
+
+
+def _stable_offset(partition: Partition) -> int:
+    return partition.last_stable_offset() if partition.log is not None and partition.leader is not None else -1
 
 
 def _find(services: Services, asked: SessionPartition, by_id: bool) -> Partition | None:
@@ -161,7 +179,9 @@ def _read_partition(
     if committed_only:
         data.aborted_transactions = [
             FetchResponse.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset in log.aborted_transactions(asked.fetch_offset, upper)
+            for producer_id, first_offset in log.aborted_transactions(
+                asked.fetch_offset, min(upper, log.upper_offset(found))
+            )
         ]
     return data
 

@@ -1,5 +1,9 @@
-"""FindCoordinator: the broker that keeps a group. On one node that is this one."""
+"""FindCoordinator: the broker that keeps a group or a transactional id. Makes the internal topic on first use."""
 
+from collections.abc import Coroutine
+from typing import Any
+
+from ottla.broker.coordinators import Coordinators
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -10,15 +14,51 @@ from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorRespo
 NEEDS = (Operation.DESCRIBE, Resource.GROUP)
 
 GROUP = 0
+TRANSACTION = 1
 BATCHED = 4
-NOT_SERVED = "this node keeps no transactions and no share groups yet"
+NOT_SERVED = "this node keeps no share groups yet"
 
 
 def handle(
     services: Services, session: Session, request: FindCoordinatorRequest, version: int
+) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+    coordinators = _coordinators(services, request.key_type)
+    keys = request.coordinator_keys if version >= BATCHED else [request.key]
+    # Nothing is created for somebody who may not know of any of them.
+    allowed = any(_allowed(services, session, request.key_type, key) for key in keys)
+    if allowed and coordinators is not None and not coordinators.topic_exists:
+        return _first_use(services, session, request, version, coordinators)
+    return _answer(services, session, request, version, coordinators)
+
+
+async def _first_use(
+    services: Services,
+    session: Session,
+    request: FindCoordinatorRequest,
+    version: int,
+    coordinators: Coordinators[Any],
+) -> FindCoordinatorResponse:
+    await coordinators.ensure_topic()
+    return _answer(services, session, request, version, coordinators)
+
+
+def _coordinators(services: Services, key_type: int) -> Coordinators[Any] | None:
+    if key_type == GROUP:
+        return services.groups
+    if key_type == TRANSACTION:
+        return services.transactions.coordinators
+    return None
+
+
+def _answer(
+    services: Services,
+    session: Session,
+    request: FindCoordinatorRequest,
+    version: int,
+    coordinators: Coordinators[Any] | None,
 ) -> FindCoordinatorResponse:
     keys = request.coordinator_keys if version >= BATCHED else [request.key]
-    found = [_coordinator(services, session, request.key_type, key) for key in keys]
+    found = [_coordinator(services, session, request.key_type, key, coordinators) for key in keys]
     if version >= BATCHED:
         return FindCoordinatorResponse(coordinators=found)
     only = found[0]
@@ -31,22 +71,33 @@ def handle(
     )
 
 
-def _coordinator(services: Services, session: Session, key_type: int, key: str) -> FindCoordinatorResponse.Coordinator:
-    if key_type != GROUP:
+def _allowed(services: Services, session: Session, key_type: int, key: str) -> bool:
+    resource = Resource.TRANSACTIONAL_ID if key_type == TRANSACTION else Resource.GROUP
+    return services.authorizer.allows(session.principal, session.host, Operation.DESCRIBE, resource, key)
+
+
+def _coordinator(
+    services: Services, session: Session, key_type: int, key: str, coordinators: Coordinators[Any] | None
+) -> FindCoordinatorResponse.Coordinator:
+    if not _allowed(services, session, key_type, key):
+        denied = (
+            Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            if key_type == TRANSACTION
+            else Errors.GROUP_AUTHORIZATION_FAILED
+        )
+        return _error(key, denied, None)
+    if coordinators is None:
         return _error(key, Errors.INVALID_REQUEST, NOT_SERVED)
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, key):
-        return _error(key, Errors.GROUP_AUTHORIZATION_FAILED, None)
-    endpoint = _endpoint(services, session)
-    if endpoint is None:
+    leader = coordinators.leader_for(key)
+    endpoint = None if leader is None else _endpoint(services, session, leader)
+    if leader is None or endpoint is None:
         return _error(key, Errors.COORDINATOR_NOT_AVAILABLE, None)
-    return FindCoordinatorResponse.Coordinator(
-        key=key, node_id=services.broker_id, host=endpoint.host, port=endpoint.port
-    )
+    return FindCoordinatorResponse.Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)
 
 
-def _endpoint(services: Services, session: Session) -> Endpoint | None:
-    broker = services.control_plane.image.brokers.get(services.broker_id)
-    return broker.listener(session.listener) if broker is not None else None
+def _endpoint(services: Services, session: Session, broker_id: int) -> Endpoint | None:
+    broker = services.control_plane.image.brokers.get(broker_id)
+    return broker.listener(session.listener) if broker is not None and broker.is_active else None
 
 
 def _error(key: str, error: Errors, message: str | None) -> FindCoordinatorResponse.Coordinator:

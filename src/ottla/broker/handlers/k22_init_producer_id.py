@@ -1,4 +1,4 @@
-"""InitProducerId for idempotent producers: a fresh id, epoch 0. Transactional ids come with their coordinator."""
+"""InitProducerId: an id and an epoch, for an idempotent producer or for a transactional one (KIP-98, KIP-360)."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -11,20 +11,49 @@ from ottla.protocol.messages import InitProducerIdRequest, InitProducerIdRespons
 
 NEEDS = (Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 
+KNOWS_FENCED = 4
+
 
 def handle(
     services: Services, session: Session, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
-    if request.transactional_id is not None:
-        return _error(Errors.INVALID_REQUEST)
+    name = request.transactional_id
+    if name is not None and not _may_begin(services, session, request):
+        return _error(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if name is None and not _may_be_idempotent(services, session):
+        return _error(Errors.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _error(Errors.INVALID_REQUEST)
-    if not _allowed(services, session):
-        return _error(Errors.CLUSTER_AUTHORIZATION_FAILED)
+    if name == "":
+        return _error(Errors.INVALID_REQUEST)
+    if name is not None:
+        return _transactional(services, request, name, version)
     producer_id = services.producer_ids.take()
     if producer_id is None:
         return _fetch_block(services)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _transactional(
+    services: Services, request: InitProducerIdRequest, name: str, version: int
+) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
+    # Idempotent producers need nothing of this.
+    from ottla.broker.transactions import answered  # noqa: PLC0415
+    from ottla.coordinator.transaction.machine import Producer  # noqa: PLC0415
+    from ottla.coordinator.transaction.shard import InitProducerId, InitReply  # noqa: PLC0415
+
+    expected = Producer(request.producer_id, request.producer_epoch) if request.producer_id != -1 else None
+    command = InitProducerId(
+        name, request.transaction_timeout_ms, expected, request.enable2_pc, request.keep_prepared_txn
+    )
+
+    def response(reply: InitReply) -> InitProducerIdResponse:
+        error = reply.error
+        if error == Errors.PRODUCER_FENCED and version < KNOWS_FENCED:
+            error = Errors.INVALID_PRODUCER_EPOCH
+        return InitProducerIdResponse(error_code=error, producer_id=reply.producer_id, producer_epoch=reply.epoch)
+
+    return answered(services.transactions.init_producer_id(command), response)
 
 
 async def _fetch_block(services: Services) -> InitProducerIdResponse:
@@ -32,7 +61,17 @@ async def _fetch_block(services: Services) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def _allowed(services: Services, session: Session) -> bool:
+def _may_begin(services: Services, session: Session, request: InitProducerIdRequest) -> bool:
+    operations = [Operation.WRITE, *([Operation.TWO_PHASE_COMMIT] if request.enable2_pc else [])]
+    return all(
+        services.authorizer.allows(
+            session.principal, session.host, operation, Resource.TRANSACTIONAL_ID, request.transactional_id or ""
+        )
+        for operation in operations
+    )
+
+
+def _may_be_idempotent(services: Services, session: Session) -> bool:
     # Whoever may write to some topic may also be idempotent (KIP-679).
     return services.authorizer.allows(session.principal, session.host, *NEEDS, CLUSTER_NAME) or any(
         services.authorizer.allows(session.principal, session.host, Operation.WRITE, Resource.TOPIC, name)

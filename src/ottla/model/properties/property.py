@@ -198,7 +198,7 @@ class Property:
                 return lowered == "true"
             raise ValueError(f"{self.name}: {text!r} is not a boolean, allowed: true or false")
         if kind is LIST:
-            return tuple(part.strip() for part in text.split(",")) if text else ()
+            return tuple(part.strip(_JAVA_BLANKS) for part in text.split(",")) if text else ()
         if kind is DOUBLE:
             return self._fraction(text)
         return text

@@ -1,0 +1,104 @@
+"""The group coordinator of this node, put together from the settings, and the one way handlers ask it."""
+
+from asyncio import Future
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from ottla.broker.coordinators import Coordinators, Host, InternalTopic, guarded
+from ottla.coordinator.records import Decoder
+from ottla.coordinator.shard import Now
+from ottla.model.core import Decision
+from ottla.model.errors import Errors
+from ottla.model.ids import Millis
+from ottla.model.ports import Ids
+from ottla.model.properties import Settings
+from ottla.protocol import messages
+from ottla.runtime.coordinator import CoordinatorError
+
+if TYPE_CHECKING:
+    from ottla.coordinator.group.shard import GroupShard
+    from ottla.coordinator.group.state import GroupSettings
+
+R = TypeVar("R")
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def group_coordinators(settings: Settings, host: Host, ids: Ids) -> "Coordinators[GroupShard]":
+    """Settings that change at run time reach the shards by `reconfigure`."""
+
+    def new_id() -> str:
+        text = ids.uuid().hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def make_shard(_: int) -> "GroupShard":
+        from ottla.coordinator.group.shard import GroupShard  # noqa: PLC0415  a node without groups does without
+
+        return GroupShard(group_settings(settings), new_id)
+
+    topic = InternalTopic(
+        OFFSETS_TOPIC,
+        settings.get_int("offsets.topic.num.partitions"),
+        settings.get_int("offsets.topic.replication.factor"),
+        (
+            ("cleanup.policy", "compact"),
+            ("compression.type", "producer"),
+            ("segment.bytes", str(settings.get_int("offsets.topic.segment.bytes"))),
+        ),
+    )
+    return Coordinators(
+        topic,
+        host,
+        Decoder(messages.GROUP_RECORDS),
+        make_shard,
+        codec=settings.get_int("offsets.topic.compression.codec"),
+        timeout_ms=settings.get_int("offsets.commit.timeout.ms"),
+    )
+
+
+def reconfigure(groups: "Coordinators[GroupShard]", settings: Settings) -> None:
+    if not groups.runners():
+        return
+    fresh = group_settings(settings)
+    for runner in groups.runners():
+        runner.shard.change_settings(fresh)
+
+
+def group_settings(settings: Settings) -> "GroupSettings":
+    from ottla.coordinator.group.state import GroupSettings  # noqa: PLC0415
+
+    number = settings.get_int
+
+    def millis(name: str) -> Millis:
+        return Millis(number(name))
+
+    return GroupSettings(
+        offset_metadata_max_bytes=number("offset.metadata.max.bytes"),
+        offsets_retention=Millis(number("offsets.retention.minutes") * 60_000),
+        offsets_retention_check=millis("offsets.retention.check.interval.ms"),
+        min_session_timeout=millis("group.min.session.timeout.ms"),
+        max_session_timeout=millis("group.max.session.timeout.ms"),
+        initial_rebalance_delay=millis("group.initial.rebalance.delay.ms"),
+        classic_max_size=number("group.max.size"),
+        consumer_max_size=number("group.consumer.max.size"),
+        consumer_session_timeout=millis("group.consumer.session.timeout.ms"),
+        consumer_heartbeat_interval=millis("group.consumer.heartbeat.interval.ms"),
+        consumer_assignment_interval=millis("group.consumer.assignment.interval.ms"),
+        consumer_assignors=tuple(settings.get_list("group.consumer.assignors")),
+        migration_policy=settings.get_str("group.consumer.migration.policy"),
+        regex_refresh=millis("group.consumer.regex.refresh.interval.ms"),
+    )
+
+
+def ask(
+    groups: "Coordinators[GroupShard]",
+    group_id: str,
+    command: "Callable[[GroupShard, Now], Decision[R]]",
+    on_error: Callable[[Errors], R],
+) -> "R | Future[R]":
+    """Lets the shard that keeps `group_id` decide; `on_error` makes the response if no shard here can."""
+    try:
+        outcome = groups.runner_for(group_id).submit(command)
+    except CoordinatorError as refused:
+        return on_error(refused.error)
+    return guarded(outcome, on_error)

@@ -1,0 +1,46 @@
+"""JoinGroup: the answer waits in the group until its members have come together."""
+
+from asyncio import Future
+
+from ottla.broker.groups import ask
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.coordinator.group.caller import Caller
+from ottla.model.errors import Errors
+from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
+
+NEEDS = (Operation.READ, Resource.GROUP)
+
+REBALANCE_TIMEOUT_FROM = 1
+NULL_PROTOCOL_FROM = 7
+
+
+def handle(
+    services: Services, session: Session, request: JoinGroupRequest, version: int
+) -> "JoinGroupResponse | Future[JoinGroupResponse]":
+    if version < REBALANCE_TIMEOUT_FROM:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+
+    def error(code: Errors) -> JoinGroupResponse:
+        return JoinGroupResponse(error_code=code, member_id=request.member_id, protocol_name=None)
+
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+        return _fit(error(Errors.GROUP_AUTHORIZATION_FAILED), version)
+    caller = Caller(session.client_id, f"/{session.host}", version)
+    outcome = ask(
+        services.groups,
+        request.group_id,
+        lambda shard, now: shard.join(request, caller, now),
+        error,
+    )
+    if isinstance(outcome, Future):
+        outcome.add_done_callback(lambda done: None if done.cancelled() else _fit(done.result(), version))
+        return outcome
+    return _fit(outcome, version)
+
+
+def _fit(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
+    if version < NULL_PROTOCOL_FROM and response.protocol_name is None:
+        response.protocol_name = ""
+    return response

@@ -1,0 +1,25 @@
+"""Heartbeat of a classic group's member."""
+
+from asyncio import Future
+
+from ottla.broker.groups import ask
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.protocol.messages import HeartbeatRequest, HeartbeatResponse
+
+NEEDS = (Operation.READ, Resource.GROUP)
+
+
+def handle(
+    services: Services, session: Session, request: HeartbeatRequest, version: int
+) -> "HeartbeatResponse | Future[HeartbeatResponse]":
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+        return HeartbeatResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
+    return ask(services.groups, request.group_id, lambda shard, now: shard.heartbeat(request, now), _error)
+
+
+def _error(error: Errors) -> HeartbeatResponse:
+    # A group that is being loaded has not lost this member: nothing for it to do.
+    return HeartbeatResponse(error_code=Errors.NONE if error == Errors.COORDINATOR_LOAD_IN_PROGRESS else error)

@@ -1,0 +1,43 @@
+"""LeaveGroup: one member until v2, any number from v3 on."""
+
+from asyncio import Future
+from typing import TypeAlias
+
+from ottla.broker.groups import ask
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
+
+NEEDS = (Operation.READ, Resource.GROUP)
+
+MemberIdentity: TypeAlias = LeaveGroupRequest.MemberIdentity
+
+BATCHED = 3
+
+
+def handle(
+    services: Services, session: Session, request: LeaveGroupRequest, version: int
+) -> "LeaveGroupResponse | Future[LeaveGroupResponse]":
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+        return LeaveGroupResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
+    if version < BATCHED:
+        request.members = [MemberIdentity(member_id=request.member_id)]
+    outcome = ask(
+        services.groups,
+        request.group_id,
+        lambda shard, now: shard.leave(request, now),
+        lambda error: LeaveGroupResponse(error_code=error),
+    )
+    if isinstance(outcome, Future):
+        outcome.add_done_callback(lambda done: None if done.cancelled() else _fit(done.result(), version))
+        return outcome
+    return _fit(outcome, version)
+
+
+def _fit(response: LeaveGroupResponse, version: int) -> LeaveGroupResponse:
+    if version < BATCHED and response.members:
+        response.error_code = response.error_code or response.members[0].error_code
+        response.members = []
+    return response

@@ -1,0 +1,34 @@
+"""SyncGroup: the leader brings the assignments, everybody takes theirs away."""
+
+from asyncio import Future
+
+from ottla.broker.groups import ask
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.protocol.messages import SyncGroupRequest, SyncGroupResponse
+
+NEEDS = (Operation.READ, Resource.GROUP)
+
+PROTOCOL_REQUIRED_FROM = 5
+
+
+def handle(
+    services: Services, session: Session, request: SyncGroupRequest, version: int
+) -> "SyncGroupResponse | Future[SyncGroupResponse]":
+    if version >= PROTOCOL_REQUIRED_FROM and (request.protocol_type is None or request.protocol_name is None):
+        # KIP-559: from here on a member has to say what it believes to be synced to.
+        return _error(Errors.INCONSISTENT_GROUP_PROTOCOL)
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+        return _error(Errors.GROUP_AUTHORIZATION_FAILED)
+    return ask(
+        services.groups,
+        request.group_id,
+        lambda shard, now: shard.sync(request, now),
+        _error,
+    )
+
+
+def _error(error: Errors) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error)

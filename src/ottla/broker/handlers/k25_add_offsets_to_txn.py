@@ -1,0 +1,58 @@
+"""AddOffsetsToTxn: a group's offsets join the transaction, as one more partition (TV1; TV2 does it by itself)."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from ottla.broker.groups import OFFSETS_TOPIC
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.broker.transactions import answered
+from ottla.coordinator.transaction.machine import TV0, Producer
+from ottla.model.errors import Errors
+from ottla.model.ids import TopicPartition
+from ottla.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+NEEDS = (Operation.WRITE, Resource.TRANSACTIONAL_ID)
+
+KNOWS_FENCED = 2
+
+
+def handle(
+    services: Services, session: Session, request: AddOffsetsToTxnRequest, version: int
+) -> AddOffsetsToTxnResponse | Coroutine[Any, Any, AddOffsetsToTxnResponse]:
+    allows = services.authorizer.allows
+    if not allows(session.principal, session.host, *NEEDS, request.transactional_id):
+        return AddOffsetsToTxnResponse(error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not allows(session.principal, session.host, Operation.READ, Resource.GROUP, request.group_id):
+        return AddOffsetsToTxnResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
+    if not services.groups.topic_exists:
+        return _first_use(services, request, version)
+    return _add(services, request, version)
+
+
+async def _first_use(services: Services, request: AddOffsetsToTxnRequest, version: int) -> AddOffsetsToTxnResponse:
+    if await services.groups.ensure_topic():
+        return AddOffsetsToTxnResponse(error_code=Errors.COORDINATOR_NOT_AVAILABLE)
+    added = _add(services, request, version)
+    return added if isinstance(added, AddOffsetsToTxnResponse) else await added
+
+
+def _add(
+    services: Services, request: AddOffsetsToTxnRequest, version: int
+) -> AddOffsetsToTxnResponse | Coroutine[Any, Any, AddOffsetsToTxnResponse]:
+    index = services.groups.partition_for(request.group_id)
+    assert index is not None
+    added = services.transactions.add_partitions(
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        (TopicPartition(OFFSETS_TOPIC, index),),
+        TV0,
+    )
+
+    def response(error: Errors) -> AddOffsetsToTxnResponse:
+        if error == Errors.PRODUCER_FENCED and version < KNOWS_FENCED:
+            error = Errors.INVALID_PRODUCER_EPOCH
+        return AddOffsetsToTxnResponse(error_code=error)
+
+    return answered(added, response)

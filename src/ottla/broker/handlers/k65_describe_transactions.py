@@ -1,0 +1,46 @@
+"""DescribeTransactions: what the coordinator knows of transactional ids (KIP-664)."""
+
+from typing import TypeAlias
+
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.coordinator.transaction.machine import by_topic
+from ottla.model.errors import Errors
+from ottla.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
+
+NEEDS = (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
+
+State: TypeAlias = DescribeTransactionsResponse.TransactionState
+
+
+def handle(
+    services: Services, session: Session, request: DescribeTransactionsRequest, version: int
+) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(services, session, name) for name in request.transactional_ids]
+    )
+
+
+def _describe(services: Services, session: Session, name: str) -> State:
+    allows = services.authorizer.allows
+    if not allows(session.principal, session.host, *NEEDS, name):
+        return State(transactional_id=name, error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not name:
+        return State(transactional_id=name, error_code=Errors.INVALID_REQUEST)
+    found = services.transactions.describe(name)
+    if isinstance(found, Errors):
+        return State(transactional_id=name, error_code=found)
+    return State(
+        transactional_id=name,
+        transaction_state=found.state.title,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=[
+            DescribeTransactionsResponse.TopicData(topic, indexes)
+            for topic, indexes in by_topic(found.partitions).items()
+            if allows(session.principal, session.host, Operation.DESCRIBE, Resource.TOPIC, topic)
+        ],
+    )

@@ -1,0 +1,45 @@
+"""ConsumerGroupHeartbeat: the whole of the consumer protocol in one request (KIP-848)."""
+
+from asyncio import Future
+
+from ottla.broker.groups import ask
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.coordinator.group.caller import Caller
+from ottla.model.errors import Errors
+from ottla.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+NEEDS = (Operation.READ, Resource.GROUP)
+
+GROUP_VERSION = "group.version"
+
+
+def handle(
+    services: Services, session: Session, request: ConsumerGroupHeartbeatRequest, version: int
+) -> "ConsumerGroupHeartbeatResponse | Future[ConsumerGroupHeartbeatResponse]":
+    if not enabled(services):
+        return _error(Errors.UNSUPPORTED_VERSION)
+    allows = services.authorizer.allows
+    if not allows(session.principal, session.host, *NEEDS, request.group_id):
+        return _error(Errors.GROUP_AUTHORIZATION_FAILED)
+    for topic in request.subscribed_topic_names or ():
+        if not allows(session.principal, session.host, Operation.DESCRIBE, Resource.TOPIC, topic):
+            return _error(Errors.TOPIC_AUTHORIZATION_FAILED)
+    caller = Caller(session.client_id, f"/{session.host}", version)
+    return ask(
+        services.groups,
+        request.group_id,
+        lambda shard, now: shard.consumer_heartbeat(request, caller, now),
+        _error,
+    )
+
+
+def enabled(services: Services) -> bool:
+    """The cluster's level of the feature, and this node's own setting."""
+    served = services.configs.settings.get_list("group.coordinator.rebalance.protocols")
+    return services.control_plane.image.features.get(GROUP_VERSION, 0) > 0 and "consumer" in served
+
+
+def _error(error: Errors) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error)

@@ -1,0 +1,50 @@
+"""ConsumerGroupDescribe: epochs, members and assignments of consumer-protocol groups."""
+
+from ottla.broker.handlers.k68_consumer_group_heartbeat import enabled
+from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from ottla.runtime.coordinator import CoordinatorError
+
+NEEDS = (Operation.DESCRIBE, Resource.GROUP)
+
+
+def handle(
+    services: Services, session: Session, request: ConsumerGroupDescribeRequest, version: int
+) -> ConsumerGroupDescribeResponse:
+    groups = [_describe(services, session, group_id) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = allowed_operations(
+                    services.authorizer, session.principal, session.host, Resource.GROUP, group.group_id
+                )
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _describe(services: Services, session: Session, group_id: str) -> ConsumerGroupDescribeResponse.DescribedGroup:
+    if not enabled(services):
+        return _error(group_id, Errors.UNSUPPORTED_VERSION)
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, group_id):
+        return _error(group_id, Errors.GROUP_AUTHORIZATION_FAILED)
+    if not group_id:
+        return _error(group_id, Errors.INVALID_GROUP_ID)
+    try:
+        runner = services.groups.runner_for(group_id)
+        runner.check()
+    except CoordinatorError as refused:
+        return _error(group_id, refused.error)
+    described = runner.shard.describe_consumer(group_id)
+    for member in described.members:
+        for topic in (*member.assignment.topic_partitions, *member.target_assignment.topic_partitions):
+            if not services.authorizer.allows(
+                session.principal, session.host, Operation.DESCRIBE, Resource.TOPIC, topic.topic_name
+            ):
+                return _error(group_id, Errors.TOPIC_AUTHORIZATION_FAILED)
+    return described
+
+
+def _error(group_id: str, error: Errors) -> ConsumerGroupDescribeResponse.DescribedGroup:
+    return ConsumerGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=error)

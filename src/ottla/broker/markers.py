@@ -1,0 +1,106 @@
+"""Writes the markers that end transactions into the logs this node leads.
+
+The coordinator's own effects come here, and so does WriteTxnMarkers from other coordinators and from administrators.
+"""
+
+from asyncio import Future
+from collections.abc import Callable, Iterable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ottla.broker.coordinators import Coordinators, Host
+from ottla.broker.groups import OFFSETS_TOPIC
+from ottla.broker.partition import Partition
+from ottla.broker.purgatory import ProduceWait
+from ottla.model.errors import Errors
+from ottla.model.ids import TopicPartition
+from ottla.protocol.batch import CONTROL, TRANSACTIONAL
+from ottla.protocol.records import NewRecord, build_batch
+from ottla.storage.log import Rejected
+
+if TYPE_CHECKING:  # loaded with the first group, not with the node
+    from ottla.coordinator.group.shard import GroupShard
+
+_KEY: Final = Struct(">hh")
+_VALUE: Final = Struct(">hi")
+_VERSION: Final = 0
+
+Results = dict[TopicPartition, Errors]
+
+
+class Marker(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+    transaction_version: int
+    """From 2 on the epoch has to be above that of the transaction's records."""
+
+
+def marker_batch(marker: Marker, now: int) -> bytearray:
+    record = NewRecord(_KEY.pack(_VERSION, int(marker.committed)), _VALUE.pack(_VERSION, marker.coordinator_epoch), now)
+    return build_batch(
+        [record],
+        attributes=TRANSACTIONAL | CONTROL,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+    )
+
+
+class LocalMarkers:
+    __slots__ = ("_groups", "_host", "_timeout_ms")
+
+    def __init__(self, host: Host, groups: "Coordinators[GroupShard]", timeout_ms: int) -> None:
+        self._host = host
+        self._groups = groups
+        self._timeout_ms = timeout_ms
+
+    def write(self, marker: Marker, partitions: Iterable[TopicPartition], then: Callable[[Results], None]) -> None:
+        """Calls `then` when every marker is committed or refused: at once if nobody else has to hold a copy."""
+        now = self._host.clock.wall()
+        batch = marker_batch(marker, now)
+        results: Results = {}
+        uncommitted: dict[object, int] = {}
+        for name in partitions:
+            partition = self._host.replicas.find(*name)
+            if partition is None:
+                results[name] = Errors.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                results[name] = self._write_one(partition, marker, batch, now, uncommitted)
+        if uncommitted:
+            self._wait(results, uncommitted, then)
+        else:
+            then(results)
+
+    def _write_one(
+        self, partition: Partition, marker: Marker, batch: bytearray, now: int, uncommitted: dict[object, int]
+    ) -> Errors:
+        if partition.log is None or partition.leader is None:
+            return partition.unavailable_error()
+        group = None
+        if partition.topic == OFFSETS_TOPIC:
+            group = self._groups.runner_at(partition.index)
+            if group is None or group.error is not None:
+                return Errors.NOT_LEADER_OR_FOLLOWER  # it would miss the marker while it loads: come again
+        outcome = self._host.replicas.append_marker(partition, bytearray(batch), now, marker.transaction_version)
+        if isinstance(outcome, Rejected):
+            return outcome.error
+        if group is not None:
+            group.complete_transaction(marker.producer_id, marker.producer_epoch, marker.committed)
+        if partition.leader is not None and partition.leader.high_watermark <= outcome.last_offset:
+            uncommitted[partition] = outcome.last_offset + 1
+        return Errors.NONE
+
+    def _wait(self, results: Results, uncommitted: dict[object, int], then: Callable[[Results], None]) -> None:
+        waiting = self._host.waiting
+        future: Future[None] = waiting.loop.create_future()
+        wait = ProduceWait(waiting.deadline(self._timeout_ms), uncommitted, None)
+
+        def resume(*_: Any) -> None:
+            for partition in wait.required:
+                assert isinstance(partition, Partition)
+                results[TopicPartition(partition.topic, partition.index)] = Errors.REQUEST_TIMED_OUT
+            then(results)
+
+        wait.resume = resume
+        waiting.park_produce(wait, future)

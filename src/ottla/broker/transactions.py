@@ -1,0 +1,291 @@
+"""The transaction coordinator of this node: its shards, the one way handlers ask them, and the markers they send.
+
+An answer is given at once where the log commits at once; otherwise it is a future. Markers for partitions that this
+node leads are written here; a link to other brokers will be a second `MarkerWriter`.
+"""
+
+import logging
+from asyncio import Future
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from ottla.broker.coordinators import Coordinators, Host, InternalTopic, guarded
+from ottla.broker.markers import Marker, Results
+from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.verification import Answer
+from ottla.coordinator.records import Decoder
+from ottla.coordinator.shard import Now
+from ottla.coordinator.transaction.machine import NONE, TV2, Producer, Transaction
+from ottla.coordinator.transaction.shard import (
+    EndReply,
+    InitProducerId,
+    InitReply,
+    Listed,
+    ListFilter,
+    TimedOut,
+    TransactionSettings,
+    TransactionShard,
+    WantsProducerId,
+    WriteMarkers,
+)
+from ottla.model.core import Decision
+from ottla.model.errors import Errors
+from ottla.model.ids import TopicPartition
+from ottla.model.properties import Settings
+from ottla.protocol import messages
+from ottla.runtime.coordinator import CoordinatorError
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+ResponseT = TypeVar("ResponseT")
+Command = Callable[[TransactionShard, Now, int], Decision["R | WantsProducerId"]]
+"""The last argument is a fresh producer id, or NONE as long as nobody knows whether one is needed."""
+
+TRANSACTION_TOPIC: Final = "__transaction_state"
+
+_FIRST_RETRY_MS: Final = 20
+_LONGEST_RETRY_MS: Final = 1_000
+_OVER: Final = (Errors.INVALID_PRODUCER_EPOCH, Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT, Errors.UNSUPPORTED_VERSION)
+"""Refusals after which a partition has nothing of the transaction left to end."""
+
+
+class MarkerWriter(Protocol):
+    def write(self, marker: Marker, partitions: Iterable[TopicPartition], then: Callable[[Results], None]) -> None: ...
+
+
+def transaction_topic(settings: Settings) -> InternalTopic:
+    return InternalTopic(
+        TRANSACTION_TOPIC,
+        settings.get_int("transaction.state.log.num.partitions"),
+        settings.get_int("transaction.state.log.replication.factor"),
+        (
+            ("cleanup.policy", "compact"),
+            ("compression.type", "uncompressed"),
+            ("min.insync.replicas", str(settings.get_int("transaction.state.log.min.isr"))),
+            ("segment.bytes", str(settings.get_int("transaction.state.log.segment.bytes"))),
+            ("unclean.leader.election.enable", "false"),
+        ),
+    )
+
+
+def transaction_settings(settings: Settings) -> TransactionSettings:
+    number = settings.get_int
+    return TransactionSettings(
+        max_timeout_ms=number("transaction.max.timeout.ms"),
+        id_expiration_ms=number("transactional.id.expiration.ms"),
+        timeout_check_ms=number("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        expiration_check_ms=number("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        two_phase_commit=settings.get_bool("transaction.two.phase.commit.enable"),
+    )
+
+
+def answered(
+    answer: "R | Future[R]", response: Callable[[R], ResponseT]
+) -> "ResponseT | Coroutine[Any, Any, ResponseT]":
+    """Makes the response: now, or in a coroutine that holds up the connection's next request until it is there."""
+    return _answered_later(answer, response) if isinstance(answer, Future) else response(answer)
+
+
+async def _answered_later(answer: "Future[R]", response: Callable[[R], ResponseT]) -> ResponseT:
+    return response(await answer)
+
+
+class Transactions:
+    __slots__ = ("_host", "_local", "_producer_ids", "_settings", "coordinators")
+
+    def __init__(self, settings: Settings, host: Host, producer_ids: ProducerIds, local: MarkerWriter) -> None:
+        self._host = host
+        self._producer_ids = producer_ids
+        self._local = local
+        self._settings = transaction_settings(settings)
+        self.coordinators: Coordinators[TransactionShard] = Coordinators(
+            transaction_topic(settings),
+            host,
+            Decoder(messages.TRANSACTION_RECORDS),
+            self._new_shard,
+            perform=lambda _, effect: self._perform(effect),
+        )
+
+    def _new_shard(self, index: int) -> TransactionShard:
+        partition = self._host.replicas.find(TRANSACTION_TOPIC, index)
+        assert partition is not None and partition.leader is not None, "only leaders have a shard"
+        return TransactionShard(partition.leader.leader_epoch, self._settings)
+
+    # ---- requests
+
+    def init_producer_id(self, command: InitProducerId) -> "InitReply | Future[InitReply]":
+        return self._ask(
+            command.transactional_id,
+            lambda shard, now, fresh_id: shard.init_producer_id(command, now, fresh_id),
+            InitReply,
+        )
+
+    def add_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], version: int
+    ) -> "Errors | Future[Errors]":
+        return self._ask(
+            transactional_id,
+            lambda shard, now, _: shard.add_partitions(transactional_id, producer, partitions, version, now),
+            lambda error: error,
+        )
+
+    def verify_partitions(
+        self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]
+    ) -> "Answer | Future[Answer]":
+        def command(shard: TransactionShard, now: Now, _: int) -> Decision[Answer | WantsProducerId]:
+            return Decision(shard.verify_partitions(transactional_id, producer, partitions))
+
+        return self._ask(transactional_id, command, lambda error: dict.fromkeys(partitions, error))
+
+    def add_or_verify(
+        self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], *, add: bool
+    ) -> "Answer | Future[Answer]":
+        if not add:
+            return self.verify_partitions(transactional_id, producer, partitions)
+
+        def command(shard: TransactionShard, now: Now, _: int) -> Decision[Answer | WantsProducerId]:
+            decision = shard.add_partitions(transactional_id, producer, partitions, TV2, now)
+            return Decision(dict.fromkeys(partitions, decision.reply), decision.records)
+
+        return self._ask(transactional_id, command, lambda error: dict.fromkeys(partitions, error))
+
+    def end(
+        self, transactional_id: str, producer: Producer, committed: bool, version: int
+    ) -> "EndReply | Future[EndReply]":
+        return self._ask(
+            transactional_id,
+            lambda shard, now, fresh_id: shard.end(transactional_id, producer, committed, version, now, fresh_id),
+            EndReply,
+        )
+
+    def describe(self, transactional_id: str) -> Transaction | Errors:
+        try:
+            runner = self.coordinators.runner_for(transactional_id)
+            runner.check()
+        except CoordinatorError as refused:
+            return refused.error
+        return runner.shard.find(transactional_id) or Errors.TRANSACTIONAL_ID_NOT_FOUND
+
+    def listed(self, wanted: ListFilter) -> list[Listed] | Errors:
+        clock = self._host.clock
+        now = Now(clock.wall(), clock.monotonic())
+        found: list[Listed] = []
+        for runner in self.coordinators.runners():
+            if runner.error is not None:
+                return Errors.COORDINATOR_LOAD_IN_PROGRESS
+            found += runner.shard.listed(wanted, now)
+        return found
+
+    def _ask(self, transactional_id: str, command: "Command[R]", on_error: Callable[[Errors], R]) -> "R | Future[R]":
+        answer = self._submit(transactional_id, command, NONE, on_error)
+        if isinstance(answer, Future):
+            return self._host.loop.create_task(self._later(transactional_id, command, on_error, answer))
+        if not isinstance(answer, WantsProducerId):
+            return answer
+        fresh_id = self._producer_ids.take()
+        if fresh_id is None:
+            return self._host.loop.create_task(self._later(transactional_id, command, on_error, None))
+        again = self._submit(transactional_id, command, fresh_id, on_error)
+        assert not isinstance(again, WantsProducerId), "one id is all a command can want"
+        return guarded(again, on_error)  # type: ignore[arg-type]
+
+    def _submit(
+        self, transactional_id: str, command: "Command[R]", fresh_id: int, on_error: Callable[[Errors], R]
+    ) -> "R | WantsProducerId | Future[R | WantsProducerId]":
+        try:
+            runner = self.coordinators.runner_for(transactional_id)
+            return runner.submit(lambda shard, now: command(shard, now, fresh_id))
+        except CoordinatorError as refused:
+            return on_error(refused.error)
+
+    async def _later(
+        self,
+        transactional_id: str,
+        command: "Command[R]",
+        on_error: Callable[[Errors], R],
+        answer: "Future[R | WantsProducerId] | None",
+    ) -> R:
+        try:
+            reply = await answer if answer is not None else WantsProducerId()
+            if isinstance(reply, WantsProducerId):
+                fresh_id = await self._producer_ids.next()
+                again = self._submit(transactional_id, command, fresh_id, on_error)
+                reply = await again if isinstance(again, Future) else again
+        except CoordinatorError as refused:
+            return on_error(refused.error)
+        assert not isinstance(reply, WantsProducerId), "one id is all a command can want"
+        return reply
+
+    # ---- effects
+
+    def _perform(self, effect: object) -> None:
+        if isinstance(effect, WriteMarkers):
+            self._send(effect, effect.partitions, _FIRST_RETRY_MS)
+        else:
+            assert isinstance(effect, TimedOut), effect
+            self._time_out(effect)
+
+    def _time_out(self, effect: TimedOut) -> None:
+        name, producer = effect
+
+        def command(shard: TransactionShard, now: Now, fresh_id: int) -> Decision[WantsProducerId | None]:
+            return shard.time_out(name, producer, now, fresh_id)
+
+        self._ask(name, command, lambda _: None)
+
+    def _send(self, markers: WriteMarkers, partitions: Iterable[TopicPartition], retry_ms: int) -> None:
+        if not self._is_current(markers):
+            return  # whoever keeps this transactional id now sends them
+        image, here = self._host.control_plane.image, self._host.replicas.broker_id
+        local: list[TopicPartition] = []
+        results: Results = {}
+        for partition in partitions:
+            placed = image.partition(*partition)
+            if placed is None:
+                results[partition] = Errors.NONE  # deleted: there is nothing left to end
+            elif placed.leader == here:
+                local.append(partition)
+            else:
+                results[partition] = Errors.NOT_LEADER_OR_FOLLOWER
+        marker = Marker(*markers.producer, markers.committed, markers.coordinator_epoch, markers.transaction_version)
+        self._local.write(marker, local, lambda written: self._written(markers, results | written, retry_ms))
+
+    def _written(self, markers: WriteMarkers, results: Results, retry_ms: int) -> None:
+        done: list[TopicPartition] = []
+        again: list[TopicPartition] = []
+        for partition, error in results.items():
+            if error == Errors.TRANSACTION_COORDINATOR_FENCED:
+                log.error("%s: %s knows a newer coordinator than this one", markers.transactional_id, partition)
+                return
+            if error and error not in _OVER:
+                again.append(partition)
+                continue
+            if error:
+                log.warning("%s: %s needs no marker any more (%s)", markers.transactional_id, partition, error.name)
+            done.append(partition)
+        if done or not again:
+            self._acknowledge(markers, done)
+        if again:
+            delay_ms = min(retry_ms, _LONGEST_RETRY_MS)
+            self._host.loop.call_later(delay_ms / 1000, self._send, markers, again, delay_ms * 2)
+
+    def _acknowledge(self, markers: WriteMarkers, done: list[TopicPartition]) -> None:
+        name, producer = markers.transactional_id, markers.producer
+
+        def command(shard: TransactionShard, now: Now) -> Decision[bool]:
+            return shard.markers_acknowledged(name, producer, done, now)
+
+        if self._is_current(markers):
+            try:
+                self.coordinators.runner_for(name).submit(command)
+            except CoordinatorError as refused:
+                # The shard is loaded afresh then, and sends its markers again.
+                log.warning("the end of %s could not be logged: %s", name, refused)
+
+    def _is_current(self, markers: WriteMarkers) -> bool:
+        try:
+            runner = self.coordinators.runner_for(markers.transactional_id)
+        except CoordinatorError:
+            return False
+        return runner.error is None and runner.shard.coordinator_epoch == markers.coordinator_epoch

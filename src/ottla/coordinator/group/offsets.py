@@ -1,0 +1,309 @@
+"""Committing, fetching, deleting and expiring offsets: who may, and what is written."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from ottla.coordinator.group.committed import ByTopic, Committed, Spot
+from ottla.coordinator.group.state import Group, GroupError, GroupSettings, GroupState
+from ottla.coordinator.records import CoordinatorRecord, tombstone
+from ottla.coordinator.shard import Now
+from ottla.metadata.image import MetadataImage
+from ottla.model.core import Decision
+from ottla.model.errors import Errors
+from ottla.model.ids import ZERO_UUID, Millis
+from ottla.protocol.messages import (
+    OffsetCommitKey,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitValue,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+
+VALUE_VERSION: Final = 4
+VALUE_VERSION_WITH_EXPIRY: Final = 1
+"""The last version that has the field; only clients older than OffsetCommit v5 can ask for it."""
+NO_RETENTION_TIME: Final = -1
+NO_OFFSET: Final = -1
+
+FetchGroup: TypeAlias = OffsetFetchRequest.OffsetFetchRequestGroup
+FetchedGroup: TypeAlias = OffsetFetchResponse.OffsetFetchResponseGroup
+FetchedTopic: TypeAlias = OffsetFetchResponse.OffsetFetchResponseTopics
+FetchedPartition: TypeAlias = OffsetFetchResponse.OffsetFetchResponsePartitions
+CommitTopic: TypeAlias = OffsetCommitResponse.OffsetCommitResponseTopic
+CommitPartition: TypeAlias = OffsetCommitResponse.OffsetCommitResponsePartition
+TxnTopic: TypeAlias = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+TxnPartition: TypeAlias = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
+DeletedTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
+DeletedPartition: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponsePartition
+
+
+class OffsetCommands:
+    """Decides about offsets. `simple_group` makes the group of a consumer that only commits, if none is there."""
+
+    __slots__ = ("_keep_alive", "_simple_group", "_state")
+
+    def __init__(
+        self,
+        state: GroupState,
+        simple_group: Callable[[str], Group],
+        keep_alive: Callable[[Group, str, Now], None],
+    ) -> None:
+        self._state = state
+        self._simple_group = simple_group
+        self._keep_alive = keep_alive
+
+    # ---- committing
+
+    def commit(self, request: OffsetCommitRequest, version: int, now: Now) -> Decision[OffsetCommitResponse]:
+        try:
+            return self._commit(request, version, now)
+        except GroupError as refused:
+            return Decision(commit_error(request, refused.error))
+
+    def _commit(self, request: OffsetCommitRequest, version: int, now: Now) -> Decision[OffsetCommitResponse]:
+        group_id = request.group_id
+        group = self._state.groups.get(group_id)
+        generation = request.generation_id_or_member_epoch
+        if group is None:
+            if generation >= 0:
+                # From v9 on one error serves both protocols; older clients know only the generation's.
+                raise GroupError(Errors.GROUP_ID_NOT_FOUND if version >= 9 else Errors.ILLEGAL_GENERATION)
+            group = self._simple_group(group_id)
+        check = group.check_offset_commit(
+            request.member_id, request.group_instance_id, generation, transactional=False, version=version
+        )
+        self._keep_alive(group, request.member_id, now)
+        expires = -1
+        value_version = VALUE_VERSION
+        if request.retention_time_ms != NO_RETENTION_TIME:
+            expires, value_version = now.wall + request.retention_time_ms, VALUE_VERSION_WITH_EXPIRY
+        limit = self._state.settings.offset_metadata_max_bytes
+        records: list[CoordinatorRecord] = []
+        topics: list[CommitTopic] = []
+        for topic in request.topics:
+            name, topic_id = topic.name, topic.topic_id
+            results: list[CommitPartition] = []
+            topics.append(CommitTopic(name, topic_id, results))
+            for partition in topic.partitions:
+                index = partition.partition_index
+                metadata = partition.committed_metadata or ""
+                if len(metadata) > limit:
+                    results.append(CommitPartition(index, Errors.OFFSET_METADATA_TOO_LARGE))
+                    continue
+                if check is not None:
+                    check(topic_id, index)
+                results.append(CommitPartition(index, 0))
+                value = OffsetCommitValue(
+                    partition.committed_offset, partition.committed_leader_epoch, metadata, now.wall, expires, topic_id
+                )
+                records.append(CoordinatorRecord(OffsetCommitKey(group_id, name, index), value, value_version))
+        return Decision(OffsetCommitResponse(topics=topics), tuple(records))
+
+    def txn_commit(self, request: TxnOffsetCommitRequest, version: int, now: Now) -> Decision[TxnOffsetCommitResponse]:
+        """The records belong into a transactional batch of the request's producer."""
+        try:
+            return self._txn_commit(request, version, now)
+        except GroupError as refused:
+            # A transactional producer knows the classic errors only (KIP-447).
+            stale = refused.error in (Errors.STALE_MEMBER_EPOCH, Errors.GROUP_ID_NOT_FOUND)
+            return Decision(txn_commit_error(request, Errors.ILLEGAL_GENERATION if stale else refused.error))
+
+    def _txn_commit(self, request: TxnOffsetCommitRequest, version: int, now: Now) -> Decision[TxnOffsetCommitResponse]:
+        group = self._state.groups.get(request.group_id)
+        if group is None:
+            if request.generation_id >= 0:
+                raise GroupError(Errors.ILLEGAL_GENERATION)
+            group = self._simple_group(request.group_id)
+        check = group.check_offset_commit(
+            request.member_id, request.group_instance_id, request.generation_id, transactional=True, version=version
+        )
+        records: list[CoordinatorRecord] = []
+        topics: list[TxnTopic] = []
+        for topic in request.topics:
+            known = self._state.image.topics.get(topic.name)
+            if check is not None and known is None:
+                raise GroupError(Errors.ILLEGAL_GENERATION)
+            results: list[TxnPartition] = []
+            topics.append(TxnTopic(topic.name, results))
+            for partition in topic.partitions:
+                index = partition.partition_index
+                metadata = partition.committed_metadata or ""
+                if len(metadata) > self._state.settings.offset_metadata_max_bytes:
+                    results.append(TxnPartition(index, Errors.OFFSET_METADATA_TOO_LARGE))
+                    continue
+                if check is not None and known is not None:
+                    check(known.id, index)
+                results.append(TxnPartition(index, 0))
+                value = OffsetCommitValue(
+                    partition.committed_offset, partition.committed_leader_epoch, metadata, now.wall
+                )
+                key = OffsetCommitKey(request.group_id, topic.name, index)
+                records.append(CoordinatorRecord(key, value, VALUE_VERSION))
+        return Decision(TxnOffsetCommitResponse(topics=topics), tuple(records))
+
+    # ---- fetching
+
+    def fetch(self, asked: FetchGroup, *, require_stable: bool) -> Decision[FetchedGroup]:
+        """`topics` None asks for every offset of the group."""
+        group = self._state.groups.get(asked.group_id)
+        topics: ByTopic = {}
+        if group is not None:
+            try:
+                group.check_offset_fetch(asked.member_id, asked.member_epoch)
+            except GroupError as refused:
+                return Decision(FetchedGroup(group_id=asked.group_id, error_code=refused.error))
+            topics = self._state.offsets.by_group.get(asked.group_id, {})
+        unstable: Any = self._state.offsets.open_producers.get(asked.group_id, ()) if require_stable else ()
+        if asked.topics is None:
+            found = [
+                FetchedTopic(
+                    name=name,
+                    partitions=[
+                        _fetched(index, committed, ZERO_UUID, (name, index) in unstable)
+                        for index, committed in partitions.items()
+                    ],
+                )
+                for name, partitions in topics.items()
+            ]
+        else:
+            found = [
+                FetchedTopic(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partitions=[
+                        _fetched(
+                            index,
+                            topics.get(topic.name, {}).get(index),
+                            topic.topic_id,
+                            (topic.name, index) in unstable,
+                        )
+                        for index in topic.partition_indexes
+                    ],
+                )
+                for topic in asked.topics
+            ]
+        return Decision(FetchedGroup(group_id=asked.group_id, topics=found))
+
+    # ---- deleting
+
+    def delete(self, request: OffsetDeleteRequest) -> Decision[OffsetDeleteResponse]:
+        try:
+            group = self._state.found(request.group_id)
+            group.check_offset_delete()
+        except GroupError as refused:
+            return Decision(OffsetDeleteResponse(error_code=refused.error))
+        records: list[CoordinatorRecord] = []
+        topics: list[DeletedTopic] = []
+        offsets = self._state.offsets
+        for topic in request.topics:
+            subscribed = group.is_subscribed_to(topic.name)
+            error = Errors.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else Errors.NONE
+            results = []
+            for asked in topic.partitions:
+                index = asked.partition_index
+                results.append(DeletedPartition(partition_index=index, error_code=error))
+                spot = (request.group_id, topic.name, index)
+                if not subscribed and (offsets.get(*spot) is not None or offsets.is_unstable(*spot)):
+                    records.append(tombstone(OffsetCommitKey(*spot)))
+            topics.append(DeletedTopic(name=topic.name, partitions=results))
+        return Decision(OffsetDeleteResponse(topics=topics), tuple(records))
+
+    def delete_all(self, group_id: str) -> list[CoordinatorRecord]:
+        return [tombstone(OffsetCommitKey(group_id, *spot)) for spot in self._state.offsets.all_spots(group_id)]
+
+    def topics_changed(self, before: MetadataImage, after: MetadataImage) -> list[CoordinatorRecord]:
+        """Tombstones for offsets of topics that are gone. Looks at what is committed, not at all topics there are.
+
+        An offset of the name's earlier life (another id) is not touched.
+        """
+        gone: dict[str, bytes | None] = {}
+
+        def is_gone(name: str, topic_id: bytes) -> bool:
+            if name not in gone:
+                known = before.topics.get(name)
+                gone[name] = None if known is None or known.id in after.topics_by_id else known.id
+            return gone[name] is not None and topic_id in (ZERO_UUID, gone[name])
+
+        offsets = self._state.offsets
+        spots: dict[Spot, None] = {}
+        for group, topics in offsets.by_group.items():
+            for name, partitions in topics.items():
+                for index, committed in partitions.items():
+                    if is_gone(name, committed.value.topic_id):
+                        spots[group, name, index] = None
+        for staged in offsets.pending.values():
+            for spot, committed in staged.items():
+                if is_gone(spot[1], committed.value.topic_id):
+                    spots[spot] = None
+        return [tombstone(OffsetCommitKey(*spot)) for spot in spots]
+
+    # ---- expiring
+
+    def expire(self, group: Group, now: Now, records: list[CoordinatorRecord]) -> bool:
+        """Adds tombstones for what is too old. True if nothing is left that keeps the group."""
+        offsets, settings = self._state.offsets, self._state.settings
+        is_open = group.group_id in offsets.open_producers
+        topics = offsets.by_group.get(group.group_id)
+        if topics is None:
+            return not is_open
+        since = group.offsets_expire_since()
+        if since is None:
+            return False
+        all_expired = True
+        for topic, partitions in topics.items():
+            subscribed = group.is_subscribed_to(topic)
+            for index, committed in partitions.items():
+                if (
+                    not subscribed
+                    and _is_expired(committed.value, since, now.wall, settings)
+                    and not offsets.is_unstable(group.group_id, topic, index)
+                ):
+                    records.append(tombstone(OffsetCommitKey(group.group_id, topic, index)))
+                else:
+                    all_expired = False
+        return all_expired and not is_open
+
+
+def _is_expired(value: OffsetCommitValue, since: Callable[[int], int], now: Millis, settings: GroupSettings) -> bool:
+    if value.expire_timestamp >= 0:
+        return now >= value.expire_timestamp
+    return now - since(value.commit_timestamp) >= settings.offsets_retention
+
+
+def _fetched(index: int, committed: Committed | None, topic_id: bytes, unstable: bool) -> FetchedPartition:
+    if unstable:
+        return FetchedPartition(index, NO_OFFSET, -1, "", Errors.UNSTABLE_OFFSET_COMMIT)
+    if committed is None or (topic_id != ZERO_UUID and committed.value.topic_id not in (ZERO_UUID, topic_id)):
+        return FetchedPartition(index, NO_OFFSET, -1, "", 0)
+    value = committed.value
+    return FetchedPartition(index, value.offset, value.leader_epoch, value.metadata, 0)
+
+
+def commit_error(request: OffsetCommitRequest, error: Errors) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            CommitTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[CommitPartition(partition.partition_index, error) for partition in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def txn_commit_error(request: TxnOffsetCommitRequest, error: Errors) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnTopic(
+                name=topic.name,
+                partitions=[TxnPartition(partition.partition_index, error) for partition in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,214 @@
+"""What all kinds of groups share: settings, deadlines, the draft of a decision, and the groups of one shard."""
+
+from collections.abc import Callable, Hashable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
+
+from ottla.coordinator.group.committed import Offsets
+from ottla.coordinator.records import CoordinatorRecord
+from ottla.coordinator.shard import Now, Respond
+from ottla.metadata.image import EMPTY, GROUP_RESOURCE, MetadataImage
+from ottla.model.core import Decision
+from ottla.model.errors import Errors
+from ottla.model.ids import Millis
+
+NO_MEMBER: Final = ""
+CONSUMER_TYPE: Final = "consumer"
+"""The protocol type whose metadata we may read; every other type's is opaque."""
+
+
+class GroupError(Exception):
+    """A request that cannot be granted. Ends a decide early; nothing has been changed by then."""
+
+    def __init__(self, error: Errors, message: str | None = None) -> None:
+        super().__init__(message or error.name)
+        self.error = error
+        self.message = message
+
+
+class GroupSettings(NamedTuple):
+    """The broker's settings for groups; a group of the consumer protocol may override three of them."""
+
+    offset_metadata_max_bytes: int = 4096
+    offsets_retention: Millis = Millis(10_080 * 60_000)
+    offsets_retention_check: Millis = Millis(600_000)
+    min_session_timeout: Millis = Millis(6_000)
+    max_session_timeout: Millis = Millis(1_800_000)
+    initial_rebalance_delay: Millis = Millis(3_000)
+    classic_max_size: int = 0x7FFFFFFF
+    consumer_max_size: int = 0x7FFFFFFF
+    consumer_session_timeout: Millis = Millis(45_000)
+    consumer_heartbeat_interval: Millis = Millis(5_000)
+    consumer_assignment_interval: Millis = Millis(1_000)
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: str = "bidirectional"
+    regex_refresh: Millis = Millis(600_000)
+
+    @property
+    def upgrade_enabled(self) -> bool:
+        return self.migration_policy.lower() in ("upgrade", "bidirectional")
+
+    @property
+    def downgrade_enabled(self) -> bool:
+        return self.migration_policy.lower() in ("downgrade", "bidirectional")
+
+
+class Draft:
+    """A decision in the making."""
+
+    __slots__ = ("effects", "records")
+
+    def __init__(self) -> None:
+        self.records: list[CoordinatorRecord] = []
+        self.effects: list[object] = []
+
+    def respond(self, token: int, response: Any) -> None:
+        self.effects.append(Respond(token, response))
+
+    def decision(self, reply: Any) -> Decision[Any]:
+        return Decision(reply, tuple(self.records), tuple(self.effects))
+
+
+Action = Callable[[Draft, Now], None]
+
+
+class Deadlines:
+    """What is to be done when, each under a key; setting a key again moves it. Soft state: made anew on load.
+
+    A heartbeat moves a deadline back far more often than one is reached, so the heap keeps one early entry per key and
+    looks again when that comes up.
+    """
+
+    __slots__ = ("_entries", "_heap", "_order")
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, tuple[Millis, Millis, Action]] = {}
+        self._heap: list[tuple[Millis, int, Hashable]] = []
+        self._order = count()
+
+    def set(self, key: Hashable, at: int, action: Action) -> None:
+        known = self._entries.get(key)
+        if known is not None and known[1] <= at:
+            self._entries[key] = (Millis(at), known[1], action)
+        else:
+            self._push(key, Millis(at), action)
+
+    def _push(self, key: Hashable, at: Millis, action: Action) -> None:
+        self._entries[key] = (at, at, action)
+        heappush(self._heap, (at, next(self._order), key))
+
+    def cancel(self, key: Hashable) -> None:
+        self._entries.pop(key, None)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._entries
+
+    def at(self, key: Hashable) -> Millis | None:
+        entry = self._entries.get(key)
+        return None if entry is None else entry[0]
+
+    def pop_due(self, now: Millis) -> Action | None:
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            looked_for, _, key = heappop(heap)
+            entry = self._entries.get(key)
+            if entry is None or entry[1] != looked_for:
+                continue
+            at, _, action = entry
+            if at > now:
+                self._push(key, at, action)
+                continue
+            del self._entries[key]
+            return action
+        return None
+
+    def next(self) -> Millis | None:
+        heap = self._heap
+        while heap:
+            at, _, key = heap[0]
+            entry = self._entries.get(key)
+            if entry is not None and entry[1] == at:
+                return at
+            heappop(heap)
+        return None
+
+
+class Group(Protocol):
+    """What offsets, listing and deleting need to know of a group of any kind."""
+
+    group_id: str
+    KIND: ClassVar[str]
+
+    def is_empty(self) -> bool: ...
+
+    def state_name(self) -> str: ...
+
+    @property
+    def listed_protocol_type(self) -> str: ...
+
+    def check_offset_commit(
+        self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
+    ) -> "PartitionCheck | None":
+        """Raises GroupError. What it returns is to be asked about every partition; None: all are fine."""
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
+
+    def check_offset_delete(self) -> None: ...
+
+    def check_delete(self) -> None: ...
+
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+    def offsets_expire_since(self) -> "Callable[[int], int] | None":
+        """From a commit's time to the time its retention counts from; None: no offset expires now."""
+
+    def tombstones(self) -> list[CoordinatorRecord]: ...
+
+
+PartitionCheck = Callable[[bytes, int], None]
+"""Topic id and partition; raises GroupError."""
+
+
+class GroupState:
+    """The groups of one shard."""
+
+    __slots__ = (
+        "_tokens",
+        "deadlines",
+        "groups",
+        "image",
+        "loading",
+        "new_id",
+        "offsets",
+        "settings",
+        "topics_version",
+    )
+
+    def __init__(self, settings: GroupSettings, offsets: Offsets, new_id: Callable[[], str]) -> None:
+        self.settings = settings
+        self.offsets = offsets
+        self.new_id = new_id
+        """A fresh random id, printed."""
+        self.groups: dict[str, Group] = {}
+        self.deadlines = Deadlines()
+        self.image: MetadataImage = EMPTY
+        self.topics_version = -1
+        """Offset of the image in which topics last changed: patterns resolved before it may match others now."""
+        self.loading = True
+        self._tokens = count(1)
+
+    def token(self) -> int:
+        """A name for a reply that is to come."""
+        return next(self._tokens)
+
+    def found(self, group_id: str) -> Group:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise GroupError(Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def group_setting(self, group_id: str, name: str, default: Millis) -> Millis:
+        """A group's own value, from its GROUP config resource."""
+        own = self.image.configs.get((GROUP_RESOURCE, group_id))
+        return Millis(int(own[name])) if own and name in own else default

@@ -1,0 +1,334 @@
+"""Runs one coordinator shard over the log of one partition: load, decide, append, replay, commit, reply.
+
+`submit` is stage one: when it returns, the change is appended and replayed, and no other task ran in between. What it
+returns is the reply, or a future for it if the log has not committed yet or the shard wants to answer later.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+
+from ottla.coordinator.records import CoordinatorRecord, Decoder, encode
+from ottla.coordinator.shard import Now, Parked, Respond, Run, Shard
+from ottla.metadata.image import MetadataImage
+from ottla.model.core import Decision
+from ottla.model.errors import Errors
+from ottla.model.ports import Clock
+from ottla.protocol import batch as b
+from ottla.protocol.codec import DecodeError
+from ottla.protocol.records import NewRecord, read_records
+
+log = logging.getLogger(__name__)
+
+ShardT = TypeVar("ShardT", bound=Shard)
+R = TypeVar("R")
+
+_TURN_MS: Final = 5
+"""How long a shard that is being loaded may hold up other work."""
+_COMMIT: Final = 1
+
+
+class CoordinatorError(Exception):
+    """The shard cannot serve a request at all; `error` is what the client is told."""
+
+    def __init__(self, error: Errors) -> None:
+        super().__init__(error.name)
+        self.error = error
+
+
+class Transaction(NamedTuple):
+    """The producer in whose transaction records are written."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Journal(Protocol):
+    """One partition of an internal topic, as its leader sees it."""
+
+    def append(self, records: Sequence[NewRecord], transaction: Transaction | None) -> int:
+        """All of the records or none; gives the offset of the first. Raises CoordinatorError."""
+
+    def is_committed(self, offset: int) -> bool: ...
+
+    def when_committed(self, offset: int, then: Callable[[Errors], None]) -> None:
+        """Calls `then` once the record at `offset` is committed, or with the error if it cannot be any more."""
+
+    def batches(self, offset: int) -> Iterable[memoryview]:
+        """Everything in the log from `offset` on, in order; what is appended meanwhile need not be among it."""
+
+
+class CoordinatorRunner(Generic[ShardT]):
+    __slots__ = (
+        "_clock",
+        "_decoder",
+        "_error",
+        "_journal",
+        "_last_offset",
+        "_loop",
+        "_parked",
+        "_perform_other",
+        "_tasks",
+        "_tick_at",
+        "_timer",
+        "on_lost",
+        "shard",
+    )
+
+    def __init__(
+        self,
+        shard: ShardT,
+        journal: Journal,
+        decoder: Decoder,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        perform: Callable[[object], None] | None = None,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`perform` takes effects other than those of coordinator.shard.
+
+        `on_lost` is called when the log refused what the shard had already taken into account in memory: the shard has
+        resigned then and is to be loaded afresh.
+        """
+        self.shard = shard
+        self._journal = journal
+        self._decoder = decoder
+        self._clock = clock
+        self._loop = loop
+        self._perform_other = perform
+        self.on_lost = on_lost
+        self._error: Errors | None = Errors.COORDINATOR_LOAD_IN_PROGRESS
+        self._last_offset = -1
+        self._parked: dict[int, asyncio.Future[Any]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._tick_at = -1
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def error(self) -> Errors | None:
+        """Why nothing can be submitted now; None if it can."""
+        return self._error
+
+    def _now(self) -> Now:
+        return Now(self._clock.wall(), self._clock.monotonic())
+
+    # ---- loading
+
+    async def load(self, image: Callable[[], MetadataImage]) -> None:
+        """Replays the log, a few batches at a time, then lets requests in."""
+        began = self._clock.monotonic()
+        position, caught_up = 0, False
+        while not caught_up:
+            caught_up = True
+            for batch in self._journal.batches(position):
+                caught_up = False  # markers may have come while we read: look once more
+                position = self._replay_batch(batch)
+                if self._clock.monotonic() - began >= _TURN_MS:
+                    await asyncio.sleep(0)
+                    if self._error is not Errors.COORDINATOR_LOAD_IN_PROGRESS:
+                        return  # resigned meanwhile
+                    began = self._clock.monotonic()
+        self.begin(image())
+
+    def begin(self, image: MetadataImage) -> None:
+        """Everything the log holds has been replayed: lets requests in."""
+        self._error = None
+        self._carry_out(self.shard.loaded(image, self._now()))
+        self._arm()
+
+    def _replay_batch(self, batch: memoryview) -> int:
+        """Gives the offset behind the batch."""
+        header = b.read_header(batch)
+        end = header.base_offset + header.last_offset_delta + 1
+        if header.attributes & b.CONTROL:
+            for record in read_records(batch):
+                self._replay_marker(record.key, header.producer_id, header.producer_epoch)
+            return end
+        in_transaction = header.attributes & b.TRANSACTIONAL
+        producer_id = header.producer_id if in_transaction else -1
+        for record in read_records(batch):
+            try:
+                decoded = self._decoder.decode(record.key, record.value)
+            except DecodeError as error:
+                log.error("a coordinator record at offset %d cannot be read and is skipped: %s", record.offset, error)
+                continue
+            if decoded is not None:
+                self.shard.replay(decoded, record.offset, producer_id, header.producer_epoch)
+        return end
+
+    def _replay_marker(self, key: bytes | None, producer_id: int, producer_epoch: int) -> None:
+        kind = int.from_bytes(key[2:4], "big") if key is not None and len(key) >= 4 else -1
+        if kind in (0, _COMMIT):
+            self.shard.complete_transaction(producer_id, producer_epoch, kind == _COMMIT)
+
+    # ---- commands
+
+    def check(self) -> None:
+        """Raises CoordinatorError if nothing can be submitted now."""
+        if self._error is not None:
+            raise CoordinatorError(self._error)
+
+    def submit(
+        self, command: Callable[[ShardT, Now], Decision[R]], transaction: Transaction | None = None
+    ) -> "R | asyncio.Future[R]":
+        """Raises CoordinatorError if the shard is not (or no longer) kept here, or the log refuses the records."""
+        self.check()
+        decision = command(self.shard, self._now())
+        reply: Any = decision.reply
+        parked = type(reply) is Parked
+        try:
+            offset = self._append(decision, transaction)
+        except CoordinatorError as error:
+            if parked or decision.effects:
+                self._lose(error.error)
+            raise
+        if parked:
+            token, reply = reply.token, self._loop.create_future()
+            self._parked[token] = reply
+        if self._journal.is_committed(offset):
+            if decision.effects:
+                self._perform(decision.effects)
+            if parked and reply.done():
+                reply = reply.result()
+        elif parked:
+            self._when_committed(offset, decision.effects, None, None)
+        else:
+            waiting: asyncio.Future[Any] = self._loop.create_future()
+            self._when_committed(offset, decision.effects, waiting, reply)
+            reply = waiting
+        self._arm()
+        return cast("R | asyncio.Future[R]", reply)
+
+    def complete_transaction(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        """A marker was appended to this partition, in this turn of the loop: its records count, or never happened."""
+        if self._error is None:
+            self.shard.complete_transaction(producer_id, producer_epoch, committed)
+            self._arm()
+
+    def on_metadata(self, image: MetadataImage) -> None:
+        if self._error is None:
+            self._carry_out(self.shard.on_metadata(image, self._now()))
+            self._arm()
+
+    def _append(self, decision: Decision[Any], transaction: Transaction | None) -> int:
+        records = cast("tuple[CoordinatorRecord, ...]", decision.records)
+        if not records:
+            return self._last_offset
+        wall = self._clock.wall()
+        offset = self._journal.append([encode(record, wall) for record in records], transaction)
+        replay = self.shard.replay
+        producer_id, epoch = (-1, -1) if transaction is None else transaction
+        for at, record in enumerate(records, offset):
+            replay(record, at, producer_id, epoch)
+        self._last_offset = offset + len(records) - 1
+        return self._last_offset
+
+    def _carry_out(self, decision: Decision[Any]) -> None:
+        """A decision nobody waits for."""
+        try:
+            offset = self._append(decision, None)
+        except CoordinatorError as error:
+            self._lose(error.error)
+            return
+        if decision.effects:
+            if self._journal.is_committed(offset):
+                self._perform(decision.effects)
+            else:
+                self._when_committed(offset, decision.effects, None, None)
+
+    def _when_committed(
+        self, offset: int, effects: tuple[object, ...], waiting: "asyncio.Future[Any] | None", reply: Any
+    ) -> None:
+        def then(error: Errors) -> None:
+            if error:
+                self._disappoint(effects, error)
+            else:
+                self._perform(effects)
+            if waiting is None or waiting.done():
+                return
+            if error:
+                waiting.set_exception(CoordinatorError(error))
+            else:
+                waiting.set_result(reply)
+
+        self._journal.when_committed(offset, then)
+
+    # ---- effects
+
+    def _perform(self, effects: Iterable[object]) -> None:
+        for effect in effects:
+            if type(effect) is Respond:
+                self._respond(effect)
+            elif type(effect) is Run:
+                task = self._loop.create_task(self._run(effect), name="coordinator work")
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            else:
+                assert self._perform_other is not None, f"nobody performs {effect!r}"
+                self._perform_other(effect)
+
+    def _respond(self, effect: Respond) -> None:
+        future = self._parked.pop(effect.token, None)
+        if future is not None and not future.done():
+            future.set_result(effect.response)
+
+    def _disappoint(self, effects: Iterable[object], error: Errors) -> None:
+        """Replies that were to come with a commit which did not."""
+        for effect in effects:
+            future = self._parked.pop(effect.token, None) if isinstance(effect, Respond) else None
+            if future is not None and not future.done():
+                future.set_exception(CoordinatorError(error))
+
+    async def _run(self, effect: Run) -> None:
+        outcome = await self._loop.run_in_executor(None, effect.work)
+        if self._error is None:
+            self._carry_out(effect.then(outcome, self._now()))
+            self._arm()
+
+    # ---- time
+
+    def _arm(self) -> None:
+        """One timer, for the shard's nearest deadline."""
+        at = self.shard.next_tick()
+        if at is None or (self._timer is not None and self._tick_at <= at):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._tick_at = at
+        self._timer = self._loop.call_later(max(0, at - self._clock.monotonic()) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        while self._error is None:
+            now = self._now()
+            at = self.shard.next_tick()
+            if at is None or at > now.monotonic:
+                break
+            self._carry_out(self.shard.tick(now))
+        if self._error is None:
+            self._arm()
+
+    # ---- the end
+
+    def _lose(self, error: Errors) -> None:
+        """What the shard keeps in memory is ahead of the log: it must be rebuilt before it is used again."""
+        log.error("a coordinator could not write to its log (%s): it is loaded again", error.name)
+        self.resign(Errors.NOT_COORDINATOR)
+        self.on_lost()
+
+    def resign(self, error: Errors = Errors.NOT_COORDINATOR) -> None:
+        """The partition is led elsewhere now, or its log is lost: everyone who waits is told."""
+        self._error = error
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for effect in self.shard.resigned():
+            self._respond(effect)
+        parked, self._parked = self._parked, {}
+        for future in parked.values():
+            if not future.done():
+                future.set_exception(CoordinatorError(error))
+        for task in list(self._tasks):
+            task.cancel()

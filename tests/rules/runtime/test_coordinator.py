@@ -1,0 +1,262 @@
+"""The runner of a coordinator shard: append, replay, commit, reply, in this order; parked replies; time; the end."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from ottla.coordinator.records import CoordinatorRecord, Decoder
+from ottla.coordinator.shard import Now, Parked, Respond, Run
+from ottla.metadata.image import EMPTY, MetadataImage
+from ottla.model.core import Decision
+from ottla.model.errors import Errors
+from ottla.model.ids import Millis
+from ottla.protocol import messages
+from ottla.protocol.batch import CONTROL, TRANSACTIONAL
+from ottla.protocol.records import NewRecord, build_batch
+from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Transaction
+
+
+class Diary:
+    """A shard that writes down what happens to it."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.due: Millis | None = None
+
+    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1, producer_epoch: int = -1) -> None:
+        assert isinstance(record.key, messages.GroupMetadataKey)
+        self.events.append((record.key.group, offset, producer_id))
+
+    def complete_transaction(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
+        self.events.append(("ended", producer_id, committed))
+
+    def loaded(self, image: MetadataImage, now: Now) -> Decision[None]:
+        self.events.append("loaded")
+        return Decision(None)
+
+    def on_metadata(self, image: MetadataImage, now: Now) -> Decision[None]:
+        return Decision(None)
+
+    def tick(self, now: Now) -> Decision[None]:
+        self.due = None
+        self.events.append("tick")
+        return Decision(None, (note("ticked"),), (Respond(1, "in time"),))
+
+    def next_tick(self) -> Millis | None:
+        return self.due
+
+    def resigned(self) -> tuple[Respond, ...]:
+        return (Respond(1, "resigned"),)
+
+
+def note(name: str) -> CoordinatorRecord:
+    return CoordinatorRecord(messages.GroupMetadataKey(group=name), None)
+
+
+class Paper:
+    """A journal in memory that commits when it is told to."""
+
+    def __init__(self, batches: Sequence[bytes] = ()) -> None:
+        self.stored = list(batches)
+        self.appended: list[tuple[int, Transaction | None]] = []
+        self.end = 0
+        self.committed = 1 << 60
+        self.waiting: list[tuple[int, Callable[[Errors], None]]] = []
+        self.refuse: Errors | None = None
+
+    def append(self, records: Sequence[NewRecord], transaction: Transaction | None) -> int:
+        if self.refuse is not None:
+            raise CoordinatorError(self.refuse)
+        first = self.end
+        self.end += len(records)
+        self.appended.append((len(records), transaction))
+        return first
+
+    def is_committed(self, offset: int) -> bool:
+        return offset < self.committed
+
+    def when_committed(self, offset: int, then: Callable[[Errors], None]) -> None:
+        self.waiting.append((offset, then))
+
+    def batches(self, offset: int) -> Iterable[memoryview]:
+        return [memoryview(batch) for index, batch in enumerate(self.stored) if index >= offset]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0
+
+    def wall(self) -> Millis:
+        return Millis(1000 + self.now)
+
+    def monotonic(self) -> Millis:
+        return Millis(self.now)
+
+
+Runner = CoordinatorRunner[Diary]
+Scene = Callable[[Runner, Diary, Paper, Clock], Coroutine[Any, Any, None]]
+
+
+def play(scene: Scene, batches: Sequence[bytes] = (), lost: list[str] | None = None) -> None:
+    async def run() -> None:
+        diary, paper, clock = Diary(), Paper(batches), Clock()
+        on_lost = (lambda: None) if lost is None else (lambda: lost.append("lost"))
+        runner = CoordinatorRunner(
+            diary, paper, Decoder(messages.GROUP_RECORDS), clock, asyncio.get_running_loop(), on_lost=on_lost
+        )
+        await scene(runner, diary, paper, clock)
+
+    asyncio.run(run())
+
+
+async def begun(runner: Runner) -> None:
+    await runner.load(lambda: EMPTY)
+
+
+def test_nothing_is_served_before_the_log_is_replayed() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        with pytest.raises(CoordinatorError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+            runner.submit(lambda shard, now: Decision("answer"))
+        await begun(runner)
+        assert runner.submit(lambda shard, now: Decision("answer")) == "answer"
+
+    play(scene)
+
+
+def test_the_log_is_replayed_with_its_transactions_and_their_ends() -> None:
+    plain = build_batch([NewRecord(b"\0\2\0\1a", None, 0)], base_offset=0)
+    staged = build_batch(
+        [NewRecord(b"\0\2\0\1b", None, 0)], base_offset=1, attributes=TRANSACTIONAL, producer_id=7, producer_epoch=0
+    )
+    marker = build_batch(
+        [NewRecord(b"\0\0\0\1", b"\0\0\0\0\0\0", 0)],
+        base_offset=2,
+        attributes=TRANSACTIONAL | CONTROL,
+        producer_id=7,
+        producer_epoch=0,
+    )
+    unknown = build_batch([NewRecord(b"\x03\xe7", None, 0)], base_offset=3)
+    torn = build_batch([NewRecord(b"\0\2\0\x09a", None, 0)], base_offset=4)
+
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        assert diary.events == [("a", 0, -1), ("b", 1, 7), ("ended", 7, True), "loaded"]
+
+    play(scene, [bytes(batch) for batch in (plain, staged, marker, unknown, torn)])
+
+
+def test_what_is_decided_is_appended_and_replayed_before_anything_else_can_happen() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        runner.submit(lambda shard, now: Decision("done", (note("x"), note("y"))), Transaction(7, 1))
+        assert diary.events == ["loaded", ("x", 0, 7), ("y", 1, 7)]
+        assert paper.appended == [(2, Transaction(7, 1))]
+
+    play(scene)
+
+
+def test_a_reply_waits_for_the_commit_also_if_it_changed_nothing_itself() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        paper.committed = 0
+        first = runner.submit(lambda shard, now: Decision("written", (note("x"),)))
+        second = runner.submit(lambda shard, now: Decision("seen"))
+        assert isinstance(first, asyncio.Future) and isinstance(second, asyncio.Future)
+        assert not first.done() and not second.done()
+        for _, then in paper.waiting:
+            then(Errors.NONE)
+        assert (await first, await second) == ("written", "seen")
+
+    play(scene)
+
+
+def test_a_commit_that_fails_is_told() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        paper.committed = 0
+        reply = runner.submit(lambda shard, now: Decision("written", (note("x"),)))
+        paper.waiting[0][1](Errors.COORDINATOR_NOT_AVAILABLE)
+        assert isinstance(reply, asyncio.Future)
+        with pytest.raises(CoordinatorError, match="COORDINATOR_NOT_AVAILABLE"):
+            await reply
+
+    play(scene)
+
+
+def test_a_parked_reply_comes_when_the_shard_says_so() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(5)))
+        assert not parked.done()
+        runner.submit(lambda shard, now: Decision("other", (), (Respond(5, "now"),)))
+        assert await parked == "now"
+        at_once: Any = runner.submit(lambda shard, now: Decision(Parked(6), (), (Respond(6, "at once"),)))
+        assert at_once == "at once"
+
+    play(scene)
+
+
+def test_a_parked_reply_whose_commit_fails_is_told_so() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        paper.committed = 0
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(5), (note("x"),), (Respond(5, "now"),)))
+        paper.waiting[0][1](Errors.COORDINATOR_NOT_AVAILABLE)
+        with pytest.raises(CoordinatorError, match="COORDINATOR_NOT_AVAILABLE"):
+            await parked
+
+    play(scene)
+
+
+def test_deadlines_are_kept() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        diary.due = Millis(10)
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(1)))
+        clock.now = 10
+        assert await parked == "in time"
+        assert diary.events == ["loaded", "tick", ("ticked", 0, -1)]
+
+    play(scene)
+
+
+def test_long_work_runs_beside_the_loop_and_its_outcome_is_one_more_command() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        work = Run(lambda: "found", lambda found, now: Decision(None, (note(found),), (Respond(1, found),)))
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(1), (), (work,)))
+        assert await parked == "found"
+        assert diary.events[-1] == ("found", 0, -1)
+
+    play(scene)
+
+
+def test_a_log_that_refuses_a_plain_command_changes_nothing() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        paper.refuse = Errors.INVALID_PRODUCER_EPOCH
+        with pytest.raises(CoordinatorError, match="INVALID_PRODUCER_EPOCH"):
+            runner.submit(lambda shard, now: Decision("x", (note("x"),)), Transaction(1, 0))
+        assert (runner.error, diary.events) == (None, ["loaded"])
+
+    play(scene)
+
+
+def test_a_shard_that_is_ahead_of_its_log_resigns_and_asks_to_be_loaded_again() -> None:
+    lost: list[str] = []
+
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(1)))
+        other: Any = runner.submit(lambda shard, now: Decision(Parked(2)))
+        paper.refuse = Errors.NOT_COORDINATOR
+        with pytest.raises(CoordinatorError):
+            runner.submit(lambda shard, now: Decision("x", (note("x"),), (Respond(2, "never"),)))
+        assert await parked == "resigned"
+        with pytest.raises(CoordinatorError, match="NOT_COORDINATOR"):
+            await other
+        assert (runner.error, lost) == (Errors.NOT_COORDINATOR, ["lost"])
+
+    play(scene, lost=lost)

@@ -1,0 +1,55 @@
+"""The map of latest keys against a dict, and its bound on memory."""
+
+from random import Random
+
+import pytest
+
+from ottla.storage.cleaner.key_map import KeyMap
+
+
+@pytest.mark.parametrize("memory", [400, 40_000, 4_000_000])
+def test_the_flags_that_stay_are_those_of_the_latest_records(memory: int) -> None:
+    dice = Random(memory)
+    keys = KeyMap(memory)
+    flags = bytearray()
+    latest: dict[bytes, int] = {}
+    while keys.room >= 7 and len(flags) < 60_000:
+        given = [
+            None if dice.random() < 0.05 else b"%d" % dice.randrange(30_000) * dice.randint(1, 3)
+            for _ in range(dice.randint(0, 7))
+        ]
+        first = len(flags)
+        flags += b"\1" * len(given)
+        keys.learn(given, flags, first)
+        latest.update({key: first + index for index, key in enumerate(given) if key is not None})
+        for index, key in enumerate(given):
+            if key is None:
+                flags[first + index] = 0
+    assert [place for place, flag in enumerate(flags) if flag] == sorted(latest.values())
+    assert keys.count == len(latest)
+    asked: list[bytes | None] = [None, *latest, *(b"x%d" % number for number in range(500))]
+    kept = bytearray(b"\2" * len(asked))
+    keys.forget_known(asked, kept)
+    assert kept == b"\2" + bytes(len(latest)) + b"\2" * 500
+
+
+@pytest.mark.parametrize("memory", [1, 1000, 1 << 20, 1 << 21])
+def test_table_and_copy_together_stay_within_the_memory(memory: int) -> None:
+    keys = KeyMap(memory)
+    sizes = set()
+    flags = bytearray()
+    while keys.room:
+        flags.append(1)
+        keys.learn([b"%d" % len(flags)], flags, len(flags) - 1)
+        sizes.add(keys.memory)
+    assert max(sizes) + max(sizes) // 2 <= max(memory, 60)
+    assert sum(flags) == keys.count == keys.limit
+
+
+def test_moving_is_told_in_small_pieces() -> None:
+    told: list[int] = []
+    keys = KeyMap(1 << 20, rest=told.append)
+    flags = bytearray(b"\1" * 20_000)
+    keys.learn([b"%d" % number for number in range(10_000)], flags, 0)
+    assert len(told) >= 32
+    assert max(told) < 300

@@ -1,0 +1,416 @@
+"""Consumers in groups, as people use them: share, come and go, die, commit, seek, pause, follow patterns, migrate."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from tests.support.requests import create_topic
+from tests.support.wire import Wire
+
+NewTopicName = Callable[[], str]
+PATIENCE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    """A node whose consumer-protocol members report twice a second: nobody has to wait five seconds for a rebalance."""
+    other = os.environ.get("OTTLA_TEST_BOOTSTRAP")
+    if other:
+        yield other
+        return
+    from ottla.testing import Cluster  # noqa: PLC0415
+
+    quick: dict[str, Any] = {
+        "group_consumer_min_heartbeat_interval_ms": 500,
+        "group_consumer_heartbeat_interval_ms": 500,
+    }
+    with Cluster(**quick) as kafka:
+        yield kafka.bootstrap_servers
+
+
+class Member:
+    """A consumer of librdkafka or kafka-python in a thread of its own, as consumers are run."""
+
+    def __init__(self, consumer: Any, poll: Callable[[Any], list[tuple[int, bytes]]]) -> None:
+        self.consumer = consumer
+        self._poll = poll
+        self.seen: list[tuple[int, bytes]] = []
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            with self._lock:
+                self.seen += self._poll(self.consumer)
+            time.sleep(0.01)
+
+    def with_consumer(self, action: Callable[[Any], Any]) -> Any:
+        with self._lock:
+            return action(self.consumer)
+
+    def partitions(self) -> list[int]:
+        return sorted(place.partition for place in self.with_consumer(lambda consumer: consumer.assignment()))
+
+    def halt(self) -> None:
+        """Stops polling, without a word to anybody."""
+        self._stop.set()
+        self._thread.join()
+
+    def close(self) -> None:
+        self.halt()
+        self.consumer.close()
+
+
+def eventually(what: str, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.05)
+
+
+def librdkafka(bootstrap: str, group: str, topics: list[str], **settings: str) -> Member:
+    from confluent_kafka import Consumer  # noqa: PLC0415
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+    consumer.subscribe(topics)
+
+    def poll(consumer: Any) -> list[tuple[int, bytes]]:
+        return [
+            (message.partition(), message.value()) for message in consumer.consume(100, 0.05) if not message.error()
+        ]
+
+    return Member(consumer, poll)
+
+
+def kafka_python(bootstrap: str, group: str, topics: list[str], **settings: Any) -> Member:
+    from kafka import KafkaConsumer  # noqa: PLC0415
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        heartbeat_interval_ms=300,
+        **settings,
+    )
+    for topic in topics:
+        # A leader that joins before it knows the topic assigns nothing, and does not look again for five minutes.
+        consumer.partitions_for_topic(topic)
+    consumer.subscribe(topics)
+
+    def poll(consumer: Any) -> list[tuple[int, bytes]]:
+        polled = consumer.poll(50)
+        return [(record.partition, record.value) for records in polled.values() for record in records]
+
+    return Member(consumer, poll)
+
+
+Start = Callable[..., Member]
+KINDS: list[Any] = [
+    pytest.param(lambda *a, **k: librdkafka(*a, heartbeat_interval_ms="300", **k), id="librdkafka-classic"),
+    pytest.param(lambda *a, **k: librdkafka(*a, group_protocol="consumer", **k), id="librdkafka-consumer"),
+    pytest.param(kafka_python, id="kafka-python"),
+]
+
+
+@pytest.fixture(params=KINDS)
+def start(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Start]:
+    members: list[Member] = []
+
+    def begin(group: str, topics: list[str], **settings: Any) -> Member:
+        member: Member = request.param(bootstrap, group, topics, **settings)
+        members.append(member)
+        return member
+
+    yield begin
+    for member in members:
+        if not member._stop.is_set():
+            member.close()
+
+
+@pytest.fixture
+def orders(bootstrap: str, topic: str) -> str:
+    """A topic of four partitions with forty records."""
+    from confluent_kafka import Producer  # noqa: PLC0415
+
+    with Wire(bootstrap) as wire:
+        create_topic(wire, topic, 4)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(40):
+        producer.produce(topic, str(number).encode(), partition=number % 4)
+    assert producer.flush(20) == 0
+    return topic
+
+
+def test_members_share_a_topic_and_take_over_from_who_leaves(start: Start, orders: str) -> None:
+    group = f"{orders}-group"
+    one = start(group, [orders])
+    eventually("one has everything", lambda: one.partitions() == [0, 1, 2, 3])
+    eventually("one reads everything", lambda: len(one.seen) == 40)
+    two = start(group, [orders])
+    eventually(
+        "both have half",
+        lambda: sorted(one.partitions() + two.partitions()) == [0, 1, 2, 3] and len(two.partitions()) == 2,
+    )
+    two.close()
+    eventually("one has everything again", lambda: one.partitions() == [0, 1, 2, 3])
+
+
+def test_a_group_goes_on_where_it_committed(start: Start, orders: str) -> None:
+    group = f"{orders}-group"
+    one = start(group, [orders])
+    eventually("one reads everything", lambda: len(one.seen) == 40)
+    one.with_consumer(commit)
+    one.close()
+    two = start(group, [orders])
+    eventually("two has everything", lambda: two.partitions() == [0, 1, 2, 3])
+    time.sleep(0.5)
+    assert two.seen == []
+    two.with_consumer(seek_to_start)
+    eventually("two reads again from the start", lambda: len(two.seen) == 40)
+
+
+def commit(consumer: Any) -> None:
+    if hasattr(consumer, "consume"):
+        consumer.commit(asynchronous=False)
+    else:
+        consumer.commit()
+
+
+def seek_to_start(consumer: Any) -> None:
+    if hasattr(consumer, "consume"):
+        for place in consumer.assignment():
+            place.offset = 0
+            consumer.seek(place)
+    else:
+        consumer.seek_to_beginning()
+
+
+def test_a_paused_partition_is_kept_and_not_read(start: Start, orders: str) -> None:
+    one = start(f"{orders}-group", [orders])
+    eventually("one reads everything", lambda: len(one.seen) == 40)
+
+    def pause(consumer: Any) -> None:
+        places = list(consumer.assignment())
+        consumer.pause(places) if hasattr(consumer, "consume") else consumer.pause(*places)
+
+    def resume(consumer: Any) -> None:
+        places = list(consumer.assignment())
+        consumer.resume(places) if hasattr(consumer, "consume") else consumer.resume(*places)
+
+    one.with_consumer(pause)
+    one.with_consumer(seek_to_start)
+    time.sleep(0.5)
+    assert len(one.seen) == 40
+    one.with_consumer(resume)
+    eventually("one reads on", lambda: len(one.seen) == 80)
+
+
+def test_a_member_that_dies_is_replaced_when_its_session_is_over(bootstrap: str, orders: str) -> None:
+    group = f"{orders}-group"
+    settings = {"session_timeout_ms": "6000", "heartbeat_interval_ms": "300"}
+    one = librdkafka(bootstrap, group, [orders], **settings)
+    eventually("one has everything", lambda: one.partitions() == [0, 1, 2, 3])
+    with Wire(bootstrap) as wire:
+        # A member that joins, takes part in one rebalance and is never heard of again.
+        ghost(wire, group, orders)
+    eventually("the ghost got its share", lambda: len(one.partitions()) == 2)
+    eventually("one has everything again", lambda: one.partitions() == [0, 1, 2, 3])
+    one.close()
+
+
+def ghost(wire: Wire, group: str, topic: str) -> None:
+    from ottla.protocol import messages as m  # noqa: PLC0415
+
+    protocols = [
+        m.JoinGroupRequest.JoinGroupRequestProtocol(
+            name="range", metadata=b"\0\0" + m.ConsumerProtocolSubscription(topics=[topic]).encode(0)
+        )
+    ]
+    request = m.JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=6000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=protocols,
+    )
+    request.member_id = wire.ask(request, 9).member_id
+    joined = wire.ask(request, 9)
+    assert joined.error_code == 0
+    synced = wire.ask(
+        m.SyncGroupRequest(
+            group_id=group,
+            member_id=joined.member_id,
+            generation_id=joined.generation_id,
+            protocol_type="consumer",
+            protocol_name=joined.protocol_name,
+        ),
+        5,
+    )
+    assert synced.error_code == 0
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_static_member_that_restarts_keeps_its_partitions(bootstrap: str, orders: str, protocol: str) -> None:
+    group = f"{orders}-group"
+    quick = {"heartbeat_interval_ms": "300"} if protocol == "classic" else {}
+
+    def member(instance: str) -> Member:
+        return librdkafka(bootstrap, group, [orders], group_protocol=protocol, group_instance_id=instance, **quick)
+
+    one, two = member("one"), member("two")
+    eventually("both have half", lambda: len(one.partitions()) == len(two.partitions()) == 2)
+    before = one.partitions()
+    two_before = two.partitions()
+    one.close()
+    one = member("one")
+    eventually("one is back", lambda: one.partitions() == before)
+    assert two.partitions() == two_before
+    one.close()
+    two.close()
+
+
+def test_a_pattern_finds_topics_that_come_later(bootstrap: str, new_topic_name: NewTopicName) -> None:
+    first, second = (new_topic_name() for _ in range(2))
+    with Wire(bootstrap) as wire:
+        create_topic(wire, first, 1)
+        member = librdkafka(
+            bootstrap,
+            f"{first}-group",
+            [f"^{first[:-2]}.*"],
+            group_protocol="consumer",
+            topic_metadata_refresh_interval_ms="500",
+        )
+
+        def topics() -> set[str]:
+            return {place.topic for place in member.with_consumer(lambda consumer: consumer.assignment())}
+
+        eventually("the first topic is assigned", lambda: first in topics())
+        create_topic(wire, second, 1)
+        eventually("the second one too", lambda: {first, second} <= topics())
+        member.close()
+
+
+def test_a_living_group_moves_to_the_consumer_protocol_and_back(bootstrap: str, orders: str) -> None:
+    group = f"{orders}-group"
+
+    def kind() -> str:
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        listed = admin.list_consumer_groups().result()
+        return str(next(found.type for found in listed.valid if found.group_id == group)).rsplit(".", 1)[-1]
+
+    classic = librdkafka(bootstrap, group, [orders], heartbeat_interval_ms="300")
+    eventually("the classic member has everything", lambda: classic.partitions() == [0, 1, 2, 3])
+    eventually("it reads everything", lambda: len(classic.seen) == 40)
+    classic.with_consumer(commit)
+    assert kind() == "CLASSIC"
+    modern = librdkafka(bootstrap, group, [orders], group_protocol="consumer")
+    eventually("both have half", lambda: len(modern.partitions()) == len(classic.partitions()) == 2)
+    assert kind() == "CONSUMER"
+    assert not set(modern.partitions()) & set(classic.partitions())
+    modern.close()
+    eventually("the classic member has everything again", lambda: classic.partitions() == [0, 1, 2, 3])
+    assert kind() == "CLASSIC"
+    time.sleep(0.3)
+    assert (len(classic.seen), modern.seen) == (40, [])  # nothing was read twice: the offsets moved along
+    classic.close()
+
+
+def test_aiokafka_consumers_share_and_commit(bootstrap: str, orders: str) -> None:
+    from aiokafka import AIOKafkaConsumer  # noqa: PLC0415
+
+    group = f"{orders}-group"
+
+    def consumer() -> Any:
+        return AIOKafkaConsumer(
+            orders,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            heartbeat_interval_ms=300,
+        )
+
+    async def play() -> tuple[int, list[int], int]:
+        one = consumer()
+        await one.start()
+        read = [await asyncio.wait_for(one.getone(), PATIENCE_S) for _ in range(40)]
+        await one.commit()
+        two = consumer()
+        await two.start()
+        shares: list[int] = []
+        for _ in range(300):
+            shares = sorted((len(one.assignment()), len(two.assignment())))
+            if shares == [2, 2]:
+                break
+            await asyncio.sleep(0.1)
+        await one.stop()
+        await two.stop()
+        three = consumer()
+        await three.start()
+        place = next(iter(three.assignment()))
+        committed = await three.committed(place)
+        await three.stop()
+        return len(read), shares, committed
+
+    assert asyncio.run(play()) == (40, [2, 2], 10)
+
+
+def test_the_command_line_lists_describes_moves_and_deletes(
+    bootstrap: str, orders: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import json  # noqa: PLC0415
+
+    from ottla.cli.app import run  # noqa: PLC0415
+
+    def ottla(*words: str, fails: int = 0) -> str:
+        capsys.readouterr()
+        assert run(["groups", *words, "--bootstrap", bootstrap]) == fails
+        captured = capsys.readouterr()
+        return captured.err if fails else captured.out
+
+    group = f"{orders}-group"
+    with closing(librdkafka(bootstrap, group, [orders])) as member:
+        eventually("it reads everything", lambda: len(member.seen) == 40)
+        member.with_consumer(commit)
+        (described,) = json.loads(ottla("describe", group, "--json"))
+        assert (described["state"], described["type"], described["lag"]) == ("Stable", "Classic", 0)
+        assert [(row["partition"], row["committed"], row["end"]) for row in described["partitions"]] == [
+            (index, 10, 10) for index in range(4)
+        ]
+        assert f"{orders}(0,1,2,3)" in ottla("describe", group, "--members")
+        assert "is Stable with 1 members" in ottla("reset-offsets", group, "--to-earliest", fails=1)
+        assert "stop its consumers first" in ottla("delete", group, fails=1)
+    assert group in ottla("list", "--state", "empty", "--type", "classic")
+    assert group not in ottla("list", "--state", "stable")
+    moved = json.loads(ottla("reset-offsets", group, "--shift-by", "-3", "--json"))
+    assert [(row["old_offset"], row["new_offset"]) for row in moved] == [(10, 7)] * 4
+    assert json.loads(ottla("describe", group, "--json"))[0]["lag"] == 0
+    ottla("reset-offsets", group, "--topic", f"{orders}:1,2", "--to-earliest", "--execute")
+    assert json.loads(ottla("describe", group, "--json"))[0]["lag"] == 20
+    ottla("reset-offsets", group, "--to-datetime", "2020-01-01", "--execute")
+    assert json.loads(ottla("describe", group, "--json"))[0]["lag"] == 40
+    ottla("reset-offsets", group, "--topic", orders, "--to-latest", "--execute")
+    ottla("reset-offsets", group, "--topic", orders, "--to-offset", "999", "--execute")
+    assert json.loads(ottla("describe", group, "--json"))[0]["lag"] == 0
+    assert "exactly one of" in ottla("reset-offsets", group, fails=2)
+    assert ottla("delete", group) == f"deleted {group}\n"
+    assert "groups list" in ottla("describe", group, fails=1)

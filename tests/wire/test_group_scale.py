@@ -1,0 +1,176 @@
+"""Many members, many partitions, many commits: what a node has to bear."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ottla.model.errors import Errors
+from ottla.protocol import messages as m
+from tests.support.requests import create_topic
+from tests.support.wire import Wire
+
+MEMBERS, PARTITIONS = 100, 1000
+REBALANCE_S = 2.0
+COMMITS_PER_S = 10_000
+
+Heartbeat = m.ConsumerGroupHeartbeatRequest
+
+
+@pytest.fixture
+def wires(bootstrap: str) -> Iterator[list[Wire]]:
+    opened = [Wire(bootstrap) for _ in range(MEMBERS)]
+    yield opened
+    for wire in opened:
+        wire.__exit__(None, None, None)
+
+
+class Member:
+    """Of the consumer protocol: lets go and takes what it is told at once, and reports without pause."""
+
+    def __init__(self, wire: Wire, group: str, topic: str, name: str) -> None:
+        self.wire = wire
+        self.group = group
+        self.topic = topic
+        self.name = name
+        self.epoch = 0
+        self.owned: dict[bytes, list[int]] = {}
+
+    def send(self) -> None:
+        request = Heartbeat(group_id=self.group, member_id=self.name, member_epoch=self.epoch)
+        if self.epoch == 0:
+            request.rebalance_timeout_ms = 30_000
+            request.subscribed_topic_names = [self.topic]
+        request.topic_partitions = [
+            Heartbeat.TopicPartitions(topic_id=topic, partitions=partitions) for topic, partitions in self.owned.items()
+        ]
+        self.wire.send(request)
+
+    def receive(self) -> None:
+        response = self.wire.receive(Heartbeat.API_KEY)
+        assert response.error_code == 0, response
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            self.owned = {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}
+
+    @property
+    def load(self) -> int:
+        return sum(map(len, self.owned.values()))
+
+
+def settle(members: list[Member]) -> float:
+    """Seconds until every partition has a reader, everybody has a fair share, and all are in one epoch."""
+    start = time.monotonic()
+    while time.monotonic() < start + 20:
+        for member in members:
+            member.send()
+        for member in members:
+            member.receive()
+        loads = [member.load for member in members]
+        fair = max(loads) - min(loads) <= 1
+        if sum(loads) == PARTITIONS and fair and len({member.epoch for member in members}) == 1:
+            return time.monotonic() - start
+    raise AssertionError("the group never settles")
+
+
+def test_a_hundred_consumer_members_rebalance_a_thousand_partitions_in_time(wires: list[Wire], topic: str) -> None:
+    create_topic(wires[0], topic, PARTITIONS)
+    group = f"{topic}-group"
+    wires[0].ask(m.FindCoordinatorRequest(coordinator_keys=[group]))
+    members = [Member(wire, group, topic, f"m{index}") for index, wire in enumerate(wires)]
+    assert settle(members) <= REBALANCE_S
+    gone = members.pop()
+    assert gone.wire.ask(Heartbeat(group_id=group, member_id=gone.name, member_epoch=-1)).error_code == 0
+    assert settle(members) <= REBALANCE_S
+    members.append(Member(gone.wire, group, topic, "late"))
+    assert settle(members) <= REBALANCE_S
+
+
+def test_a_hundred_classic_members_rebalance_a_thousand_partitions_in_time(wires: list[Wire], topic: str) -> None:
+    create_topic(wires[0], topic, PARTITIONS)
+    group = f"{topic}-group"
+    wires[0].ask(m.FindCoordinatorRequest(coordinator_keys=[group]))
+    ids = ["" for _ in wires]
+    for round_ in range(10):
+        start = time.monotonic()
+        for wire, member_id in zip(wires, ids, strict=True):
+            wire.send(join_request(group, topic, member_id, round_), 9)
+        joins = [wire.receive(11, 9) for wire in wires]
+        # Who was too slow for a round is out and comes as a new member.
+        ids = ["" if join.error_code == Errors.UNKNOWN_MEMBER_ID else join.member_id for join in joins]
+        if {join.generation_id for join in joins} != {joins[0].generation_id} or joins[0].error_code:
+            continue  # still coming together
+        sync_all(wires, group, topic, joins)
+        assert time.monotonic() - start <= REBALANCE_S
+        return
+    raise AssertionError("the members never come together")
+
+
+def join_request(group: str, topic: str, member_id: str, round_: int) -> m.JoinGroupRequest:
+    metadata = m.ConsumerProtocolSubscription(topics=[topic], user_data=bytes([round_])).encode(0)
+    return m.JoinGroupRequest(
+        group_id=group,
+        member_id=member_id,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=1_000,
+        protocol_type="consumer",
+        protocols=[m.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"\0\0" + metadata)],
+    )
+
+
+def sync_all(wires: list[Wire], group: str, topic: str, joins: list[Any]) -> None:
+    share = PARTITIONS // MEMBERS
+    kind = m.ConsumerProtocolAssignment
+    blobs = {
+        join.member_id: b"\0\0"
+        + kind(
+            assigned_partitions=[
+                kind.TopicPartition(topic=topic, partitions=list(range(index * share, (index + 1) * share)))
+            ]
+        ).encode(0)
+        for index, join in enumerate(joins)
+    }
+    for wire, join in zip(wires, joins, strict=True):
+        assignments = [
+            m.SyncGroupRequest.SyncGroupRequestAssignment(member_id=member, assignment=blob)
+            for member, blob in blobs.items()
+        ]
+        wire.send(
+            m.SyncGroupRequest(
+                group_id=group,
+                member_id=join.member_id,
+                generation_id=join.generation_id,
+                protocol_type="consumer",
+                protocol_name="range",
+                assignments=assignments if join.leader == join.member_id else [],
+            ),
+            5,
+        )
+    for wire, join in zip(wires, joins, strict=True):
+        synced = wire.receive(14, 5)
+        assert (synced.error_code, synced.assignment) == (0, blobs[join.member_id])
+
+
+def test_a_node_takes_ten_thousand_batched_commits_a_second(wire: Wire, topic: str) -> None:
+    create_topic(wire, topic, 50)
+    group = f"{topic}-group"
+    wire.ask(m.FindCoordinatorRequest(coordinator_keys=[group]))
+    kind = m.OffsetCommitRequest
+    committed = in_flight = 0
+    start = time.monotonic()
+    while (spent := time.monotonic() - start) < 1.0:
+        while in_flight < 4:
+            asked = [
+                kind.OffsetCommitRequestPartition(partition_index=i, committed_offset=committed) for i in range(50)
+            ]
+            wire.send(kind(group_id=group, topics=[kind.OffsetCommitRequestTopic(name=topic, partitions=asked)]), 9)
+            in_flight += 1
+        answer = wire.receive(8, 9)
+        assert {part.error_code for part in answer.topics[0].partitions} == {0}
+        in_flight -= 1
+        committed += 50
+    while in_flight:
+        wire.receive(8, 9)
+        in_flight -= 1
+    assert committed / spent >= COMMITS_PER_S

@@ -1,0 +1,481 @@
+"""Transactions of real producers: committed, aborted, fenced, copied exactly once while the node is killed."""
+
+import asyncio
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from ottla.broker.coordinators import positive_hash
+from ottla.coordinator.records import encode_key, encode_value
+from ottla.protocol import messages as m
+from ottla.protocol.records import NewRecord, build_batch
+from tests.conftest import NewTopicName
+from tests.support import jvm
+from tests.support.nodes import Ottla
+from tests.support.requests import create_topic, fetch, produce_request
+from tests.support.transactions import TV1, TV2, ByHand
+from tests.support.wire import Deadline, Wire
+
+DEADLINE_S = 20.0
+
+
+class Fenced(Exception):
+    """The client says that another producer has taken its place."""
+
+
+class Transactional(Protocol):
+    """What every client's transactional producer can do."""
+
+    def begin(self) -> None: ...
+    def send(self, topic: str, partition: int, value: str) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Librdkafka:
+    def __init__(self, bootstrap: str, name: str) -> None:
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "transactional.id": name, "linger.ms": 1, "log_level": 0}
+        )
+        self._producer.init_transactions(DEADLINE_S)
+
+    def _do(self, call: Callable[..., object], *args: object) -> None:
+        try:
+            call(*args)
+        except KafkaException as error:
+            raise (Fenced(str(error)) if error.args[0].fatal() else error) from error
+
+    def begin(self) -> None:
+        self._do(self._producer.begin_transaction)
+
+    def send(self, topic: str, partition: int, value: str) -> None:
+        self._producer.produce(topic, value.encode(), partition=partition)
+
+    def commit(self) -> None:
+        self._do(self._producer.commit_transaction, DEADLINE_S)
+
+    def abort(self) -> None:
+        self._producer.flush(DEADLINE_S)
+        self._do(self._producer.abort_transaction, DEADLINE_S)
+
+    def close(self) -> None:
+        self._producer.purge()
+        with suppress(KafkaException):  # a fenced producer says so on every occasion
+            self._producer.flush(DEADLINE_S)
+
+
+class KafkaPython:
+    def __init__(self, bootstrap: str, name: str) -> None:
+        from kafka import KafkaProducer  # noqa: PLC0415  pytest's filters must hold for its warnings
+
+        self._producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
+        self._producer.init_transactions()
+
+    def _do(self, call: Callable[..., Any], *args: object, **options: object) -> Any:
+        from kafka.errors import InvalidProducerEpochError, KafkaError, ProducerFencedError  # noqa: PLC0415
+
+        try:
+            return call(*args, **options)
+        except (ProducerFencedError, InvalidProducerEpochError) as error:
+            raise Fenced(str(error)) from error
+        except KafkaError as error:
+            raise (
+                Fenced(str(error)) if "Fenced" in repr(error) or "Fenced" in repr(error.__cause__) else error
+            ) from error
+
+    def begin(self) -> None:
+        self._do(self._producer.begin_transaction)
+
+    def send(self, topic: str, partition: int, value: str) -> None:
+        self._do(self._producer.send, topic, value.encode(), partition=partition)
+
+    def commit(self) -> None:
+        self._do(self._producer.commit_transaction)
+
+    def abort(self) -> None:
+        self._do(self._producer.flush)
+        self._do(self._producer.abort_transaction)
+
+    def close(self) -> None:
+        self._producer.close(timeout=1)
+
+
+class AioKafka:
+    def __init__(self, bootstrap: str, name: str) -> None:
+        self._runner = asyncio.Runner()
+        self._producer = self._runner.run(self._started(bootstrap, name))
+
+    async def _started(self, bootstrap: str, name: str) -> Any:
+        from aiokafka import AIOKafkaProducer  # noqa: PLC0415
+
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
+        await producer.start()
+        return producer
+
+    def _do(self, work: Any) -> None:
+        from aiokafka.errors import ProducerFenced  # noqa: PLC0415
+
+        try:
+            self._runner.run(work)
+        except ProducerFenced as error:
+            raise Fenced(str(error)) from error
+
+    def begin(self) -> None:
+        self._do(self._producer.begin_transaction())
+
+    def send(self, topic: str, partition: int, value: str) -> None:
+        self._do(self._send(topic, partition, value))
+
+    async def _send(self, topic: str, partition: int, value: str) -> None:
+        sent = await self._producer.send(topic, value.encode(), partition=partition)
+        sent.add_done_callback(lambda done: done.cancelled() or done.exception())  # told by commit as well
+
+    def commit(self) -> None:
+        self._do(self._producer.commit_transaction())
+
+    def abort(self) -> None:
+        self._do(self._producer.flush())
+        self._do(self._producer.abort_transaction())
+
+    def close(self) -> None:
+        with suppress(Fenced):
+            self._do(self._producer.stop())
+        self._runner.close()
+
+
+CLIENTS = [Librdkafka, KafkaPython, AioKafka]
+every_client = pytest.mark.parametrize("made_by", CLIENTS, ids=[each.__name__.lower() for each in CLIENTS])
+
+
+@pytest.fixture
+def topic(wire: Wire, new_topic_name: NewTopicName) -> str:
+    name = new_topic_name()
+    create_topic(wire, name, 2)
+    return name
+
+
+def read(
+    bootstrap: str, topic: str, partitions: Iterable[int] = (0, 1), isolation: str = "read_committed"
+) -> list[str]:
+    """Everything up to the end as that isolation level sees it, each partition in order."""
+    values: list[str] = []
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        for partition in partitions:
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            end = time.monotonic() + DEADLINE_S
+            while True:
+                assert time.monotonic() < end, f"no end of {topic}-{partition}"
+                message = consumer.poll(0.2)
+                if message is None:
+                    continue
+                if message.error():
+                    break  # the end of the partition
+                value = message.value()
+                assert value is not None
+                values.append(value.decode())
+    finally:
+        consumer.close()
+    return values
+
+
+@every_client
+def test_committed_transactions_are_seen_and_aborted_ones_are_not(
+    bootstrap: str, topic: str, made_by: Callable[[str, str], Transactional]
+) -> None:
+    producer = made_by(bootstrap, f"{topic}-txn")
+    expected = []
+    for number in range(9):
+        producer.begin()
+        producer.send(topic, 0, f"a{number}")
+        producer.send(topic, 1, f"b{number}")
+        if number % 3 == 1:
+            producer.abort()
+        else:
+            producer.commit()
+            expected.append(number)
+    producer.close()
+    assert read(bootstrap, topic) == [f"{letter}{number}" for letter in "ab" for number in expected]
+    everything = [f"{letter}{number}" for letter in "ab" for number in range(9)]
+    assert read(bootstrap, topic, isolation="read_uncommitted") == everything
+
+
+@every_client
+def test_a_producer_whose_name_was_taken_over_is_fenced(
+    bootstrap: str, topic: str, made_by: Callable[[str, str], Transactional]
+) -> None:
+    old = made_by(bootstrap, f"{topic}-txn")
+    old.begin()
+    old.send(topic, 0, "old")
+    fresh = made_by(bootstrap, f"{topic}-txn")
+    fresh.begin()
+    fresh.send(topic, 0, "fresh")
+    fresh.commit()
+    with pytest.raises(Fenced):
+        old.commit()
+    old.close()
+    fresh.close()
+    assert read(bootstrap, topic) == ["fresh"]
+
+
+@pytest.mark.jvm
+def test_javas_producer_in_transactions_of_the_second_kind(bootstrap: str, topic: str) -> None:
+    said = java_transactions(bootstrap, topic, "alternate=12", "fence", "empty", "offsets", "read=18")
+    kept = [number for number in range(12) if number % 3 != 2]
+    values = sorted([f"{letter}{number}" for letter in "ab" for number in kept] + ["after-empty", "fresh"])
+    assert said == [
+        "alternate done",
+        "fence fenced",
+        "empty done",
+        "offsets 3,3",
+        f"read {','.join(values)}",
+    ]
+
+
+def java_transactions(bootstrap: str, topic: str, *scenarios: str) -> list[str]:
+    jars = jvm.kafka_jars()
+    classes = jvm.compiled(jars, Path(__file__).parent / "java" / "Transactions.java")
+    command = jvm.java(jars, "Transactions", bootstrap, topic, *scenarios, classes=classes)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+# ---- a node of one's own
+
+
+QUICK = {
+    "transaction.state.log.num.partitions": "3",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "50",
+}
+
+
+def test_a_transaction_past_its_timeout_is_aborted_and_its_producer_fenced(tmp_path: Path) -> None:
+    with Ottla(tmp_path, extra=QUICK) as node, Wire(node.bootstrap) as wire:
+        create_topic(wire, "t")
+        producer = ByHand(wire, "slow", TV2).begin(timeout_ms=200)
+        assert producer.produce("t") == (0, 0)
+        deadline = Deadline("the abort of a transaction that timed out")
+        while (state := producer.describe()).transaction_state != "CompleteAbort":
+            deadline.check(state)
+        part = fetch(wire, "t", isolation_level=1)
+        assert part.last_stable_offset == 2
+        assert producer.end(committed=True) == 90  # PRODUCER_FENCED
+
+
+@pytest.mark.parametrize("versions", [TV1, TV2], ids=["tv1", "tv2"])
+def test_nothing_changes_where_every_append_waits_for_the_disk(tmp_path: Path, versions: dict[int, int]) -> None:
+    with Ottla(tmp_path, extra=QUICK | {"log.flush.interval.messages": "1"}) as node, Wire(node.bootstrap) as wire:
+        create_topic(wire, "t", 2)
+        wire.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))  # makes the topic of offsets
+        producer = ByHand(wire, "app", versions).begin()
+        for number, commit in enumerate((True, False, True)):
+            for partition in (0, 1):
+                if versions is TV1:
+                    assert producer.add(("t", partition)) == {("t", partition): 0}
+                assert producer.produce("t", partition)[0] == 0
+            if versions is TV1:
+                assert producer.add_offsets("g") == 0
+            assert producer.commit_offsets("g", "t", number) == 0
+            assert producer.end(committed=commit) == 0
+            producer.settle()
+        fresh = ByHand(wire, "app", versions).begin()
+        assert fresh.verify(("t", 0), add=True) == {("t", 0): 0}
+        assert producer.end(committed=True) == 90  # PRODUCER_FENCED
+        part = fetch(wire, "t", isolation_level=1)
+        assert (part.last_stable_offset, len(part.aborted_transactions)) == (6, 1)
+
+
+@pytest.mark.parametrize("versions", [TV1, TV2], ids=["tv1", "tv2"])
+def test_what_was_open_or_decided_before_kill_nine_goes_on_after_it(tmp_path: Path, versions: dict[int, int]) -> None:
+    node = Ottla(tmp_path, extra=QUICK).start()
+    with Wire(node.bootstrap) as wire:
+        create_topic(wire, "t", 2)
+        opened, ended = (ByHand(wire, name, versions).begin() for name in ("opened", "ended"))
+        for partition, producer in enumerate((opened, ended)):
+            if versions is not TV2:
+                assert producer.add(("t", partition)) == {("t", partition): 0}
+            assert producer.produce("t", partition) == (0, 0)
+        assert ended.end(committed=True) == 0
+    node.kill()
+    node.start()
+    with Wire(node.bootstrap) as wire:
+        opened.wire = ended.wire = wire
+        opened.find()
+        assert fetch(wire, "t", partition=0, isolation_level=1).last_stable_offset == 0
+        assert fetch(wire, "t", partition=1, isolation_level=1).last_stable_offset == 2
+        assert opened.produce("t", 0) == (0, 1), "the transaction is still open"
+        assert opened.end(committed=True) == 0
+        opened.settle()
+        assert fetch(wire, "t", partition=0, isolation_level=1).last_stable_offset == 3
+        assert ended.begin().epoch == (2 if versions is TV2 else 1)
+    assert node.stop() == 0
+
+
+@pytest.mark.jvm
+def test_java_goes_on_when_the_epochs_of_its_producer_id_are_used_up(tmp_path: Path) -> None:
+    """The state is written into the coordinator's log, as if the producer had made 32,760 transactions before."""
+    node = Ottla(tmp_path, extra=QUICK).start()
+    name = "t-alternate"
+    with Wire(node.bootstrap, client_id="__admin_client") as wire:
+        create_topic(wire, "t", 2)
+        ByHand(wire, name).begin()
+        value = m.TransactionLogValue(
+            producer_id=777, producer_epoch=32_760, transaction_timeout_ms=60_000, transaction_partitions=None
+        )
+        key, now = m.TransactionLogKey(name), int(time.time() * 1000)
+        state = build_batch([NewRecord(encode_key(key), encode_value(value, 1), now)])
+        request = produce_request("__transaction_state", bytes(state), partition=positive_hash(name) % 3)
+        (result,) = wire.ask(request, 12).responses[0].partition_responses
+        assert result.error_code == 0
+    assert node.stop() == 0
+    with node, Wire(node.bootstrap) as wire:
+        said = java_transactions(node.bootstrap, "t", "alternate=12", "read=16")
+        kept = sorted(f"{letter}{number}" for letter in "ab" for number in range(12) if number % 3 != 2)
+        assert said == ["alternate done", f"read {','.join(kept)}"]
+        after = ByHand(wire, name).describe()
+        assert (after.producer_id != 777, after.producer_epoch) == (True, 6)
+
+
+# ---- exactly once
+
+RECORDS = 3_000
+PARTITIONS = 2
+KILLS = 5
+
+
+class Copy(threading.Thread):
+    """Reads `source`, writes `target`, and commits where it got to in the same transaction. Aborts one in five."""
+
+    def __init__(self, bootstrap: str, seed: int) -> None:
+        super().__init__(name="copy")
+        self.bootstrap = bootstrap
+        self.dice = random.Random(seed)
+        self.done = threading.Event()
+        self.problems: list[str] = []
+        self.committed = 0
+
+    def has_reached(self, records: int) -> bool:
+        return self.committed >= records or bool(self.problems)
+
+    def run(self) -> None:
+        try:
+            while not self.done.is_set():
+                self._live()
+        except Exception as error:  # noqa: BLE001  told to the test, which fails with it
+            self.problems.append(repr(error))
+
+    def _live(self) -> None:
+        """One life of the copier: it may end with any error and another one takes over."""
+        # Without the last three librdkafka may sit still for ten seconds, or for good, when the broker comes back.
+        settings = {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 50,
+            "metadata.recovery.strategy": "none",
+        }
+        producer = Producer(
+            {**settings, "transactional.id": "copier", "linger.ms": 1, "transaction.timeout.ms": 10_000}
+        )
+        consumer = Consumer(
+            {
+                **settings,
+                "group.id": "copiers",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        partitions = [TopicPartition("source", index) for index in range(PARTITIONS)]
+        try:
+            producer.init_transactions(DEADLINE_S)
+            while not self.done.is_set():
+                start = consumer.committed(partitions, DEADLINE_S)
+                consumer.assign([TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in start])
+                while self._one_transaction(consumer, producer):
+                    pass
+        except KafkaException:
+            return  # the node was killed in between, or the client gave this producer up: start over
+        finally:
+            consumer.close()
+
+    def _one_transaction(self, consumer: Consumer, producer: Producer) -> bool:
+        """False if it was aborted: the reader has to go back."""
+        messages = consumer.consume(self.dice.randint(1, 120), 0.3)
+        good = [message for message in messages if not message.error()]
+        if not good:
+            return not self.done.is_set()
+        producer.begin_transaction()
+        for message in good:
+            producer.produce("target", message.value(), partition=message.partition() or 0)
+        positions = consumer.position([TopicPartition("source", index) for index in range(PARTITIONS)])
+        known = [position for position in positions if position.offset >= 0]
+        producer.send_offsets_to_transaction(known, consumer.consumer_group_metadata(), DEADLINE_S)
+        if self.dice.random() < 0.2:
+            producer.abort_transaction(DEADLINE_S)
+            return False
+        producer.commit_transaction(DEADLINE_S)
+        self.committed += len(good)
+        return True
+
+
+def test_a_copy_is_exactly_once_over_aborts_and_kill_nine(tmp_path: Path) -> None:
+    seed = 20_260_831
+    node = Ottla(tmp_path, extra=QUICK).start()
+    with Wire(node.bootstrap) as wire:
+        create_topic(wire, "source", PARTITIONS)
+        create_topic(wire, "target", PARTITIONS)
+    given = fill(node.bootstrap)
+    copy = Copy(node.bootstrap, seed)
+    copy.start()
+    try:
+        for kill in range(1, KILLS + 1):
+            mark = kill * RECORDS // (KILLS + 2)
+            wait_for(partial(copy.has_reached, mark), f"{mark} records")
+            node.kill()
+            node.start()
+        wait_for(lambda: copy.problems or len(read(node.bootstrap, "target")) >= RECORDS, "the whole copy")
+    finally:
+        copy.done.set()
+        copy.join(60)
+    assert copy.problems == [] and not copy.is_alive()
+    assert [read(node.bootstrap, "target", [index]) for index in range(PARTITIONS)] == given
+    assert node.stop() == 0
+
+
+def fill(bootstrap: str) -> list[list[str]]:
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    given: list[list[str]] = [[] for _ in range(PARTITIONS)]
+    for number in range(RECORDS):
+        value = f"{number:06}"
+        producer.produce("source", value.encode(), partition=number % PARTITIONS)
+        given[number % PARTITIONS].append(value)
+    assert producer.flush(DEADLINE_S) == 0
+    return given
+
+
+def wait_for(reached: Callable[[], object], what: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < end, f"no {what} within {seconds} s"
+        time.sleep(0.02)
