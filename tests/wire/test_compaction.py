@@ -100,7 +100,7 @@ def test_a_node_stops_at_once_in_the_middle_of_a_round(tmp_path: Path) -> None:
         # At this pace the round would take a minute.
         time.sleep(0.5)
         began = time.monotonic()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     with Cluster(data_dir=tmp_path, **SETTINGS) as cluster, Wire(cluster.bootstrap_servers) as wire:
         eventually(lambda: cleaned_to(tmp_path, "table") >= active(tmp_path, "table") > 0, "the round")
         assert table(wire, "table")[0] == {b"%d" % key: b"59" for key in range(KEYS)}
