@@ -113,6 +113,8 @@ class KafkaPython:
 class AioKafka:
     def __init__(self, bootstrap: str, name: str) -> None:
         self._runner = asyncio.Runner()
+        # aiokafka keeps the error of a fenced producer in futures nobody asks: `commit` has told it already.
+        self._runner.get_loop().set_exception_handler(lambda _loop, _context: None)
         self._producer = self._runner.run(self._started(bootstrap, name))
 
     async def _started(self, bootstrap: str, name: str) -> Any:
