@@ -23,14 +23,17 @@ from bench.report import document, summary, table
 from bench.servers import REPOSITORY, ApacheKafka, ServerFailed, raise_file_limit
 from bench.workloads import (
     cluster_ready,
+    commits,
     compaction,
     consume,
+    groups,
     memory,
     produce,
     restart,
     round_trip,
     start,
     topics_list,
+    transactions,
     unbatched,
 )
 
@@ -45,6 +48,9 @@ WORKLOADS: tuple[ModuleType, ...] = (
     round_trip,
     unbatched,
     topics_list,
+    transactions,
+    groups,
+    commits,
     compaction,
 )
 PUBLISHED = REPOSITORY / "docs" / "BENCHMARKS.md"

@@ -15,6 +15,10 @@ PRODUCED = re.compile(
     re.MULTILINE,
 )
 LATENCY_MEAN = re.compile(r"^Avg latency: ([\d.]+) ms", re.MULTILINE)
+TRANSACTED = re.compile(
+    r"^(?P<transactions>\d+) transactions, (?P<seconds>[\d.]+) s, p50 (?P<p50>[\d.]+) ms, p99 (?P<p99>[\d.]+) ms$",
+    re.MULTILINE,
+)
 LATENCY_PERCENTILES = re.compile(r"^Percentiles: 50th = (\d+), 99th = (\d+),", re.MULTILINE)
 
 
@@ -37,6 +41,14 @@ class LatencyRun(NamedTuple):
     p99: float
 
 
+class TransactionRun(NamedTuple):
+    """`rate` is transactions per second; latencies of one in milliseconds."""
+
+    rate: float
+    p50: float
+    p99: float
+
+
 def producer_performance(bootstrap: str, topic: str, records: int, size: int, warmup: int) -> ProducerRun:
     """The tool's defaults but for acks=all, which is the client's default anyway and is named to be seen."""
     arguments = ["--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
@@ -51,6 +63,25 @@ def read_producer_run(output: str, records: int) -> ProducerRun:
         raise ToolFailed(f"ProducerPerformance did not report {records} acknowledged records:\n{output[-2000:]}")
     steady = found[-1]
     return ProducerRun(float(steady["rate"]), float(steady["mean"]), float(steady["p50"]), float(steady["p99"]))
+
+
+def transactional_producer(
+    bootstrap: str, topic: str, *, producers: int, warmup: int, transactions: int, records: int, size: int
+) -> TransactionRun:
+    """`warmup` and `transactions` are of each producer."""
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--transactional-id", topic]
+    arguments += ["--producers", str(producers), "--warmup-transactions", str(warmup)]
+    arguments += ["--transactions", str(transactions), "--records-per-transaction", str(records)]
+    arguments += ["--record-size", str(size)]
+    printed = _run(java_command(str(JAVA_SOURCES / "TransactionalProducer.java"), *arguments))
+    return read_transaction_run(printed, transactions * producers)
+
+
+def read_transaction_run(output: str, transactions: int) -> TransactionRun:
+    found = TRANSACTED.search(output)
+    if found is None or int(found["transactions"]) != transactions:
+        raise ToolFailed(f"TransactionalProducer did not commit {transactions} transactions:\n{output[-2000:]}")
+    return TransactionRun(transactions / float(found["seconds"]), float(found["p50"]), float(found["p99"]))
 
 
 def consumer_performance(bootstrap: str, topic: str, records: int, *, groups: bool) -> float:

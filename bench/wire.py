@@ -1,18 +1,19 @@
 """The few frames that the bench sends by itself, written by hand so that neither server's own code is the client.
 
-Owns the bytes of ApiVersions v0, Metadata v4 and Produce v12 (the newest that names its topic), and one blocking
-connection. Not a client: no retries, no versions.
+Owns the bytes of ApiVersions v0, Metadata v4, Produce v12 and OffsetCommit v9 (the newest that name their topics), and
+one blocking connection. Not a client: no retries, no versions.
 """
 
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import crc32c
 
-PRODUCE, METADATA, API_VERSIONS, JOIN_GROUP = 0, 3, 18, 11
-PRODUCE_VERSION, METADATA_VERSION = 12, 4
+PRODUCE, METADATA, OFFSET_COMMIT, JOIN_GROUP, API_VERSIONS = 0, 3, 8, 11, 18
+PRODUCE_VERSION, METADATA_VERSION, OFFSET_COMMIT_VERSION = 12, 4, 9
 ACKS_ALL = -1
 CLIENT_ID = b"bench"
 
@@ -45,6 +46,10 @@ class Connection:
     def ask(self, frame: bytes) -> bytes:
         """The reply without its length and correlation id."""
         self.socket.sendall(frame)
+        return self.receive()
+
+    def receive(self) -> bytes:
+        """The next reply, as `ask` returns it."""
         (size,) = struct.unpack(">i", self._exactly(4))
         return self._exactly(size)[4:]
 
@@ -149,6 +154,35 @@ def produced(reply: bytes) -> Produced:
     reader.skip(reader.take("B") - 1)  # its name, below 127 bytes: the size is one byte, and one too high
     reader.take("B"), reader.take("i")  # one partition, its index
     return Produced(reader.take("h"), reader.take("q"))
+
+
+def offset_commit_request(group: str, topic: str, offsets: Sequence[int]) -> bytes:
+    """For the partitions 0, 1, …, by nobody in particular: a group that only keeps offsets."""
+    partitions = b"".join(struct.pack(">iqi", index, offset, -1) + b"\1\0" for index, offset in enumerate(offsets))
+    body = (
+        _compact(group.encode())
+        + struct.pack(">i", -1)  # no generation
+        + b"\1\0"  # no member, no instance
+        + b"\2"  # one topic
+        + _compact(topic.encode())
+        + _unsigned(len(offsets) + 1)
+        + partitions
+        + b"\0\0"
+    )
+    return request(OFFSET_COMMIT, OFFSET_COMMIT_VERSION, body, flexible=True)
+
+
+def committed_errors(reply: bytes) -> list[int]:
+    """The error of each partition; below 127 of them."""
+    reader = Reader(reply)
+    reader.take("B"), reader.take("i"), reader.take("B")  # header tags, throttle, one topic
+    reader.skip(reader.take("B") - 1)
+    errors = []
+    for _ in range(reader.take("B") - 1):
+        reader.take("i")
+        errors.append(reader.take("h"))
+        reader.take("B")
+    return errors
 
 
 def one_record_batch(value: bytes) -> bytes:

@@ -6,9 +6,11 @@ from bench.java_tools import (
     LatencyRun,
     ProducerRun,
     ToolFailed,
+    TransactionRun,
     read_consumer_rate,
     read_latency_run,
     read_producer_run,
+    read_transaction_run,
 )
 
 WHOLE = (
@@ -55,3 +57,13 @@ def test_latency_is_read_with_its_percentiles() -> None:
 def test_latency_without_percentiles_fails_the_run() -> None:
     with pytest.raises(ToolFailed):
         read_latency_run("Avg latency: 1.2345 ms\n")
+
+
+def test_transactions_are_counted_by_the_second() -> None:
+    printed = "800 transactions, 4.000000 s, p50 4.125 ms, p99 9.500 ms\n"
+    assert read_transaction_run(printed, 800) == TransactionRun(200.0, 4.125, 9.5)
+
+
+def test_transactions_that_were_not_committed_fail_the_run() -> None:
+    with pytest.raises(ToolFailed):
+        read_transaction_run("799 transactions, 4.000000 s, p50 4.125 ms, p99 9.500 ms\n", 800)

@@ -45,7 +45,7 @@ NODE_ID = "1"
 BACKOFF_MS = 100
 DEFAULT_BACKOFF_SECONDS = 15
 PATIENCE_SECONDS = 300.0
-POLL_SECONDS = 0.005
+POLL_SECONDS = 0.02
 
 
 def run(context: Context) -> list[Measure]:

@@ -1,7 +1,4 @@
-"""Apache's own command line tools against the node: what a Kafka user types keeps working.
-
-ConsumerPerformance and VerifiableConsumer need consumer groups and are not here.
-"""
+"""Apache's own command line tools against the node: what a Kafka user types keeps working."""
 
 import json
 import re
@@ -134,7 +131,8 @@ def test_console_producer_without_acks(shell: Shell, topic: str) -> None:
     assert consumed(shell, topic, 0, 2) == ["a", "b"]
 
 
-def test_producer_performance(shell: Shell, topic: str) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_producer_and_consumer_performance(shell: Shell, topic: str, protocol: str) -> None:
     shell("TopicCommand", "--create", "--topic", topic, "--partitions", "6")
 
     load = ("--topic", topic, "--num-records", "20000", "--record-size", "100", "--throughput", "-1")
@@ -143,6 +141,19 @@ def test_producer_performance(shell: Shell, topic: str) -> None:
     assert report.splitlines()[-1].startswith("20000 records sent")
     ends = dict(line.rsplit(":", 1) for line in shell("GetOffsetShell", "--topic", topic).splitlines())
     assert sum(map(int, ends.values())) == 20_000
+
+    taken = ("--topic", topic, "--group", f"{topic}-group", "--num-records", "20000", "--timeout", "60000")
+    *_, report = shell("ConsumerPerformance", *taken, "--command-property", f"group.protocol={protocol}").splitlines()
+    assert report.split(", ")[4] == "20000"
+
+
+def test_end_to_end_latency(shell: Shell, topic: str) -> None:
+    load = ("--num-records", "200", "--record-size", "100", "--record-key-size", "10", "--producer-acks", "all")
+    headers = ("--num-headers", "2", "--record-header-key-size", "5", "--record-header-size", "20")
+    report = shell("EndToEndLatency", "--topic", topic, *load, *headers)
+
+    assert re.search(r"^Avg latency: \d+\.\d+ ms$", report, re.MULTILINE)
+    assert re.search(r"^Percentiles: 50th = \d+, 99th = \d+, 99.9th = \d+$", report, re.MULTILINE)
 
 
 def test_verifiable_producer(shell: Shell, topic: str) -> None:

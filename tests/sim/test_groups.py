@@ -271,7 +271,7 @@ def test_every_member_ends_up_with_its_share_once_nothing_goes_wrong_any_more() 
                 client.step()
             scene.pass_time(1000)
         assert sorted(ledger.owners) == list(range(PARTITIONS))
-        assert scene.groups() == {"g": ("Consumer", "Stable")}
+        assert scene.groups() == {"g": ("consumer", "Stable")}
 
 
 class Calm:

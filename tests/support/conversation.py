@@ -48,6 +48,7 @@ class Notes:
     def __init__(self, prefix: str, wire: Wire) -> None:
         cluster = wire.ask(m.DescribeClusterRequest())
         (directory,) = wire.ask(m.DescribeLogDirsRequest(topics=[])).results
+        self._prefix = prefix
         self._words = {directory.log_dir: "<dir>", prefix: "T", cluster.cluster_id: "<cluster>"}
 
     # Values that are different on any two servers, or between two moments: only their kind is kept.
@@ -55,7 +56,7 @@ class Notes:
         [
             *("port", "topic_id", "log_dir", "producer_id", "session_id", "finalized_features_epoch"),
             *("total_bytes", "usable_bytes", "log_end_offset", "log_append_time_ms"),
-            *("last_timestamp", "last_fetch_timestamp", "last_caught_up_timestamp"),
+            *("last_timestamp", "last_fetch_timestamp", "last_caught_up_timestamp", "transaction_start_time_ms"),
         ]
     )
     _VOLATILE_OF_QUORUM = frozenset(["high_watermark", "leader_epoch"])
@@ -79,11 +80,14 @@ class Notes:
 
     def _struct(self, struct: Struct) -> dict[str, Any]:
         within = type(struct).__qualname__.split(".")[0]
+        if isinstance(struct, m.ListGroupsResponse):
+            struct.groups = [group for group in struct.groups if group.group_id.startswith(self._prefix)]
         return {name: self.plain(getattr(struct, name), name, within) for name in struct.FIELDS}
 
     def _text(self, value: str) -> str:
         for word, stand_in in self._words.items():
             value = value.replace(word, stand_in)
+        value = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", value)
         return re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:<port>", value)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 KAFKA_VERSION = "4.3.1"
 _BENCH = Path(__file__).parents[2] / "bench"  # its pom and logging settings are shared
+JAVA_SOURCES = Path(__file__).parents[1] / "wire" / "java"
 # The tools are short-lived: without the second compiler and with the simplest collector they use a third less CPU.
 TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 
@@ -31,18 +32,31 @@ def kafka_jars() -> Path:
     for place in [Path(named)] if named else [own, Path.home() / ".cache" / "peer-kafka"]:
         if _complete(place):
             return place
-    if shutil.which("mvn") is None:
-        pytest.skip(f"mvn is not installed and Apache Kafka's jars are not in {own}")
-    _fetch(own)
+    _fetch(_BENCH / "pom.xml", own)
+    assert _complete(own), sorted(own.iterdir())
     return own
 
 
-def _fetch(target: Path) -> None:
+def program_jars() -> Path:
+    """The directory with Kafka Streams and Connect. Skips the test where they cannot be had."""
+    if shutil.which("java") is None:
+        pytest.skip("java is not installed")
+    pom = JAVA_SOURCES / "pom.xml"
+    place = built("java-programs", [pom])
+    if not place.exists():
+        partial = place.with_suffix(".part")
+        _fetch(pom, partial)
+        partial.rename(place)
+    return place
+
+
+def _fetch(pom: Path, target: Path) -> None:
+    if shutil.which("mvn") is None:
+        pytest.skip(f"mvn is not installed and Apache Kafka's jars are not in {target}")
     target.mkdir(parents=True, exist_ok=True)
-    pom = str(_BENCH / "pom.xml")
-    command = ["mvn", "-B", "-q", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={target}"]
+    command = ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={target}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and _complete(target), f"Maven could not fetch Kafka:\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"Maven could not fetch Kafka:\n{done.stdout}{done.stderr}"
 
 
 def _complete(place: Path) -> bool:
@@ -94,8 +108,7 @@ class Tools:
 
     def __init__(self) -> None:
         jars = kafka_jars()
-        source = Path(__file__).parents[1] / "wire" / "java" / "Tools.java"
-        command = java(jars, "Tools", classes=compiled(jars, source))
+        command = java(jars, "Tools", classes=compiled(jars, JAVA_SOURCES / "Tools.java"))
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, tool: str, *args: str, stdin: str = "") -> Answer:

@@ -1,6 +1,7 @@
 """Servers as processes of their own, from one and the same server.properties: ottla's and Apache Kafka's."""
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -35,12 +36,26 @@ group.initial.rebalance.delay.ms=0
 """
 
 
+PORTS = range(10_000, 32_000)
+"""Below those that the system hands out by itself: a port must not go to somebody's connection before, or between two
+starts of, the node it is meant for. Such a node's test would talk to a stranger."""
+
+
 def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(s.getsockname()[1]) for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    found: list[int] = []
+    while len(found) < count:
+        port = secrets.choice(PORTS)
+        if port not in found and is_free(port):
+            found.append(port)
+    return found
+
+
+def is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 class Node:
@@ -80,6 +95,7 @@ class Node:
         while not self._serves():
             assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}:\n{self.printed()}"
             assert time.monotonic() < end, f"{self.name} does not serve:\n{self.printed()}"
+        assert self.process.poll() is None, f"another server has the port of {self.name}:\n{self.printed()}"
         return self
 
     def _serves(self) -> bool:

@@ -1,13 +1,10 @@
-"""Transactions of real producers: committed, aborted, fenced, copied exactly once while the node is killed."""
+"""Transactions of real producers: committed, aborted, fenced, timed out, gone on with after a kill of the node."""
 
 import asyncio
-import random
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -284,6 +281,23 @@ def test_a_transaction_past_its_timeout_is_aborted_and_its_producer_fenced(tmp_p
         assert producer.end(committed=True) == 90  # PRODUCER_FENCED
 
 
+@every_client
+def test_where_no_more_transactions_may_be_open_a_client_waits(
+    tmp_path: Path, made_by: Callable[[str, str], Transactional]
+) -> None:
+    with Ottla(tmp_path, extra=QUICK | {"ottla.transactions.open.max": "1"}) as node, Wire(node.bootstrap) as wire:
+        create_topic(wire, "t", 2)
+        only = ByHand(wire, "only", TV2).begin(timeout_ms=1_000)
+        waiting = made_by(node.bootstrap, "waiting")
+        assert only.produce("t") == (0, 0)
+        waiting.begin()
+        waiting.send("t", 1, "late")
+        waiting.commit()
+        waiting.close()
+        assert only.settle().transaction_state == "CompleteAbort", "the other one gave way when its time was up"
+        assert read(node.bootstrap, "t") == ["late"]
+
+
 @pytest.mark.parametrize("versions", [TV1, TV2], ids=["tv1", "tv2"])
 def test_nothing_changes_where_every_append_waits_for_the_disk(tmp_path: Path, versions: dict[int, int]) -> None:
     with Ottla(tmp_path, extra=QUICK | {"log.flush.interval.messages": "1"}) as node, Wire(node.bootstrap) as wire:
@@ -356,128 +370,3 @@ def test_java_goes_on_when_the_epochs_of_its_producer_id_are_used_up(tmp_path: P
         assert said == ["alternate done", f"read {','.join(kept)}"]
         after = ByHand(wire, name).describe()
         assert (after.producer_id != 777, after.producer_epoch) == (True, 6)
-
-
-# ---- exactly once
-
-RECORDS = 3_000
-PARTITIONS = 2
-KILLS = 5
-
-
-class Copy(threading.Thread):
-    """Reads `source`, writes `target`, and commits where it got to in the same transaction. Aborts one in five."""
-
-    def __init__(self, bootstrap: str, seed: int) -> None:
-        super().__init__(name="copy")
-        self.bootstrap = bootstrap
-        self.dice = random.Random(seed)
-        self.done = threading.Event()
-        self.problems: list[str] = []
-        self.committed = 0
-
-    def has_reached(self, records: int) -> bool:
-        return self.committed >= records or bool(self.problems)
-
-    def run(self) -> None:
-        try:
-            while not self.done.is_set():
-                self._live()
-        except Exception as error:  # noqa: BLE001  told to the test, which fails with it
-            self.problems.append(repr(error))
-
-    def _live(self) -> None:
-        """One life of the copier: it may end with any error and another one takes over."""
-        # Without the last three librdkafka may sit still for ten seconds, or for good, when the broker comes back.
-        settings = {
-            "bootstrap.servers": self.bootstrap,
-            "log_level": 0,
-            "reconnect.backoff.ms": 10,
-            "reconnect.backoff.max.ms": 50,
-            "metadata.recovery.strategy": "none",
-        }
-        producer = Producer(
-            {**settings, "transactional.id": "copier", "linger.ms": 1, "transaction.timeout.ms": 10_000}
-        )
-        consumer = Consumer(
-            {
-                **settings,
-                "group.id": "copiers",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-            }
-        )
-        partitions = [TopicPartition("source", index) for index in range(PARTITIONS)]
-        try:
-            producer.init_transactions(DEADLINE_S)
-            while not self.done.is_set():
-                start = consumer.committed(partitions, DEADLINE_S)
-                consumer.assign([TopicPartition(p.topic, p.partition, max(p.offset, 0)) for p in start])
-                while self._one_transaction(consumer, producer):
-                    pass
-        except KafkaException:
-            return  # the node was killed in between, or the client gave this producer up: start over
-        finally:
-            consumer.close()
-
-    def _one_transaction(self, consumer: Consumer, producer: Producer) -> bool:
-        """False if it was aborted: the reader has to go back."""
-        messages = consumer.consume(self.dice.randint(1, 120), 0.3)
-        good = [message for message in messages if not message.error()]
-        if not good:
-            return not self.done.is_set()
-        producer.begin_transaction()
-        for message in good:
-            producer.produce("target", message.value(), partition=message.partition() or 0)
-        positions = consumer.position([TopicPartition("source", index) for index in range(PARTITIONS)])
-        known = [position for position in positions if position.offset >= 0]
-        producer.send_offsets_to_transaction(known, consumer.consumer_group_metadata(), DEADLINE_S)
-        if self.dice.random() < 0.2:
-            producer.abort_transaction(DEADLINE_S)
-            return False
-        producer.commit_transaction(DEADLINE_S)
-        self.committed += len(good)
-        return True
-
-
-def test_a_copy_is_exactly_once_over_aborts_and_kill_nine(tmp_path: Path) -> None:
-    seed = 20_260_831
-    node = Ottla(tmp_path, extra=QUICK).start()
-    with Wire(node.bootstrap) as wire:
-        create_topic(wire, "source", PARTITIONS)
-        create_topic(wire, "target", PARTITIONS)
-    given = fill(node.bootstrap)
-    copy = Copy(node.bootstrap, seed)
-    copy.start()
-    try:
-        for kill in range(1, KILLS + 1):
-            mark = kill * RECORDS // (KILLS + 2)
-            wait_for(partial(copy.has_reached, mark), f"{mark} records")
-            node.kill()
-            node.start()
-        wait_for(lambda: copy.problems or len(read(node.bootstrap, "target")) >= RECORDS, "the whole copy")
-    finally:
-        copy.done.set()
-        copy.join(60)
-    assert copy.problems == [] and not copy.is_alive()
-    assert [read(node.bootstrap, "target", [index]) for index in range(PARTITIONS)] == given
-    assert node.stop() == 0
-
-
-def fill(bootstrap: str) -> list[list[str]]:
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
-    given: list[list[str]] = [[] for _ in range(PARTITIONS)]
-    for number in range(RECORDS):
-        value = f"{number:06}"
-        producer.produce("source", value.encode(), partition=number % PARTITIONS)
-        given[number % PARTITIONS].append(value)
-    assert producer.flush(DEADLINE_S) == 0
-    return given
-
-
-def wait_for(reached: Callable[[], object], what: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < end, f"no {what} within {seconds} s"
-        time.sleep(0.02)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from ottla.broker.coordinators import Coordinators, Host, InternalTopic, guarded
+from ottla.broker.security.authorizer import Operation, Resource
 from ottla.coordinator.records import Decoder
 from ottla.coordinator.shard import Now
 from ottla.model.core import Decision
@@ -16,6 +17,9 @@ from ottla.protocol import messages
 from ottla.runtime.coordinator import CoordinatorError
 
 if TYPE_CHECKING:
+    from ottla.broker.services import Services
+    from ottla.broker.session import Session
+    from ottla.coordinator.group.caller import Caller
     from ottla.coordinator.group.shard import GroupShard
     from ottla.coordinator.group.state import GroupSettings
 
@@ -34,7 +38,10 @@ def group_coordinators(settings: Settings, host: Host, ids: Ids) -> "Coordinator
     def make_shard(_: int) -> "GroupShard":
         from ottla.coordinator.group.shard import GroupShard  # noqa: PLC0415  a node without groups does without
 
-        return GroupShard(group_settings(settings), new_id)
+        return GroupShard(group_settings(settings), new_id, groups_here)
+
+    def groups_here() -> int:
+        return sum(len(runner.shard.state.groups) for runner in coordinators.runners())
 
     topic = InternalTopic(
         OFFSETS_TOPIC,
@@ -46,7 +53,7 @@ def group_coordinators(settings: Settings, host: Host, ids: Ids) -> "Coordinator
             ("segment.bytes", str(settings.get_int("offsets.topic.segment.bytes"))),
         ),
     )
-    return Coordinators(
+    coordinators: Coordinators[GroupShard] = Coordinators(
         topic,
         host,
         Decoder(messages.GROUP_RECORDS),
@@ -54,6 +61,7 @@ def group_coordinators(settings: Settings, host: Host, ids: Ids) -> "Coordinator
         codec=settings.get_int("offsets.topic.compression.codec"),
         timeout_ms=settings.get_int("offsets.commit.timeout.ms"),
     )
+    return coordinators
 
 
 def reconfigure(groups: "Coordinators[GroupShard]", settings: Settings) -> None:
@@ -87,7 +95,19 @@ def group_settings(settings: Settings) -> "GroupSettings":
         consumer_assignors=tuple(settings.get_list("group.consumer.assignors")),
         migration_policy=settings.get_str("group.consumer.migration.policy"),
         regex_refresh=millis("group.consumer.regex.refresh.interval.ms"),
+        max_groups=number("ottla.groups.max"),
     )
+
+
+def caller_of(services: "Services", session: "Session", version: int) -> "Caller":
+    from ottla.coordinator.group.caller import Caller  # noqa: PLC0415
+
+    allows, principal, host = services.authorizer.allows, session.principal, session.host
+
+    def may_describe(topic: str) -> bool:
+        return allows(principal, host, Operation.DESCRIBE, Resource.TOPIC, topic)
+
+    return Caller(session.client_id, f"/{host}", version, may_describe)
 
 
 def ask(

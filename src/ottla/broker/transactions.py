@@ -22,6 +22,7 @@ from ottla.coordinator.transaction.shard import (
     InitReply,
     Listed,
     ListFilter,
+    Load,
     TimedOut,
     TransactionSettings,
     TransactionShard,
@@ -77,6 +78,8 @@ def transaction_settings(settings: Settings) -> TransactionSettings:
         timeout_check_ms=number("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
         expiration_check_ms=number("transaction.remove.expired.transaction.cleanup.interval.ms"),
         two_phase_commit=settings.get_bool("transaction.two.phase.commit.enable"),
+        max_open=number("ottla.transactions.open.max"),
+        max_ids=number("ottla.producer.ids.max"),
     )
 
 
@@ -110,7 +113,14 @@ class Transactions:
     def _new_shard(self, index: int) -> TransactionShard:
         partition = self._host.replicas.find(TRANSACTION_TOPIC, index)
         assert partition is not None and partition.leader is not None, "only leaders have a shard"
-        return TransactionShard(partition.leader.leader_epoch, self._settings)
+        return TransactionShard(partition.leader.leader_epoch, self._settings, self._load)
+
+    def _load(self) -> Load:
+        ids = still_open = 0
+        for runner in self.coordinators.runners():
+            ids += len(runner.shard.transactions)
+            still_open += runner.shard.open_transactions
+        return Load(ids, still_open)
 
     # ---- requests
 

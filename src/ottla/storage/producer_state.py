@@ -145,6 +145,8 @@ class ProducerStates:
                 return None
         found = self.verifications.get(producer_id)
         if found is None:
+            if len(self.verifications) >= MAX_PRODUCERS:
+                del self.verifications[next(iter(self.verifications))]  # so many at once were made up
             found = self.verifications[producer_id] = Verification(epoch, sequence, epoch_bump, now)
         elif epoch > found.epoch:
             found.epoch, found.lowest_sequence = epoch, sequence

@@ -212,6 +212,15 @@ def test_the_number_of_producers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert list(states.producers) == [1, 4, 5]
 
 
+def test_the_number_of_proofs_asked_for_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer_state, "MAX_PRODUCERS", 2)
+    states = ProducerStates()
+    for producer_id in (1, 2, 3):
+        states.begin_verification(producer_id, 0, 0, epoch_bump=True, now=NOW)
+    states.begin_verification(2, 0, 0, epoch_bump=True, now=NOW)
+    assert list(states.verifications) == [2, 3]
+
+
 def test_active_producers_are_described() -> None:
     log = created()
     send(log, 3, 2, epoch=4)

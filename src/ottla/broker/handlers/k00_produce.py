@@ -31,6 +31,13 @@ ACKS_ALL = -1
 ATTRIBUTES = CRC_START + 1
 """The low byte of a batch's attributes."""
 BY_TOPIC_ID = 13
+_WITHOUT_LOG_START = (
+    Errors.CORRUPT_MESSAGE,
+    Errors.MESSAGE_TOO_LARGE,
+    Errors.RECORD_LIST_TOO_LARGE,
+    Errors.KAFKA_STORAGE_ERROR,
+)
+"""Refusals that do not tell where the log starts: Kafka's choice."""
 ADMIN_CLIENT = "__admin_client"
 """By this name, and only by it, Kafka lets a client write to the coordinators' topics."""
 
@@ -137,7 +144,7 @@ def _append(
             return _error(partition.index, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         outcome = replicas.append(partition, records, now)
     elif partition in proofs.errors:
-        return _error(partition.index, proofs.errors[partition])
+        return _unproven(partition, proofs.errors[partition])
     else:
         outcome = replicas.append(partition, records, now, verification=proofs.shown.get(partition, proofs.otherwise))
     if isinstance(outcome, Rejected):
@@ -154,7 +161,7 @@ def _rejected(partition: Partition, outcome: Rejected) -> PartitionResponse:
         error_code=outcome.error,
         base_offset=-1,
         log_append_time_ms=-1,
-        log_start_offset=log_start_offset if outcome.error == Errors.OUT_OF_ORDER_SEQUENCE_NUMBER else -1,
+        log_start_offset=-1 if outcome.error in _WITHOUT_LOG_START else log_start_offset,
         record_errors=[
             ProduceResponse.BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
             for at, text in outcome.record_errors
@@ -165,6 +172,13 @@ def _rejected(partition: Partition, outcome: Rejected) -> PartitionResponse:
 
 def _error(index: int, error: Errors) -> PartitionResponse:
     return PartitionResponse(index=index, error_code=error, base_offset=-1)
+
+
+def _unproven(partition: Partition, error: Errors) -> PartitionResponse:
+    result = _error(partition.index, error)
+    if error == Errors.INVALID_TXN_STATE:
+        result.error_message = "the partition was not added to the transaction"
+    return result
 
 
 def _wait(

@@ -2,11 +2,10 @@
 
 from asyncio import Future
 
-from ottla.broker.groups import ask
+from ottla.broker.groups import ask, caller_of
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
-from ottla.coordinator.group.caller import Caller
 from ottla.model.errors import Errors
 from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
@@ -27,7 +26,7 @@ def handle(
 
     if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
         return _fit(error(Errors.GROUP_AUTHORIZATION_FAILED), version)
-    caller = Caller(session.client_id, f"/{session.host}", version)
+    caller = caller_of(services, session, version)
     outcome = ask(
         services.groups,
         request.group_id,

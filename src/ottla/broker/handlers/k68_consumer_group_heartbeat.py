@@ -2,11 +2,10 @@
 
 from asyncio import Future
 
-from ottla.broker.groups import ask
+from ottla.broker.groups import ask, caller_of
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
-from ottla.coordinator.group.caller import Caller
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
@@ -26,7 +25,7 @@ def handle(
     for topic in request.subscribed_topic_names or ():
         if not allows(session.principal, session.host, Operation.DESCRIBE, Resource.TOPIC, topic):
             return _error(Errors.TOPIC_AUTHORIZATION_FAILED)
-    caller = Caller(session.client_id, f"/{session.host}", version)
+    caller = caller_of(services, session, version)
     return ask(
         services.groups,
         request.group_id,

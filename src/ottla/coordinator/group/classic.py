@@ -50,6 +50,11 @@ class ClassicProtocol:
         if request.member_id != NO_MEMBER:
             draft.respond(token, _joined(request.member_id, Errors.UNKNOWN_MEMBER_ID))
             return
+        try:
+            self._state.check_room()
+        except GroupError as refused:
+            draft.respond(token, _joined(NO_MEMBER, refused.error))
+            return
         group = ClassicGroup(request.group_id)
         self._state.groups[request.group_id] = group
         written = len(draft.records)

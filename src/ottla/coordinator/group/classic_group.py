@@ -82,7 +82,7 @@ class ClassicMember:
 
 
 class ClassicGroup:
-    KIND: ClassVar[str] = "Classic"
+    KIND: ClassVar[str] = "classic"
 
     __slots__ = (
         "_supported",

@@ -4,7 +4,7 @@ Every change is a record; nothing of a group changes but by replay. Soft are onl
 metadata again. Members of the classic protocol may live in such a group too: `migration` speaks with them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.coordinator.group import consumer_records as write
@@ -124,6 +124,7 @@ class ConsumerProtocol:
             kind = "not found" if group is None else "is not a consumer group"
             raise GroupError(Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")
         if group is None:
+            self._state.check_room()
             return ConsumerGroup(group_id), False
         if group.is_empty():
             draft.records += group.tombstones()
@@ -204,10 +205,16 @@ class ConsumerProtocol:
             client_host=caller.client_host,
             classic=None,
         )
-        return self.changed(group, member, after, draft, now)
+        return self.changed(group, member, after, caller, draft, now)
 
     def changed(
-        self, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, draft: Draft, now: Now
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        after: ConsumerMember,
+        caller: Caller,
+        draft: Draft,
+        now: Now,
     ) -> Change:
         """Writes the member if it changed. Raises GroupError for a pattern that cannot be read."""
         regex_changed = before.regex != after.regex
@@ -222,7 +229,7 @@ class ConsumerProtocol:
             draft.records.append(write.member_metadata(group.group_id, after))
         if regex_changed and before.regex and group.subscribers_of(before.regex) == 1:
             draft.records.append(write.regex_tombstone(group.group_id, before.regex))
-        self._resolve_patterns(group, after, is_new_pattern, draft, now)
+        self._resolve_patterns(group, after, is_new_pattern, caller.may_describe, draft, now)
         # A new pattern moves nothing until it has been matched against the topics.
         return Change(before, after, names_changed, regex_changed, names_changed or resolved)
 
@@ -312,9 +319,18 @@ class ConsumerProtocol:
     # ---- patterns
 
     def _resolve_patterns(
-        self, group: ConsumerGroup, member: ConsumerMember, is_new_pattern: bool, draft: Draft, now: Now
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        is_new_pattern: bool,
+        may_describe: Callable[[str], bool],
+        draft: Draft,
+        now: Now,
     ) -> None:
-        """Has the group's patterns matched in a thread if one is new, if topics came, or if it has been long ago."""
+        """Has the group's patterns matched in a thread if one is new, if topics came, or if it has been long ago.
+
+        As in Kafka all patterns of the group see what the member whose turn it is may describe.
+        """
         patterns = dict.fromkeys(each.regex for each in _with(group, member).values() if each.regex)
         if not patterns or group.resolving:
             return
@@ -335,7 +351,7 @@ class ConsumerProtocol:
         group.resolving = True
         draft.effects.append(
             Run(
-                lambda: regex.resolve(wanted, names),
+                lambda: regex.resolve(wanted, names, may_describe),
                 lambda found, now: self._resolved(group_id, found, image.offset, at, now),
             )
         )

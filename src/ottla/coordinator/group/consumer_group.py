@@ -19,7 +19,7 @@ _COMMIT_FROM: Final = 9
 
 
 class ConsumerGroup:
-    KIND: ClassVar[str] = "Consumer"
+    KIND: ClassVar[str] = "consumer"
 
     __slots__ = (
         "assignment_epoch",

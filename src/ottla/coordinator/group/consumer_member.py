@@ -37,7 +37,7 @@ class ConsumerMember(NamedTuple):
     rebalance_timeout: int = -1
     topics: tuple[str, ...] = ()
     """Subscribed by name: sorted, each once."""
-    regex: str | None = None
+    regex: str | None = ""
     assignor: str | None = None
     assigned: Owned = NOTHING
     revoking: Owned = NOTHING

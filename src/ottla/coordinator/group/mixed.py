@@ -138,7 +138,7 @@ class MixedGroups:
         )
         if not member.regex:
             after = after._replace(regex=member.regex)
-        change = self._consumer.changed(group, member, after, draft, now)
+        change = self._consumer.changed(group, member, after, caller, draft, now)
         return change._replace(bumps=change.bumps or change.regex_changed)
 
     def _downgrade(

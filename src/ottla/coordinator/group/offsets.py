@@ -1,16 +1,16 @@
-"""Committing, fetching, deleting and expiring offsets: who may, and what is written."""
+"""Committing, fetching and deleting offsets: who may, and what is written."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from ottla.coordinator.group.committed import ByTopic, Committed, Spot
-from ottla.coordinator.group.state import Group, GroupError, GroupSettings, GroupState
+from ottla.coordinator.group.state import Group, GroupError, GroupState
 from ottla.coordinator.records import CoordinatorRecord, tombstone
 from ottla.coordinator.shard import Now
 from ottla.metadata.image import MetadataImage
 from ottla.model.core import Decision
 from ottla.model.errors import Errors
-from ottla.model.ids import ZERO_UUID, Millis
+from ottla.model.ids import ZERO_UUID
 from ottla.protocol.messages import (
     OffsetCommitKey,
     OffsetCommitRequest,
@@ -73,6 +73,7 @@ class OffsetCommands:
             if generation >= 0:
                 # From v9 on one error serves both protocols; older clients know only the generation's.
                 raise GroupError(Errors.GROUP_ID_NOT_FOUND if version >= 9 else Errors.ILLEGAL_GENERATION)
+            self._state.check_room()
             group = self._simple_group(group_id)
         check = group.check_offset_commit(
             request.member_id, request.group_instance_id, generation, transactional=False, version=version
@@ -118,6 +119,7 @@ class OffsetCommands:
         if group is None:
             if request.generation_id >= 0:
                 raise GroupError(Errors.ILLEGAL_GENERATION)
+            self._state.check_room()
             group = self._simple_group(request.group_id)
         check = group.check_offset_commit(
             request.member_id, request.group_instance_id, request.generation_id, transactional=True, version=version
@@ -241,38 +243,6 @@ class OffsetCommands:
                 if is_gone(spot[1], committed.value.topic_id):
                     spots[spot] = None
         return [tombstone(OffsetCommitKey(*spot)) for spot in spots]
-
-    # ---- expiring
-
-    def expire(self, group: Group, now: Now, records: list[CoordinatorRecord]) -> bool:
-        """Adds tombstones for what is too old. True if nothing is left that keeps the group."""
-        offsets, settings = self._state.offsets, self._state.settings
-        is_open = group.group_id in offsets.open_producers
-        topics = offsets.by_group.get(group.group_id)
-        if topics is None:
-            return not is_open
-        since = group.offsets_expire_since()
-        if since is None:
-            return False
-        all_expired = True
-        for topic, partitions in topics.items():
-            subscribed = group.is_subscribed_to(topic)
-            for index, committed in partitions.items():
-                if (
-                    not subscribed
-                    and _is_expired(committed.value, since, now.wall, settings)
-                    and not offsets.is_unstable(group.group_id, topic, index)
-                ):
-                    records.append(tombstone(OffsetCommitKey(group.group_id, topic, index)))
-                else:
-                    all_expired = False
-        return all_expired and not is_open
-
-
-def _is_expired(value: OffsetCommitValue, since: Callable[[int], int], now: Millis, settings: GroupSettings) -> bool:
-    if value.expire_timestamp >= 0:
-        return now >= value.expire_timestamp
-    return now - since(value.commit_timestamp) >= settings.offsets_retention
 
 
 def _fetched(index: int, committed: Committed | None, topic_id: bytes, unstable: bool) -> FetchedPartition:

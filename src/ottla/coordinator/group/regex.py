@@ -25,8 +25,13 @@ def check(pattern: str) -> None:
         ) from error
 
 
-def resolve(patterns: Sequence[str], topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """For each pattern the topics whose whole name it matches, sorted. Meant for a thread beside the loop."""
+def resolve(
+    patterns: Sequence[str], topics: Iterable[str], may_describe: Callable[[str], bool]
+) -> dict[str, tuple[str, ...]]:
+    """For each pattern the topics whose whole name it matches, sorted. Meant for a thread beside the loop.
+
+    `may_describe` is asked about matching topics only, and once about each.
+    """
     found: dict[str, list[str]] = {pattern: [] for pattern in patterns}
     compiled = []
     for pattern in patterns:
@@ -35,8 +40,9 @@ def resolve(patterns: Sequence[str], topics: Iterable[str]) -> dict[str, tuple[s
         ):  # checked when it came; one that another version took and ours does not matches nothing
             compiled.append((pattern, _compiled(pattern)))
     for topic in topics:
-        for pattern, expression in compiled:
-            if expression.fullmatch(topic) is not None:
+        matching = [pattern for pattern, expression in compiled if expression.fullmatch(topic) is not None]
+        if matching and may_describe(topic):
+            for pattern in matching:
                 found[pattern].append(topic)
     return {pattern: tuple(sorted(names)) for pattern, names in found.items()}
 

@@ -4,7 +4,7 @@ Share and streams groups will be protocols beside these two, with rows of their 
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ottla.coordinator.group.caller import Caller
 from ottla.coordinator.group.classic import ClassicProtocol
@@ -14,6 +14,7 @@ from ottla.coordinator.group.consumer import ConsumerProtocol
 from ottla.coordinator.group.consumer_group import ConsumerGroup
 from ottla.coordinator.group.consumer_replay import ConsumerReplay
 from ottla.coordinator.group.describe import described, described_consumer
+from ottla.coordinator.group.expiry import PAUSE_MS, ExpiryRound
 from ottla.coordinator.group.migration import Migration
 from ottla.coordinator.group.mixed import MixedGroups
 from ottla.coordinator.group.offsets import OffsetCommands
@@ -56,13 +57,19 @@ from ottla.protocol.messages import (
 R = TypeVar("R")
 
 _EXPIRY = "expire offsets"
+CROWDED_CHECK_MS: Final = 10_000
+"""How often a node with nearly as many groups as it may have looks for some to be forgotten."""
 
 
 class GroupShard:
-    __slots__ = ("_classic", "_consumer", "_mixed", "_offsets", "_replays", "_state")
+    __slots__ = ("_classic", "_consumer", "_expiry", "_mixed", "_offsets", "_replays", "_state")
 
-    def __init__(self, settings: GroupSettings, new_id: Callable[[], str]) -> None:
-        self._state = GroupState(settings, Offsets(), new_id)
+    def __init__(
+        self, settings: GroupSettings, new_id: Callable[[], str], groups_here: Callable[[], int] | None = None
+    ) -> None:
+        """`groups_here` counts the groups of all shards that share one limit."""
+        self._state = GroupState(settings, Offsets(), new_id, groups_here)
+        self._expiry: ExpiryRound | None = None
         self._classic = ClassicProtocol(self._state)
         migration = Migration(self._state, self._classic)
         self._consumer = ConsumerProtocol(self._state, migration)
@@ -156,6 +163,7 @@ class GroupShard:
         """Parked; the answer is a JoinGroupResponse."""
         token = self._state.token()
         draft = Draft()
+        self._welcome(request.group_id, now)
         settings = self._state.settings
         if not request.group_id:
             draft.respond(token, _join_error(request, Errors.INVALID_GROUP_ID))
@@ -246,6 +254,7 @@ class GroupShard:
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now
     ) -> Decision[ConsumerGroupHeartbeatResponse]:
         draft = Draft()
+        self._welcome(request.group_id, now)
         try:
             return _decided(draft, self._consumer.heartbeat(request, caller, draft, now))
         except GroupError as refused:
@@ -255,12 +264,14 @@ class GroupShard:
     # ---- offsets
 
     def commit_offsets(self, request: OffsetCommitRequest, version: int, now: Now) -> Decision[OffsetCommitResponse]:
+        self._welcome(request.group_id, now)
         return self._offsets.commit(request, version, now)
 
     def txn_offset_commit(
         self, request: TxnOffsetCommitRequest, version: int, now: Now
     ) -> Decision[TxnOffsetCommitResponse]:
         """To be submitted in the transaction of the request's producer."""
+        self._welcome(request.group_id, now)
         return self._offsets.txn_commit(request, version, now)
 
     def fetch_offsets(
@@ -275,10 +286,22 @@ class GroupShard:
         self._state.deadlines.set(_EXPIRY, now.monotonic + self._state.settings.offsets_retention_check, self._expire)
 
     def _expire(self, draft: Draft, now: Now) -> None:
-        for group in list(self._state.groups.values()):
-            if self._offsets.expire(group, now, draft.records) and group.is_empty():
-                self._bury(group, draft)
-        self._expire_later(now)
+        if self._expiry is None:
+            self._expiry = ExpiryRound(self._state, self._bury)
+        if self._expiry.step(draft, now):
+            self._expiry = None
+            self._expire_later(now)
+        else:
+            self._state.deadlines.set(_EXPIRY, now.monotonic + PAUSE_MS, self._expire)
+
+    def _welcome(self, group_id: str, now: Now) -> None:
+        """A new name, where there are many: groups that hold nothing give way before the limit turns anybody away."""
+        if group_id in self._state.groups:
+            return
+        soon = now.monotonic + CROWDED_CHECK_MS
+        due = self._state.deadlines.at(_EXPIRY)
+        if due is not None and due > soon and self._state.is_crowded():
+            self._state.deadlines.set(_EXPIRY, soon, self._expire)
 
     # ---- groups of every kind
 
@@ -294,7 +317,7 @@ class GroupShard:
             )
             for group in self._state.groups.values()
             if (not wanted_states or group.state_name().lower() in wanted_states)
-            and (not wanted_kinds or group.KIND.lower() in wanted_kinds)
+            and (not wanted_kinds or group.KIND in wanted_kinds)
         ]
 
     def describe(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:

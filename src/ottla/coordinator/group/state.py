@@ -44,6 +44,8 @@ class GroupSettings(NamedTuple):
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: str = "bidirectional"
     regex_refresh: Millis = Millis(600_000)
+    max_groups: int = 10_000
+    """Of all shards together."""
 
     @property
     def upgrade_enabled(self) -> bool:
@@ -174,6 +176,7 @@ class GroupState:
     """The groups of one shard."""
 
     __slots__ = (
+        "_groups_here",
         "_tokens",
         "deadlines",
         "groups",
@@ -185,8 +188,15 @@ class GroupState:
         "topics_version",
     )
 
-    def __init__(self, settings: GroupSettings, offsets: Offsets, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        offsets: Offsets,
+        new_id: Callable[[], str],
+        groups_here: Callable[[], int] | None = None,
+    ) -> None:
         self.settings = settings
+        self._groups_here = groups_here
         self.offsets = offsets
         self.new_id = new_id
         """A fresh random id, printed."""
@@ -201,6 +211,21 @@ class GroupState:
     def token(self) -> int:
         """A name for a reply that is to come."""
         return next(self._tokens)
+
+    def count(self) -> int:
+        return len(self.groups) if self._groups_here is None else self._groups_here()
+
+    def is_crowded(self) -> bool:
+        return self.count() >= self.settings.max_groups * 9 // 10
+
+    def check_room(self) -> None:
+        """Before a group is made. Raises GroupError: a group that holds offsets never gives way to a new one."""
+        limit = self.settings.max_groups
+        if self.count() >= limit:
+            raise GroupError(
+                Errors.GROUP_MAX_SIZE_REACHED,
+                f"The node keeps {limit} groups already, the most ottla.groups.max allows.",
+            )
 
     def found(self, group_id: str) -> Group:
         group = self.groups.get(group_id)

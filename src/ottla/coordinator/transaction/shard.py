@@ -6,7 +6,9 @@ again until every partition has acknowledged, over crashes and changes of coordi
 has acknowledged, when a transaction times out, which epoch a producer held before) is armed afresh on load.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import nsmallest
+from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.records import CoordinatorRecord, tombstone
@@ -32,6 +34,9 @@ class TransactionSettings(NamedTuple):
     timeout_check_ms: int = 10_000
     expiration_check_ms: int = 3_600_000
     two_phase_commit: bool = False
+    max_open: int = 10_000
+    """Transactions open at one time, and transactional ids remembered: of all shards together."""
+    max_ids: int = 100_000
     feature_level: int = 0
     """transaction.version, as the cluster has it finalized: chooses how the coordinator itself aborts. The shard takes
     it from the metadata."""
@@ -98,6 +103,17 @@ class Listed(NamedTuple):
     state: TransactionState
 
 
+class Load(NamedTuple):
+    """How much a node keeps: what the limits are for."""
+
+    transactional_ids: int
+    open_transactions: int
+
+
+EXPIRED_AT_ONCE: Final = 1_000
+PAUSE_MS: Final = 20
+"""Before more of the expired are dealt with: requests come first."""
+
 ReplyT = TypeVar("ReplyT")
 _UNCHANGED: Final = Decision(None)
 
@@ -109,16 +125,24 @@ class TransactionShard:
         "_earliest",
         "_looked",
         "_looked_for_expired",
+        "_node_load",
         "_unacknowledged",
         "coordinator_epoch",
+        "open_transactions",
         "settings",
         "transactions",
     )
 
-    def __init__(self, coordinator_epoch: int, settings: TransactionSettings) -> None:
+    def __init__(
+        self, coordinator_epoch: int, settings: TransactionSettings, node_load: Callable[[], Load] | None = None
+    ) -> None:
+        """`node_load` is that of all shards that share the limits."""
         self.coordinator_epoch = coordinator_epoch
         self.settings = settings
+        self._node_load = node_load or self.load
         self.transactions: dict[str, Transaction] = {}
+        self.open_transactions = 0
+        """Those among them that have begun and miss a marker."""
         self._unacknowledged: dict[str, dict[TopicPartition, None]] = {}
         """Partitions that still owe an acknowledgement of their marker."""
         self._deadlines: dict[str, Millis] = {}
@@ -141,10 +165,12 @@ class TransactionShard:
         name = command.transactional_id
         timeout_ms = NO_TIMEOUT if command.two_phase_commit else command.timeout_ms
         known = self.transactions.get(name)
+        forgotten: tuple[CoordinatorRecord, ...] = ()
         if known is None:
             if fresh_id == NONE:
                 return Decision(WANTS_PRODUCER_ID)
             known = newborn(fresh_id, timeout_ms, now.wall)
+            forgotten = self._making_room()
         step = known.init(
             command.expected, self._last_epoch(name, known), timeout_ms, fresh_id, self.settings.feature_level, now.wall
         )
@@ -152,7 +178,16 @@ class TransactionShard:
             return Decision(WANTS_PRODUCER_ID)
         if step.next is None or step.error:
             return self._change(name, step, InitReply(step.error))
-        return self._change(name, step, InitReply(Errors.NONE, *step.next.producer))
+        decision = self._change(name, step, InitReply(Errors.NONE, *step.next.producer))
+        return Decision(decision.reply, forgotten + decision.records, decision.effects) if forgotten else decision
+
+    def _making_room(self) -> tuple[CoordinatorRecord, ...]:
+        """At the limit those idle for longest are forgotten, a hundredth at a time: looking for them takes a while."""
+        limit = self.settings.max_ids
+        if self._node_load().transactional_ids < limit:
+            return ()
+        idle = ((txn.updated, name) for name, txn in self.transactions.items() if txn.state.is_idle)
+        return tuple(tombstone(TransactionLogKey(name)) for _, name in nsmallest(max(1, limit // 100), idle))
 
     def _init_refusal(self, command: InitProducerId) -> Errors | None:
         if not command.transactional_id:
@@ -182,6 +217,8 @@ class TransactionShard:
         if step.next is None:
             return Decision(step.error)
         if known.state is not TransactionState.ONGOING:
+            if self._node_load().open_transactions >= self.settings.max_open:
+                return Decision(Errors.CONCURRENT_TRANSACTIONS)  # the one error on which every client just waits
             self._arm(transactional_id, now.monotonic + known.timeout_ms, known.timeout_ms)
         return Decision(step.error, (self._record(transactional_id, step.next),))
 
@@ -242,6 +279,9 @@ class TransactionShard:
 
     # ---- questions
 
+    def load(self) -> Load:
+        return Load(len(self.transactions), self.open_transactions)
+
     def find(self, transactional_id: str) -> Transaction | None:
         """While markers are written its partitions are those that still miss theirs."""
         found = self.transactions.get(transactional_id)
@@ -268,11 +308,16 @@ class TransactionShard:
             self._forget(name)
             return
         assert isinstance(record.value, TransactionLogValue)
+        before = self.transactions.get(name)
         transaction = self.transactions[name] = Transaction.of(record.value)
+        was_open = before is not None and not before.state.is_idle
+        self.open_transactions += (not transaction.state.is_idle) - was_open
         if not transaction.state.is_prepared:
             self._unacknowledged.pop(name, None)
 
     def _forget(self, name: str) -> None:
+        known = self.transactions.get(name)
+        self.open_transactions -= known is not None and not known.state.is_idle
         for table in (self.transactions, self._unacknowledged, self._deadlines, self._bumps):
             table.pop(name, None)
 
@@ -347,7 +392,10 @@ class TransactionShard:
             self._earliest = min(self._deadlines.values(), default=None)
         if now.monotonic >= self._looked_for_expired + self.settings.expiration_check_ms:
             self._looked_for_expired = now.monotonic
-            records += [tombstone(TransactionLogKey(name)) for name in self._expired(now)]
+            expired = list(islice(self._expired(now), EXPIRED_AT_ONCE))
+            if len(expired) == EXPIRED_AT_ONCE:
+                self._looked_for_expired = Millis(now.monotonic + PAUSE_MS - self.settings.expiration_check_ms)
+            records += [tombstone(TransactionLogKey(name)) for name in expired]
         return Decision(None, tuple(records), tuple(effects))
 
     def _abort_timed_out(
@@ -394,9 +442,9 @@ class TransactionShard:
             if self._earliest is None or deadline < self._earliest:
                 self._earliest = Millis(deadline)
 
-    def _expired(self, now: Now) -> list[str]:
+    def _expired(self, now: Now) -> Iterator[str]:
         horizon = now.wall - self.settings.id_expiration_ms
-        return [name for name, txn in self.transactions.items() if txn.state.is_idle and txn.updated <= horizon]
+        return (name for name, txn in self.transactions.items() if txn.state.is_idle and txn.updated <= horizon)
 
     def resigned(self) -> tuple[Respond, ...]:
         return ()

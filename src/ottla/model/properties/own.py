@@ -88,7 +88,26 @@ PROPERTIES: tuple[Property, ...] = (
         "ottla.producer.ids.max",
         INT,
         100_000,
-        "Producer ids remembered for deduplication; beyond it the one idle for longest is forgotten.",
+        "Producer ids remembered for deduplication, and transactional ids; beyond it the one idle for longest is "
+        "forgotten.",
+        MEDIUM,
+        at_least=1,
+    ),
+    Property(
+        "ottla.transactions.open.max",
+        INT,
+        10_000,
+        "Open transactions of one node; beyond it a new one has to wait, with CONCURRENT_TRANSACTIONS, until another "
+        "ends.",
+        MEDIUM,
+        at_least=1,
+    ),
+    Property(
+        "ottla.groups.max",
+        INT,
+        10_000,
+        "Groups one node keeps; beyond it a new one is refused. Those that are empty and hold no offsets are "
+        "forgotten before.",
         MEDIUM,
         at_least=1,
     ),

@@ -233,8 +233,8 @@ def test_the_last_member_that_leaves_leaves_an_empty_group() -> None:
     scene = Scene()
     (member,) = scene.stable_group()
     assert scene.leave(member) == [Errors.NONE]
-    assert scene.groups() == {"g": ("Classic", "Empty")}
-    assert scene.restart().groups() == {"g": ("Classic", "Empty")}
+    assert scene.groups() == {"g": ("classic", "Empty")}
+    assert scene.restart().groups() == {"g": ("classic", "Empty")}
 
 
 def test_a_member_that_leaves_while_others_wait_in_a_join_completes_it() -> None:
@@ -312,7 +312,7 @@ def test_a_static_member_that_is_away_holds_its_place_until_its_session_is_over(
     old = told(joined).member_id
     scene.sync(old, 1, {old: b"mine"}, instance="i1")
     scene.pass_time(10_000)
-    assert scene.groups() == {"g": ("Classic", "Empty")}
+    assert scene.groups() == {"g": ("classic", "Empty")}
 
 
 # ---- after a fail-over
@@ -322,7 +322,7 @@ def test_a_stable_group_comes_back_from_the_log_as_it_was() -> None:
     scene = Scene()
     one, two = scene.stable_group(2)
     scene.restart()
-    assert scene.groups() == {"g": ("Classic", "Stable")}
+    assert scene.groups() == {"g": ("classic", "Stable")}
     assert scene.beat(one, 1) == Errors.NONE
     assert scene.sync(two, 1).assignment == b"\1"
     described = scene.shard.describe("g", 6)

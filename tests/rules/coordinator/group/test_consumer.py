@@ -19,7 +19,7 @@ def test_the_first_member_gets_everything_in_epoch_2() -> None:
     response = scene.heartbeat()
     assert (response.error_code, response.member_id, response.member_epoch) == (0, "m1", 2)
     assert (response.heartbeat_interval_ms, assigned(response)) == (5000, {"orders": [0, 1, 2, 3]})
-    assert scene.groups() == {"g": ("Consumer", "Stable")}
+    assert scene.groups() == {"g": ("consumer", "Stable")}
 
 
 def test_a_heartbeat_that_changes_nothing_writes_nothing_and_says_nothing_of_the_assignment() -> None:
@@ -53,7 +53,7 @@ def test_a_partition_changes_hands_only_after_its_owner_said_that_it_let_go() ->
     done = scene.heartbeat("m1", 2, owned={"orders": [0, 1]})
     assert done.member_epoch == 3
     assert assigned(scene.heartbeat("m2", 3)) == {"orders": [2, 3]}
-    assert scene.groups() == {"g": ("Consumer", "Stable")}
+    assert scene.groups() == {"g": ("consumer", "Stable")}
 
 
 def test_an_owner_that_does_not_let_go_in_time_is_fenced() -> None:
@@ -73,7 +73,7 @@ def test_a_silent_member_is_fenced_when_its_session_is_over() -> None:
     assert scene.heartbeat("m1", 2).error_code == Errors.NONE
     scene.pass_time(45_000)
     assert scene.heartbeat("m1", 2).error_code == Errors.UNKNOWN_MEMBER_ID
-    assert scene.groups() == {"g": ("Consumer", "Empty")}
+    assert scene.groups() == {"g": ("consumer", "Empty")}
 
 
 def test_a_member_that_leaves_frees_its_partitions() -> None:
@@ -89,7 +89,7 @@ def test_joins_that_come_in_a_crowd_share_one_assignment() -> None:
     assert assigned(scene.heartbeat("m1")) == {"orders": [0, 1, 2, 3]}
     for name in ("m2", "m3", "m4"):
         assert assigned(scene.heartbeat(name)) == {}
-    assert scene.groups() == {"g": ("Consumer", "Assigning")}
+    assert scene.groups() == {"g": ("consumer", "Assigning")}
     scene.pass_time(1000)
     epoch = scene.heartbeat("m2", 2).member_epoch
     assert epoch == 5
@@ -266,7 +266,7 @@ def test_a_static_member_that_stays_away_is_fenced_after_its_session() -> None:
     scene.heartbeat("m1", instance_id="i1")
     scene.heartbeat("m1", -2, instance_id="i1")
     scene.pass_time(45_000)
-    assert scene.groups() == {"g": ("Consumer", "Empty")}
+    assert scene.groups() == {"g": ("consumer", "Empty")}
 
 
 # ---- offsets

@@ -31,7 +31,7 @@ def test_a_consumer_member_turns_a_living_classic_group_into_a_consumer_group() 
     classic = classic_group(scene)
     joined = scene.heartbeat("m2")
     assert (joined.error_code, joined.member_epoch, assigned(joined)) == (0, 2, {})
-    assert scene.groups() == {"g": ("Consumer", "Reconciling")}
+    assert scene.groups() == {"g": ("consumer", "Reconciling")}
     # The classic member is asked to come again; it gives up half, and only then the new one has it.
     assert scene.beat(classic, 1) == Errors.REBALANCE_IN_PROGRESS
     again = scene.join(member=classic, protocols=owning([0, 1, 2, 3]))
@@ -44,7 +44,7 @@ def test_a_consumer_member_turns_a_living_classic_group_into_a_consumer_group() 
     assert given(scene.sync(classic, 2)) == {"orders": [0, 1]}
     assert assigned(scene.heartbeat("m2", 2)) == {"orders": [2, 3]}
     assert scene.beat(classic, 2) == Errors.NONE
-    assert scene.groups() == {"g": ("Consumer", "Stable")}
+    assert scene.groups() == {"g": ("consumer", "Stable")}
 
 
 def test_offsets_are_kept_over_the_upgrade() -> None:
@@ -63,13 +63,13 @@ def test_the_last_consumer_member_that_leaves_leaves_a_classic_group() -> None:
     classic = classic_group(scene)
     scene.heartbeat("m2")
     assert scene.heartbeat("m2", -1).error_code == Errors.NONE
-    assert scene.groups() == {"g": ("Classic", "PreparingRebalance")}
+    assert scene.groups() == {"g": ("classic", "PreparingRebalance")}
     generation = scene.shard.state.groups["g"].generation  # type: ignore[attr-defined]
     assert scene.beat(classic, generation) == Errors.REBALANCE_IN_PROGRESS
     again = scene.join(member=classic)
     assert (told(again).generation_id, told(again).leader) == (generation + 1, classic)
     scene.sync(classic, generation + 1, {classic: b"x"})
-    assert scene.restart().groups() == {"g": ("Classic", "Stable")}
+    assert scene.restart().groups() == {"g": ("classic", "Stable")}
 
 
 def test_a_silent_last_consumer_member_downgrades_the_group_too() -> None:
@@ -79,7 +79,7 @@ def test_a_silent_last_consumer_member_downgrades_the_group_too() -> None:
     scene.join(member=classic, protocols=owning([0, 1, 2, 3]), session=1_800_000, rebalance=1_800_000)
     scene.sync(classic, 1)
     scene.pass_time(45_000)
-    assert scene.groups() == {"g": ("Classic", "PreparingRebalance")}
+    assert scene.groups() == {"g": ("classic", "PreparingRebalance")}
 
 
 def test_a_new_classic_member_joins_a_consumer_group() -> None:
@@ -123,12 +123,12 @@ def test_an_empty_classic_group_becomes_a_consumer_group_and_back_whatever_the_p
     scene.commit(7)
     assert scene.heartbeat("m1").error_code == Errors.NONE
     scene.heartbeat("m1", -1)
-    assert scene.groups() == {"g": ("Consumer", "Empty")}
+    assert scene.groups() == {"g": ("consumer", "Empty")}
     member, joined = scene.join_known()
     scene.pass_time(0)
     assert told(joined).leader == member
-    assert (scene.groups()["g"][0], scene.committed()) == ("Classic", 7)
-    assert scene.restart().groups()["g"][0] == "Classic"
+    assert (scene.groups()["g"][0], scene.committed()) == ("classic", 7)
+    assert scene.restart().groups()["g"][0] == "classic"
 
 
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
@@ -136,7 +136,7 @@ def test_no_upgrade_without_the_policy(policy: str) -> None:
     scene = scene_of(policy)
     classic_group(scene)
     assert scene.heartbeat("m2").error_code == Errors.GROUP_ID_NOT_FOUND
-    assert scene.groups() == {"g": ("Classic", "Stable")}
+    assert scene.groups() == {"g": ("classic", "Stable")}
 
 
 def test_no_downgrade_without_the_policy() -> None:
@@ -144,7 +144,7 @@ def test_no_downgrade_without_the_policy() -> None:
     classic_group(scene)
     scene.heartbeat("m2")
     scene.heartbeat("m2", -1)
-    assert scene.groups()["g"][0] == "Consumer"
+    assert scene.groups()["g"][0] == "consumer"
 
 
 def test_classic_members_are_turned_away_when_migration_is_disabled() -> None:
@@ -179,9 +179,9 @@ def test_a_static_member_may_come_back_with_the_other_protocol() -> None:
     scene.sync(old, 1, {old: blob}, instance="i1")
     back = scene.heartbeat("new", instance_id="i1")
     assert (back.error_code, assigned(back)) == (0, {"orders": [0, 1, 2, 3]})
-    assert scene.groups() == {"g": ("Consumer", "Stable")}
+    assert scene.groups() == {"g": ("consumer", "Stable")}
     scene.heartbeat("new", -2, instance_id="i1")
     again = scene.join(instance="i1")
     assert again.error_code == Errors.NONE
-    assert scene.groups()["g"][0] == "Classic"
-    assert scene.restart().groups()["g"][0] == "Classic"
+    assert scene.groups()["g"][0] == "classic"
+    assert scene.restart().groups()["g"][0] == "classic"

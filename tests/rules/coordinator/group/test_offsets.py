@@ -14,7 +14,7 @@ def test_a_bare_commit_makes_a_group_that_only_holds_offsets() -> None:
     scene = Scene()
     assert scene.commit(7, metadata="note") == Errors.NONE
     assert scene.committed() == 7
-    assert scene.groups() == {"g": ("Classic", "Empty")}
+    assert scene.groups() == {"g": ("classic", "Empty")}
 
 
 def test_a_commit_is_written_as_kafka_writes_it() -> None:

@@ -1,0 +1,48 @@
+"""What a reader of committed records finds in a topic."""
+
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.support.wire import Deadline
+
+
+class Found(NamedTuple):
+    partition: int
+    offset: int
+    key: str
+    value: str
+
+
+def committed(bootstrap: str, topic: str, partitions: int = 1) -> list[Found]:
+    """Everything up to the last stable offset, each partition in order. Keys and values are text."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+    deadline = Deadline(f"the end of {topic}", 60)
+    found: list[Found] = []
+    ends = 0
+    while ends < partitions:
+        deadline.check(f"{len(found)} records, {ends} ends")
+        message = consumer.poll(0.2)
+        if message is None:
+            continue
+        if message.error():
+            ends += 1
+            continue
+        partition, offset, key, value = message.partition(), message.offset(), message.key(), message.value()
+        assert partition is not None and offset is not None
+        found.append(Found(partition, offset, _text(key), _text(value)))
+    consumer.close()
+    return found
+
+
+def _text(data: str | bytes | None) -> str:
+    return data.decode() if isinstance(data, bytes) else data or ""
