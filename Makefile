@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup
 
-.PHONY: run test setup lint types contract suite bench clean
+.PHONY: run test setup lint types contract suite bench faults clean
 
 run: setup
 	@exec $(BIN)/ottla start
@@ -39,6 +39,12 @@ suite: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+# Breaks a cluster of three for so long: make faults MINUTES=30 FAULT=kill,pause AGAINST=kafka SEED=3
+MINUTES ?= 5
+faults: setup
+	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(FAULT),--fault $(FAULT)) \
+	  $(if $(AGAINST),--against $(AGAINST)) $(if $(SEED),--seed $(SEED))
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -22,7 +22,12 @@ from bench.measures import Failure, Measure
 from bench.report import document, summary, table
 from bench.servers import REPOSITORY, ApacheKafka, ServerFailed, raise_file_limit
 from bench.workloads import (
+    cluster_failover,
+    cluster_idle,
+    cluster_many_partitions,
+    cluster_produce,
     cluster_ready,
+    cluster_rolling,
     commits,
     compaction,
     consume,
@@ -43,6 +48,11 @@ WORKLOADS: tuple[ModuleType, ...] = (
     cluster_ready,
     memory,
     restart,
+    cluster_idle,
+    cluster_failover,
+    cluster_rolling,
+    cluster_many_partitions,
+    cluster_produce,
     produce,
     consume,
     round_trip,

@@ -109,6 +109,13 @@ class Server(ABC):
         finally:
             self._process = None
 
+    def kill(self) -> None:
+        """kill -9: what it had not handed to the kernel is lost."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
     def connect(self) -> wire.Connection:
         """A connection as soon as the server takes one."""
         deadline = time.monotonic() + START_PATIENCE_SECONDS

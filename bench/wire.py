@@ -16,6 +16,7 @@ PRODUCE, METADATA, OFFSET_COMMIT, JOIN_GROUP, API_VERSIONS = 0, 3, 8, 11, 18
 PRODUCE_VERSION, METADATA_VERSION, OFFSET_COMMIT_VERSION = 12, 4, 9
 ACKS_ALL = -1
 CLIENT_ID = b"bench"
+PARTITION = struct.Struct(">hiii")  # error, index, leader, how many replicas
 
 
 class Partition(NamedTuple):
@@ -23,6 +24,7 @@ class Partition(NamedTuple):
     number: int
     error: int
     leader: int
+    in_sync: tuple[int, ...] = ()
 
 
 class Produced(NamedTuple):
@@ -82,6 +84,11 @@ class Reader:
         self.pos += size
         return self.data[self.pos - size : self.pos].decode()
 
+    def numbers(self) -> tuple[int, ...]:
+        count = self.take("i")
+        self.pos += 4 * count
+        return struct.unpack_from(f">{count}i", self.data, self.pos - 4 * count)
+
     def skip(self, size: int) -> None:
         self.pos += size
 
@@ -102,11 +109,23 @@ def metadata_request(topics: list[str] | None, *, create: bool = False) -> bytes
 
 def metadata_partitions(reply: bytes) -> list[Partition]:
     reader = Reader(reply)
-    reader.take("i")  # throttle
-    for _ in range(reader.take("i")):
-        reader.take("i"), reader.text(), reader.take("i"), reader.text()
+    _brokers(reader)
     reader.text(), reader.take("i")  # cluster id, controller
     return [partition for _ in range(reader.take("i")) for partition in _topic_partitions(reader)]
+
+
+def metadata_brokers(reply: bytes) -> list[int]:
+    """The ids of the brokers that are up."""
+    return _brokers(Reader(reply))
+
+
+def _brokers(reader: Reader) -> list[int]:
+    reader.take("i")  # throttle
+    found = []
+    for _ in range(reader.take("i")):
+        found.append(reader.take("i"))
+        reader.text(), reader.take("i"), reader.text()
+    return found
 
 
 def _topic_partitions(reader: Reader) -> list[Partition]:
@@ -115,10 +134,10 @@ def _topic_partitions(reader: Reader) -> list[Partition]:
     reader.take("?")
     partitions = []
     for _ in range(reader.take("i")):
-        error, index, leader = reader.take("h"), reader.take("i"), reader.take("i")
-        for _list in ("replicas", "isr"):
-            reader.skip(4 * reader.take("i"))
-        partitions.append(Partition(topic, index, error or topic_error, leader))
+        error, index, leader, replicas = PARTITION.unpack_from(reader.data, reader.pos)
+        reader.skip(PARTITION.size + 4 * replicas)
+        in_sync = reader.numbers()
+        partitions.append(Partition(topic, index, error or topic_error, leader, in_sync))
     return partitions
 
 

@@ -362,24 +362,35 @@ class DecoderCode(Code):
     def length(self, f: Field, letter: str, reader: str) -> bool:
         """Reads a length into n at the end of the pending run. Says whether it is compact: then n is one too big."""
         compact = self.is_compact(f)
+        if compact and f.kind == "records" and not f.is_array:
+            self.records_length(reader)
+            return compact
         self.run.append(("B" if compact else letter, "n"))
         self.flush()
-        if compact and f.kind == "records" and not f.is_array:
-            # Batches of 128 bytes to 2 MiB have a length of two or three bytes: no call for those.
-            self.line("if n > 127:")
-            self.line("    m = buf[pos]")
-            self.line("    if m < 128:")
-            self.line("        n = n & 127 | m << 7")
-            self.line("        pos += 1")
-            self.line("    elif buf[pos + 1] < 128:")
-            self.line("        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14")
-            self.line("        pos += 2")
-            self.line("    else:")
-            self.line(f"        n, pos = {reader}(buf, pos, n)")
-        elif compact:
+        if compact:
             self.line("if n > 127:")
             self.line(f"    n, pos = {reader}(buf, pos, n)")
         return compact
+
+    def records_length(self, reader: str) -> None:
+        """Batches of 128 bytes to 2 MiB have a length of two or three bytes: these come with the run before them.
+
+        The bytes are there even if the length is shorter: a partition, its topic and the message each end with tags.
+        """
+        self.run += [("B", "n"), ("B", "m"), ("B", "k")]
+        width = struct.calcsize(">" + "".join(letter for letter, _ in self.run))
+        self.flush()
+        assert self.lines.pop().strip() == f"pos += {width}"
+        self.line("if n < 128:")
+        self.line(f"    pos += {width - 2}")
+        self.line("elif m < 128:")
+        self.line("    n += (m << 7) - 128")
+        self.line(f"    pos += {width - 1}")
+        self.line("elif k < 128:")
+        self.line(f"    n += (m << 7) + (k << 14) - {128 + (128 << 7)}")
+        self.line(f"    pos += {width}")
+        self.line("else:")
+        self.line(f"    n, pos = {reader}(buf, pos + {width - 2}, n)")
 
     def text(self, f: Field, target: str, element: bool = False) -> None:
         """string, bytes or records."""

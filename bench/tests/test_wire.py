@@ -5,6 +5,7 @@ from bench.wire import (
     Partition,
     Produced,
     committed_errors,
+    metadata_brokers,
     metadata_partitions,
     offset_commit_request,
     one_record_batch,
@@ -35,7 +36,11 @@ def test_every_partition_of_a_metadata_reply_is_read() -> None:
     partition = "0000{:08x}0000000100000001000000010000000100000001"
     topic = "00000001610000000002" + partition.format(0) + partition.format(1)
     reply = "00000000000000010000000100016800002384ffffffff0000000100000001" + topic
-    assert metadata_partitions(bytes.fromhex(reply)) == [Partition("a", 0, 0, 1), Partition("a", 1, 0, 1)]
+    assert metadata_partitions(bytes.fromhex(reply)) == [
+        Partition("a", 0, 0, 1, (1,)),
+        Partition("a", 1, 0, 1, (1,)),
+    ]
+    assert metadata_brokers(bytes.fromhex(reply)) == [1]
 
 
 def test_a_commit_holds_every_partition_and_nobody() -> None:

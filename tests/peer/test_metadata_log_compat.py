@@ -20,11 +20,14 @@ from ottla.metadata.image import MetadataImage
 from ottla.metadata.replay import Replayer, image_of
 from ottla.model.ids import uuid_text
 from ottla.model.properties import Settings
+from ottla.net.peer import SocketPeers
 from ottla.protocol import messages as m
 from ottla.raft.snapshots import SUFFIX, SnapshotId, decode_snapshot, parse_name
 from ottla.runtime.clock import SystemClock, SystemIds
+from ottla.runtime.committed import CommittedImage
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.formatting import identify
+from ottla.runtime.lifecycle import BrokerLifecycle
 from ottla.storage.fs import RealFilesystem
 from tests.support import jvm
 from tests.support.jvm import Tools
@@ -112,7 +115,7 @@ def replayed_until(data: Path, offset: int) -> MetadataImage:
             replayer.control_batch(batch.last_offset, batch.epoch, batch.timestamp)
         else:
             replayer.batch(batch.records, batch.base_offset, batch.epoch, batch.timestamp)
-    return replayer.image()
+    return replayer.take()[1]
 
 
 def test_kafkas_log_replays_into_the_image_that_kafka_itself_has(kafka: Standalone) -> None:
@@ -146,16 +149,21 @@ def without_what_is_random(text: str) -> str:
 
 async def taken_over(settings: Settings) -> tuple[MetadataImage, MetadataImage]:
     """ottla's control plane on Kafka's directory: as it was found, and after a topic, a snapshot and another topic."""
-    plane = ControlPlane.open(settings)
-    found = plane.image
+    plane = ControlPlane.open(settings, peers=SocketPeers(asyncio.get_running_loop(), "test"))
+    log = plane.raft.metadata_log
+    whole = CommittedImage(log.load(""))
+    whole.follow(log.log, log.end_offset)
+    found = whole.image
     await plane.start()
-    await plane.register_broker()
+    broker = BrokerLifecycle(settings, plane, SystemIds(), settings.advertised_listeners)
+    await broker.register()
+    await broker.unfence()
     create = m.CreateTopicsRequest
     for name in ("by-ottla", "after-the-snapshot"):
         await plane.submit(create(topics=[create.CreatableTopic(name=name, num_partitions=3, replication_factor=1)]))
         if name == "by-ottla":
             plane._snapshot_if_changed()
-            await plane._driver.settled()
+            await plane._disk_idle()
     await plane.close()
     return found, plane.image
 

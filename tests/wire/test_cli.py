@@ -338,7 +338,7 @@ def test_the_cluster_tells_what_it_is_made_of(ottla: Shell, topic: str) -> None:
     ottla.produce(topic, lines="hello\n")
     info = ottla.json("cluster", "info")
     assert [broker["state"] for broker in info["brokers"]] == ["up"]
-    quorum = ottla.json("cluster", "quorum")
+    quorum = ottla.json("quorum", "status")
     assert [replica["role"] for replica in quorum["replicas"]] == ["leader"]
     features = ottla.json("cluster", "features")
     assert "metadata.version" in [feature["feature"] for feature in features["features"]]

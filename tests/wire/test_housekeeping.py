@@ -112,9 +112,13 @@ def remembered(wire: Wire, topic: str) -> list[int]:
 
 
 def test_a_nearly_full_disk_refuses_produce_and_goes_on_serving_the_rest(tmp_path: Path, topic: str) -> None:
-    settings = {"ottla_disk_low_water_bytes": 1 << 60, "ottla_disk_low_water_ratio": "1.0"}
     with (
-        Cluster(data_dir=tmp_path, ottla_disk_reserve_bytes=0, **settings) as cluster,
+        Cluster(
+            data_dir=tmp_path,
+            ottla_disk_reserve_bytes=0,
+            ottla_disk_low_water_bytes=1 << 60,
+            ottla_disk_low_water_ratio="1.0",
+        ) as cluster,
         Wire(cluster.bootstrap_servers) as wire,
     ):
         create_topic(wire, topic)

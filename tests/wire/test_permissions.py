@@ -115,6 +115,17 @@ def transaction_requests() -> dict[int, Any]:
     }
 
 
+def cluster_requests() -> dict[int, Any]:
+    return {
+        43: m.ElectLeadersRequest(topic_partitions=None),
+        45: m.AlterPartitionReassignmentsRequest(),
+        46: m.ListPartitionReassignmentsRequest(topics=None),
+        64: m.UnregisterBrokerRequest(broker_id=1),
+        80: m.AddRaftVoterRequest(voter_id=9),
+        81: m.RemoveRaftVoterRequest(voter_id=9),
+    }
+
+
 LISTS_ONLY_WHAT_ONE_MAY_SEE = {16, 66}
 ALWAYS_ANSWERED = {18, 60}
 """ApiVersions greets anyone; DescribeCluster tells only what one had to know to connect, as in Kafka."""
@@ -154,7 +165,7 @@ def converse(bootstrap: str, gate: Gate) -> dict[int, Any]:
         created = wire.ask(m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic(TOPIC, 1, 1)]))
         gate.open = False
         topic_id = created.topics[0].topic_id
-        asked = requests(topic_id) | group_requests(topic_id) | transaction_requests()
+        asked = requests(topic_id) | group_requests(topic_id) | transaction_requests() | cluster_requests()
         found = {key: wire.ask(request, latest(key)) for key, request in asked.items()}
         found[16] = wire.ask(m.ListGroupsRequest())
         found[66] = wire.ask(m.ListTransactionsRequest())

@@ -95,6 +95,20 @@ def test_one_request_may_carry_many_partitions_and_each_has_its_own_outcome(wire
     }
 
 
+def test_a_partition_named_twice_in_a_request_keeps_both_batches(wire: Wire, topic: str) -> None:
+    topic_id = create_topic(wire, topic)
+    for offset in range(2):
+        assert produced(wire, topic_id, batch(1)) == offset  # from here on its batches are ordinary
+    request = produce_request(topic_id, batch(2))
+    (data,) = request.topic_data
+    data.partition_data.append(m.ProduceRequest.PartitionProduceData(index=0, records=batch(3)))
+
+    (answer,) = wire.ask(request, 13).responses
+
+    assert [(part.error_code, part.base_offset) for part in answer.partition_responses] == [(0, 2), (0, 4)]
+    assert list_offset(wire, topic, -1).offset == 7
+
+
 def test_an_unknown_topic_is_refused_by_name_and_by_id(wire: Wire, topic: str) -> None:
     assert produce(wire, topic, batch(1)).error_code == UNKNOWN_TOPIC_OR_PARTITION
     assert produce(wire, bytes(range(16)), batch(1)).error_code == UNKNOWN_TOPIC_ID

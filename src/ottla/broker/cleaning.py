@@ -225,8 +225,8 @@ class Cleaning:
         )
 
     def _candidate(self, partition: Partition) -> Candidate | None:
-        found, leader = partition.log, partition.leader
-        if found is None or leader is None or partition.directory is None or not found.config.compact:
+        found, role = partition.log, partition.role
+        if found is None or role is None or partition.directory is None or not found.config.compact:
             return None
         if found in self.working or found in self.uncleanable or len(found.segments) == 1 or not found.is_online:
             return None
@@ -234,7 +234,7 @@ class Cleaning:
             candidate = plan.weigh(
                 found,
                 partition.directory.cleaned_to.get(found.topic_partition),
-                high_watermark=leader.high_watermark,
+                high_watermark=role.high_watermark,
                 now=self._clock.wall(),
             )
         except CorruptLog as error:

@@ -110,6 +110,7 @@ def _log_config(overrides: Mapping[str, str], settings: Settings) -> LogConfig:
         flush_ms=number("flush.ms"),
         preallocate=cast(bool, values["preallocate"]),
         producer_id_expiration_ms=settings.get_int("producer.id.expiration.ms"),
+        min_insync_replicas=number("min.insync.replicas"),
         unpacking=Bounds(
             max_bytes=settings.get_int("ottla.decompressed.batch.max.bytes"),
             max_ratio=settings.get_int("ottla.decompression.max.ratio"),

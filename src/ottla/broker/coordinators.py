@@ -41,6 +41,7 @@ _AS_CLIENTS_SEE_IT: Final = {
     Errors.MESSAGE_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
     Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
     Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
 }
 
 
@@ -228,10 +229,9 @@ class Coordinators(Generic[ShardT]):
         self._creating = None
 
     async def _create(self) -> Errors:
-        image = self._host.control_plane.image
-        active = sum(1 for broker in image.brokers.values() if broker.is_active)
-        # Fewer brokers than replicas asked for: a small cluster works and keeps as many copies as it can.
-        replicas = max(1, min(self.topic.replication_factor, active))
+        # A node that is its whole cluster works with Kafka's default of three copies too. With others to come, asking
+        # for fewer copies than configured would lose offsets with one disk.
+        replicas = 1 if self._host.control_plane.is_whole_cluster else self.topic.replication_factor
         kind = CreateTopicsRequest
         request = kind(
             topics=[

@@ -1,6 +1,6 @@
 """Which handler answers which request: one row per API key, one file per row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -56,40 +56,78 @@ HANDLERS: dict[int, str] = {
     35: "k35_describe_log_dirs",
     37: "k37_create_partitions",
     42: "k42_delete_groups",
+    43: "k43_elect_leaders",
     44: "k44_incremental_alter_configs",
+    45: "k45_alter_partition_reassignments",
+    46: "k46_list_partition_reassignments",
     47: "k47_offset_delete",
     55: "k55_describe_quorum",
     57: "k57_update_features",
     60: "k60_describe_cluster",
     61: "k61_describe_producers",
+    64: "k64_unregister_broker",
     65: "k65_describe_transactions",
     66: "k66_list_transactions",
     68: "k68_consumer_group_heartbeat",
     69: "k69_consumer_group_describe",
     74: "k74_list_config_resources",
     75: "k75_describe_topic_partitions",
+    80: "k80_add_raft_voter",
+    81: "k81_remove_raft_voter",
 }
 """The broker listener's keys. Shares and streams add theirs when they can be answered."""
+
+CONTROLLER_HANDLERS: dict[int, str] = {
+    1: "quorum_fetch",
+    18: "k18_api_versions",
+    19: "controlled",
+    20: "controlled",
+    33: "controlled",
+    37: "controlled",
+    43: "controlled",
+    44: "controlled",
+    45: "controlled",
+    46: "controlled",
+    52: "k52_vote",
+    53: "k53_begin_quorum_epoch",
+    54: "k54_end_quorum_epoch",
+    55: "k55_describe_quorum",
+    56: "k56_alter_partition",
+    57: "controlled",
+    58: "k58_envelope",
+    59: "k59_fetch_snapshot",
+    60: "k60_describe_cluster",
+    62: "k62_broker_registration",
+    63: "k63_broker_heartbeat",
+    64: "controlled",
+    67: "k67_allocate_producer_ids",
+    70: "k70_controller_registration",
+    73: "k73_assign_replicas_to_dirs",
+    80: "k80_add_raft_voter",
+    81: "k81_remove_raft_voter",
+    82: "k82_update_raft_voter",
+}
+"""The controller listener's keys. What it decides itself goes straight to the active controller (`controlled`)."""
 
 
 class Routes:
     """The routes of one listener. A handler's module is imported when its first request comes."""
 
-    __slots__ = ("_keys", "_routes")
+    __slots__ = ("_handlers", "_routes")
 
-    def __init__(self, keys: tuple[int, ...] = tuple(HANDLERS)) -> None:
-        self._keys = keys
+    def __init__(self, handlers: Mapping[int, str] = HANDLERS) -> None:
+        self._handlers = handlers
         self._routes: dict[int, Route] = {}
 
     def get(self, key: int) -> Route | None:
         route = self._routes.get(key)
-        if route is None and key in self._keys:
-            route = self._routes[key] = load_route(key)
+        if route is None and key in self._handlers:
+            route = self._routes[key] = load_route(key, self._handlers[key])
         return route
 
     def served(self) -> list[tuple[int, int, int]]:
         """Key, lowest and highest version of every API here."""
-        return [(key, messages.API[key].min_version, _highest(key)) for key in self._keys]
+        return [(key, messages.API[key].min_version, _highest(key)) for key in self._handlers]
 
     def api_versions_unsupported(self, services: Any) -> Any:
         route = self.get(API_VERSIONS)
@@ -103,9 +141,9 @@ def _highest(key: int) -> int:
     return 4 if key == API_VERSIONS else messages.API[key].stable_max
 
 
-def load_route(key: int) -> Route:
+def load_route(key: int, handler: str) -> Route:
     api = messages.API[key]
-    module = import_module(f"ottla.broker.handlers.{HANDLERS[key]}")
+    module = import_module(f"ottla.broker.handlers.{handler}")
     return Route(
         key=key,
         name=api.name,

@@ -83,6 +83,15 @@ class FetchSession:
     created: Millis
     last_used: Millis
     epoch: int = 1
+    attention: dict[PartitionKey, None] | None = None
+    """Partitions that may have news; None if each has to be looked at. A follower's session holds thousands, and few of
+    them are written to between two fetches."""
+    ended: bool = False
+
+    def to_read(self) -> list[SessionPartition]:
+        if self.attention is None:
+            return list(self.partitions.values())
+        return [self.partitions[key] for key in self.attention if key in self.partitions]
 
 
 @dataclass(slots=True)
@@ -94,6 +103,12 @@ class FetchContext:
     incremental: bool = False
     """Only partitions with news are in the response."""
     partitions: list[SessionPartition] = field(default_factory=list)
+
+    def to_read_again(self) -> list[SessionPartition]:
+        """When the fetch has waited: more may be worth a look by now."""
+        if self.session is not None and self.session.attention is not None:
+            return self.session.to_read()
+        return self.partitions
 
     @property
     def session_id(self) -> int:
@@ -125,7 +140,7 @@ class FetchSessions:
     ) -> FetchContext:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             # A full fetch ends the session it names; epoch 0 asks for a new one.
-            self._sessions.pop(session_id, None)
+            self._end(session_id)
             if epoch == FINAL_EPOCH:
                 return FetchContext(partitions=asked)
             return self._full(asked, uses_topic_ids, privileged, new_session_id, now)
@@ -158,6 +173,8 @@ class FetchSessions:
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext(Errors.FETCH_SESSION_TOPIC_ID_ERROR)
         for partition in asked:
+            if session.attention is not None:
+                session.attention[partition.key] = None
             known = session.partitions.get(partition.key)
             if known is None:
                 session.partitions[partition.key] = partition
@@ -167,18 +184,23 @@ class FetchSessions:
             session.partitions.pop(key, None)
         session.last_used = now
         if not session.partitions:
-            del self._sessions[session_id]
+            self._end(session_id)
             return FetchContext()
         session.epoch = 1 if epoch == 0x7FFFFFFF else epoch + 1
         self._sessions.move_to_end(session_id)
-        return FetchContext(session=session, incremental=True, partitions=list(session.partitions.values()))
+        return FetchContext(session=session, incremental=True, partitions=session.to_read())
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.ended = True
 
     def _make_room(self, size: int, privileged: bool, now: Millis) -> bool:
         if len(self._sessions) < self._slots:
             return True
         for session in self._sessions.values():
             if now - session.last_used > self._eviction_ms or (privileged and not session.privileged):
-                del self._sessions[session.id]
+                self._end(session.id)
                 return True
         smallest = min(
             (s for s in self._sessions.values() if not s.privileged and now - s.created > self._eviction_ms),
@@ -187,7 +209,7 @@ class FetchSessions:
         )
         if smallest is None or len(smallest.partitions) >= size:
             return False
-        del self._sessions[smallest.id]
+        self._end(smallest.id)
         return True
 
 
@@ -195,3 +217,6 @@ def sent_with_data(session: FetchSession, keys: Iterable[PartitionKey]) -> None:
     """Partitions that just got data go to the back, so that the next fetch serves the others first."""
     for key in keys:
         session.partitions.move_to_end(key)
+        if session.attention is not None:
+            session.attention.pop(key, None)
+            session.attention[key] = None

@@ -57,6 +57,10 @@ class Housekeeping:
             ),
             Repeating(settings.get_int("log.flush.offset.checkpoint.interval.ms"), self._checkpoint_soon),
             Repeating(
+                settings.get_int("replica.high.watermark.checkpoint.interval.ms"),
+                lambda: self._begin("high watermarks", self._save_high_watermarks),
+            ),
+            Repeating(
                 settings.get_int("producer.id.expiration.check.interval.ms"),
                 lambda: self._begin("producers", self._expire_producers),
             ),
@@ -75,6 +79,7 @@ class Housekeeping:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
+        await self._save_high_watermarks()
 
     def _begin(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """One run of each kind at a time: a slow disk delays the next, it does not pile them up."""
@@ -163,16 +168,24 @@ class Housekeeping:
             except StorageError as error:
                 self._replicas.storage_failed(directory, error)
 
+    async def _save_high_watermarks(self) -> None:
+        for directory, marks in self._replicas.high_watermarks().items():
+            if directory.is_online and marks != directory.high_watermarks:
+                try:
+                    await self._loop.run_in_executor(None, directory.write_high_watermarks, marks)
+                except StorageError as error:
+                    self._replicas.storage_failed(directory, error)
+
     # ---- making room
 
     async def _retire_segments(self) -> None:
         for turn, (partition, found, directory) in enumerate(self._logs()):
             if turn % _LOGS_PER_TURN == 0:
                 await asyncio.sleep(0)
-            if partition.leader is None:
+            if partition.role is None:
                 continue
             try:
-                deletion = found.apply_retention(self._clock.wall(), partition.leader.high_watermark)
+                deletion = found.apply_retention(self._clock.wall(), partition.high_watermark)
             except StorageError as error:
                 self._replicas.storage_failed(directory, error)
                 continue

@@ -1,6 +1,7 @@
-"""Writes the markers that end transactions into the logs this node leads.
+"""Writes the markers that end transactions: into the logs this node leads, and through other brokers into theirs.
 
-The coordinator's own effects come here, and so does WriteTxnMarkers from other coordinators and from administrators.
+The coordinator's own effects come here. WriteTxnMarkers from other coordinators and from administrators is for the logs
+of this node only.
 """
 
 from asyncio import Future
@@ -9,11 +10,14 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.coordinators import Coordinators, Host
+from ottla.broker.courier import Courier, Neighbours
 from ottla.broker.groups import OFFSETS_TOPIC
 from ottla.broker.partition import Partition
 from ottla.broker.purgatory import ProduceWait
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
+from ottla.net.peer import Outcome
+from ottla.protocol import messages
 from ottla.protocol.batch import CONTROL, TRANSACTIONAL
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.storage.log import Rejected
@@ -99,8 +103,78 @@ class LocalMarkers:
         def resume(*_: Any) -> None:
             for partition in wait.required:
                 assert isinstance(partition, Partition)
-                results[TopicPartition(partition.topic, partition.index)] = Errors.REQUEST_TIMED_OUT
+                error = Errors.REQUEST_TIMED_OUT if partition.leader is not None else partition.unavailable_error()
+                results[TopicPartition(partition.topic, partition.index)] = error
             then(results)
 
         wait.resume = resume
         waiting.park_produce(wait, future)
+
+
+class _Errand(NamedTuple):
+    marker: Marker
+    partitions: list[TopicPartition]
+    then: Callable[[Results], None]
+
+
+class Markers:
+    """For the coordinator: wherever the partitions are led."""
+
+    __slots__ = ("_courier", "_host", "_local")
+
+    def __init__(self, host: Host, local: LocalMarkers, neighbours: Neighbours) -> None:
+        self._host = host
+        self._local = local
+        self._courier: Courier[_Errand] = Courier(neighbours, "markers", _request, _delivered)
+
+    def write(self, marker: Marker, partitions: Iterable[TopicPartition], then: Callable[[Results], None]) -> None:
+        """Calls `then` once for each broker that leads some of them: those who answer do not wait for one that is dead.
+
+        The partitions are in the image. One without a leader now is refused with an error that is worth a repetition.
+        """
+        image, here = self._host.control_plane.image, self._host.replicas.broker_id
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for name in partitions:
+            placed = image.partition(*name)
+            by_leader.setdefault(placed.leader if placed is not None else -1, []).append(name)
+        for leader, names in by_leader.items():
+            if leader == here:
+                self._local.write(marker, names, then)
+            elif leader < 0:
+                then(dict.fromkeys(names, Errors.LEADER_NOT_AVAILABLE))
+            else:
+                self._courier.post(leader, _Errand(marker, names, then))
+
+
+def _request(errands: list[_Errand]) -> "messages.WriteTxnMarkersRequest":
+    kind = messages.WriteTxnMarkersRequest
+    markers = []
+    for marker, partitions, _ in errands:
+        topics: dict[str, list[int]] = {}
+        for name in partitions:
+            topics.setdefault(name.topic, []).append(name.partition)
+        markers.append(
+            kind.WritableTxnMarker(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transaction_result=marker.committed,
+                topics=[kind.WritableTxnMarkerTopic(name, indexes) for name, indexes in topics.items()],
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+            )
+        )
+    return kind(markers=markers)
+
+
+def _delivered(errands: list[_Errand], outcome: Outcome) -> None:
+    found: dict[int, Results] = {}
+    if isinstance(outcome, messages.WriteTxnMarkersResponse):
+        for written in outcome.markers:
+            found[written.producer_id] = {
+                TopicPartition(topic.name, each.partition_index): Errors(each.error_code)
+                for topic in written.topics
+                for each in topic.partitions
+            }
+    for marker, partitions, then in errands:
+        answers = found.get(marker.producer_id, {})
+        then({name: answers.get(name, Errors.NOT_LEADER_OR_FOLLOWER) for name in partitions})

@@ -1,7 +1,8 @@
-"""One partition on this node: its log, and its leader when this node leads it."""
+"""One partition on this node: its log, and what this node is to it, leader or follower."""
 
 from ottla.model.errors import Errors
-from ottla.replication.leader import PartitionLeader
+from ottla.replication.follower import PartitionFollower
+from ottla.replication.leader import PartitionLeader, end_of_epoch
 from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
 
@@ -9,26 +10,56 @@ from ottla.storage.log import Log
 class Partition:
     """Compared by identity: a topic created again under the same name is another partition."""
 
-    __slots__ = ("directory", "index", "leader", "log", "offline", "topic", "topic_id")
+    __slots__ = ("directory", "follower", "index", "key", "leader", "log", "offline", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: bytes, index: int) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
+        self.key: tuple[str | bytes, int] = (topic_id, index)
+        """As fetch sessions know it."""
         self.log: Log | None = None
         self.directory: LogDirectory | None = None
         self.leader: PartitionLeader | None = None
+        self.follower: PartitionFollower | None = None
+        """With a log there is always one of the two, never both."""
         self.offline = False
         """Its directory has failed: nothing is read from it or written to it until a restart."""
 
     def unavailable_error(self) -> Errors:
         return Errors.KAFKA_STORAGE_ERROR if self.offline else Errors.NOT_LEADER_OR_FOLLOWER
 
+    @property
+    def role(self) -> PartitionLeader | PartitionFollower | None:
+        return self.leader if self.leader is not None else self.follower
+
+    @property
+    def high_watermark(self) -> int:
+        """As far as this node knows; -1 without a log."""
+        role = self.role
+        return -1 if role is None else role.high_watermark
+
+    @property
+    def leader_epoch(self) -> int:
+        role = self.role
+        return -1 if role is None else role.leader_epoch
+
+    def check_epoch(self, current_leader_epoch: int) -> Errors:
+        """KIP-320: whoever knows another epoch than we do must not read here."""
+        known = self.leader_epoch
+        if current_leader_epoch < 0 or current_leader_epoch == known:
+            return Errors.NONE
+        return Errors.FENCED_LEADER_EPOCH if current_leader_epoch < known else Errors.UNKNOWN_LEADER_EPOCH
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        assert self.log is not None
+        return end_of_epoch(self.log, self.leader_epoch, epoch)
+
     def last_stable_offset(self) -> int:
         """Everything below is decided: the high watermark, or the first record of the oldest transaction that is open,
         or whose marker the high watermark has not passed."""
-        assert self.log is not None and self.leader is not None
-        return self.log.last_stable_offset(self.leader.high_watermark)
+        assert self.log is not None
+        return self.log.last_stable_offset(self.high_watermark)
 
 
 class TopicPartitions:

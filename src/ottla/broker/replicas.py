@@ -2,28 +2,50 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.configs import Configs
+from ottla.broker.fetch_sessions import FetchSession
+from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.waiting import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.image import TOPIC_RESOURCE, MetadataImage, PartitionImage
+from ottla.metadata.image import EMPTY, TOPIC_RESOURCE, MetadataImage, PartitionImage
 from ottla.model.errors import Errors
-from ottla.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from ottla.model.ids import BrokerId, TopicPartition, Uuid
 from ottla.model.ports import Clock, Ids
 from ottla.protocol.batch import Buffer
-from ottla.replication.leader import PartitionLeader
+from ottla.protocol.produce_ack import row
+from ottla.replication.follower import PartitionFollower
+from ottla.replication.leader import (
+    HIGH_WATERMARK_MOVED,
+    ISR_CHANGE_WANTED,
+    LOG_START_MOVED,
+    Brokers,
+    IsrChange,
+    PartitionLeader,
+)
+from ottla.storage.config import NEVER
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import CorruptLog, StorageError
-from ottla.storage.log import CLIENT, COORDINATOR, Appended, Deletion, Log, Origin, Rejected
+from ottla.storage.log import CLIENT, COORDINATOR, Admitted, Appended, Deletion, Log, Origin, Rejected, write_each
 from ottla.storage.producer_state import UNCHECKED, Verification
+
+if TYPE_CHECKING:
+    from ottla.protocol.messages import ProduceRequest
 
 log = logging.getLogger(__name__)
 
-_OFFLINE = Rejected(Errors.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
+OFFLINE = Rejected(Errors.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
 _FULL = Rejected(
     Errors.KAFKA_STORAGE_ERROR, "the disk of this partition is nearly full: see ottla.disk.low.water.bytes"
 )
+_AT_ONCE: Final = 16
+"""New logs of one change of the metadata that are made at once. A file system takes milliseconds for each, and a topic
+of a thousand partitions must not hold up heartbeats: the others come a few in each turn of the loop."""
+_TURN_MS: Final = 10
+_MANY: Final = 1 << 62
+"""Bytes that became visible when nobody counted them: whoever waits looks for itself."""
 
 
 class Replicas:
@@ -32,12 +54,18 @@ class Replicas:
         "_configs",
         "_directories",
         "_ids",
+        "_image",
+        "_unopened",
         "_waiting",
         "broker_id",
+        "brokers",
         "by_id",
         "by_name",
+        "copying",
         "deletions",
         "flush_wanted",
+        "followed",
+        "isr_change_wanted",
         "log_start_moved",
     )
 
@@ -56,12 +84,22 @@ class Replicas:
         self._waiting = waiting
         self._clock = clock
         self._ids = ids
+        self._image = EMPTY
+        self._unopened: dict[tuple[bytes, int], None] = {}
+        """Partitions whose turn to get a log has not come yet."""
+        self.brokers = Brokers()
         self.by_name: dict[str, TopicPartitions] = {}
         self.by_id: dict[bytes, TopicPartitions] = {}
+        self.copying: dict[int, list[FetchSession]] = {}
+        """The sessions in which other brokers copy from this one, by broker id."""
         self.flush_wanted: Callable[[Partition], None] = lambda _: None
         """Told of every partition whose topic asks for an fsync now; housekeeping listens."""
         self.log_start_moved: Callable[[], None] = lambda: None
         """Told when records were deleted on request: housekeeping checkpoints soon, so that they stay deleted."""
+        self.followed: Callable[[Partition], None] = lambda _: None
+        """Told when a partition has another leader, or none to follow any more; the fetchers listen."""
+        self.isr_change_wanted: Callable[[Partition], None] = lambda _: None
+        """Told when `partition.leader.pending` is to be sent to the controller."""
         self.deletions: list[tuple[LogDirectory, Deletion]] = []
         """Files to remove once they are due: housekeeping takes them from here."""
 
@@ -79,7 +117,15 @@ class Replicas:
     def directories(self) -> list[LogDirectory]:
         return self._directories
 
-    # ---- records
+    def offline_directories(self) -> list[Uuid]:
+        """The ids of the directories that have failed, for the controller."""
+        return [
+            directory.meta.directory_id
+            for directory in self._directories
+            if not directory.is_online and directory.meta is not None and directory.meta.directory_id is not None
+        ]
+
+    # ---- records of leaders
 
     def append(
         self,
@@ -98,10 +144,76 @@ class Replicas:
             outcome = log_.append_as_leader(records, leader.leader_epoch, now, origin=origin, verification=verification)
         except StorageError as error:
             self.storage_failed(directory, error)
-            return _OFFLINE
-        if isinstance(outcome, Rejected) or outcome.duplicate:
-            return outcome
-        return self._appended(partition, log_, leader, outcome, len(records))
+            return OFFLINE
+        if not isinstance(outcome, Rejected) and not outcome.duplicate:
+            self._appended(partition, log_, leader, outcome.base_offset, len(records))
+        return outcome
+
+    def append_ordinary(
+        self,
+        partitions: dict[int, Partition],
+        batches: "list[ProduceRequest.PartitionProduceData]",
+        now: int,
+        uncommitted: dict[object, int],
+        *,
+        by_all: bool,
+    ) -> "tuple[list[bytes], list[ProduceRequest.PartitionProduceData], list[Partition]]":
+        """What clients send nearly always, for one topic: the rows of the answer, the batches that need a closer look
+        by `append`, and the partitions whose disk refused. Where the producer wants its records held `by_all` in sync
+        (acks=all), a partition with too few of these needs the closer look as well.
+
+        Three passes: every batch is checked, then every batch is written, then every batch is settled. A write leaves
+        little of the interpreter in the processor's caches, and to warm them up again costs more than the work itself.
+        """
+        admitted: dict[Partition, Admitted] = {}
+        left: list[ProduceRequest.PartitionProduceData] = []
+        passed_over: set[int] = set()  # should a partition be named twice, its batches stay in their order
+        for data in batches:
+            index = data.index
+            partition = partitions.get(index)
+            if partition is None or partition in admitted or index in passed_over:
+                left.append(data)
+                continue
+            log_, leader, directory, records = partition.log, partition.leader, partition.directory, data.records
+            if (
+                log_ is None
+                or leader is None
+                or directory is None
+                or directory.low_on_space
+                or records is None
+                or (by_all and leader.under_min_isr)
+                or (batch := log_.admit(records, leader.leader_epoch, now)) is None
+            ):
+                left.append(data)
+                passed_over.add(index)
+            else:
+                admitted[partition] = batch
+        failure = write_each(admitted)
+        refused = self._refused(admitted, *failure) if failure is not None else []
+        rows: list[bytes] = []
+        for partition, batch in admitted.items():
+            log_, leader = partition.log, partition.leader
+            assert log_ is not None and leader is not None
+            base_offset = log_.settle(batch)
+            if not self._appended(partition, log_, leader, base_offset, len(batch[1])):
+                uncommitted[partition] = log_.log_end_offset
+            rows.append(row(partition.index, base_offset, log_.log_start_offset))
+        return rows, left, refused
+
+    def _refused(self, admitted: dict[Partition, Admitted], failed: Partition, error: OSError) -> list[Partition]:
+        """Takes out of `admitted` what is not to be settled: the one that failed, those behind it that have not been
+        written, and all whose directory is offline now."""
+        assert failed.log is not None and failed.directory is not None
+        try:
+            failed.log.append_failed(error)
+        except StorageError as failure:
+            self.storage_failed(failed.directory, failure)
+        partitions = list(admitted)
+        written = partitions[: partitions.index(failed)]
+        refused = [partition for partition in partitions if partition not in written or partition.log is None]
+        for partition in refused:
+            del admitted[partition]
+        return refused
 
     def append_internal(self, partition: Partition, batches: Buffer, now: int) -> Appended | Rejected:
         """Records of a coordinator, all of the batches or none. Groups keep working on a disk that is nearly full."""
@@ -113,56 +225,132 @@ class Replicas:
         """The end of a transaction. A disk that is nearly full still takes it: readers wait for it."""
         log_, leader, directory = partition.log, partition.leader, partition.directory
         assert log_ is not None and leader is not None and directory is not None
+        if leader.under_min_isr:
+            return Rejected(Errors.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas")
         try:
             outcome = log_.append_as_leader(
                 marker, leader.leader_epoch, now, origin=COORDINATOR, transaction_version=transaction_version
             )
         except StorageError as error:
             self.storage_failed(directory, error)
-            return _OFFLINE
+            return OFFLINE
         if isinstance(outcome, Rejected):
             return outcome
-        self._appended(partition, log_, leader, outcome, len(marker))
+        self._appended(partition, log_, leader, outcome.base_offset, len(marker))
         log_.last_stable_offset(leader.high_watermark)  # forgets the ends that are replicated
         return outcome
 
-    def _appended(
-        self, partition: Partition, log_: Log, leader: PartitionLeader, outcome: Appended, size: int
-    ) -> Appended:
+    def _appended(self, partition: Partition, log_: Log, leader: PartitionLeader, base_offset: int, size: int) -> bool:
+        """Whether what was appended is committed."""
+        end = log_.log_end_offset
         flush_messages = log_.config.flush_messages
-        if flush_messages <= outcome.last_offset + 1 - log_.recovery_point:
+        if flush_messages != NEVER and flush_messages <= end - log_.recovery_point:
             self.flush_wanted(partition)
-        # With flush.messages=1 the leader counts its own copy only once it is on the disk: see `flushed`.
-        if flush_messages != 1 and leader.log_end_moved(log_.log_end_offset):
+        now = self._tell_followers(partition, leader, base_offset, size) if leader.followers else 0
+        if flush_messages == 1:  # the leader counts its own copy only once it is on the disk: see `flushed`
+            return False
+        if leader.log_end_moved(end, now):
             waiting = self._waiting
             if waiting.fetches.waiting or waiting.produces.waiting:
                 waiting.records_visible(partition, size)
-        return outcome
+        return leader.high_watermark >= end  # it may have moved, and not as far as this
+
+    def _tell_followers(self, partition: Partition, leader: PartitionLeader, base_offset: int, size: int) -> int:
+        """There is something to copy. Gives the time, which the high watermark depends on where others count."""
+        now = self._clock.monotonic()
+        leader.appended(base_offset, now)
+        self._note_news(partition, leader.followers)
+        if self._waiting.copies.waiting:
+            self._waiting.records_appended(leader.followers, size)
+        return now
 
     def flushed(self, partition: Partition) -> None:
         """The log of a partition that acknowledges only what is on the disk has been flushed."""
-        if partition.log is None or partition.leader is None:
+        if partition.log is None or partition.log.config.flush_messages != 1:
             return
-        if partition.log.config.flush_messages == 1:
-            behind = partition.log.recovery_point - partition.leader.high_watermark
-            if partition.leader.log_end_moved(Offset(partition.log.recovery_point)):
-                self._waiting.records_visible(partition, max(1, behind))
+        if partition.leader is None:
+            self.followed(partition)  # it may ask its leader for more
+        elif partition.leader.log_end_moved(partition.log.recovery_point, self._clock.monotonic()):
+            self._show(partition, partition.leader)
 
     def delete_records_before(self, partition: Partition, offset: int) -> Errors:
-        log_, leader, directory = partition.log, partition.leader, partition.directory
-        assert log_ is not None and leader is not None and directory is not None
+        log_, directory = partition.log, partition.directory
+        assert log_ is not None and directory is not None
         try:
-            error = log_.delete_records_before(offset, leader.high_watermark)
+            error = log_.delete_records_before(offset, partition.high_watermark)
             self.log_start_moved()
+            if partition.leader is not None:
+                self._note_news(partition, partition.leader.followers)
             return error
         except StorageError as error:
             self.storage_failed(directory, error)
             return Errors.KAFKA_STORAGE_ERROR
 
+    # ---- followers of ours
+
+    def fetched_by(
+        self, partition: Partition, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int
+    ) -> None:
+        """A follower asks for `offset`, which is in the log, and does not diverge."""
+        log_, leader = partition.log, partition.leader
+        assert log_ is not None and leader is not None
+        now = self._clock.monotonic()
+        moved = leader.fetched(replica_id, offset, log_start_offset, broker_epoch, log_.log_end_offset, now)
+        if not moved:
+            return
+        waiting = self._waiting
+        if moved & HIGH_WATERMARK_MOVED:
+            self._note_news(partition, leader.followers)
+            if waiting.fetches.waiting or waiting.produces.waiting:
+                waiting.records_visible(partition, _MANY)
+        if moved & ISR_CHANGE_WANTED:
+            self.isr_change_wanted(partition)
+        if moved & LOG_START_MOVED and waiting.deletes.waiting:
+            waiting.low_watermark_moved(partition, leader.low_watermark(log_.log_start_offset))
+
+    def attend(self, replica_id: int, session: FetchSession) -> None:
+        """A broker has opened a session to copy from here: from now on it is told what is worth a look."""
+        session.attention = dict.fromkeys(session.partitions)
+        alive = [known for known in self.copying.get(replica_id, ()) if not known.ended]
+        self.copying[replica_id] = [*alive, session]
+
+    def _note_news(self, partition: Partition, followers: Iterable[int]) -> None:
+        key = partition.key
+        for replica_id in followers:
+            for session in self.copying.get(replica_id, ()):
+                if session.attention is not None:
+                    session.attention[key] = None
+
+    def shrink_isrs(self) -> None:
+        """Looks for followers that lag; called every now and then."""
+        now = self._clock.monotonic()
+        for partition in self.all():
+            leader, log_ = partition.leader, partition.log
+            if leader is not None and log_ is not None and leader.followers and leader.shrink(log_.log_end_offset, now):
+                self.isr_change_wanted(partition)
+
+    def isr_agreed(
+        self, partition: Partition, change: IsrChange, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]
+    ) -> None:
+        leader = partition.leader
+        if leader is not None and leader.agreed(change, leader_epoch, partition_epoch, isr, self._clock.monotonic()):
+            self._show(partition, leader)
+
+    def _show(self, partition: Partition, leader: PartitionLeader) -> None:
+        """The high watermark moved, and nobody counted over how many bytes."""
+        self._note_news(partition, leader.followers)
+        self._waiting.records_visible(partition, _MANY)
+
     # ---- what the metadata says
 
     def load(self, image: MetadataImage) -> None:
-        """At start: takes the logs that the image places here, makes those that are missing, sets strangers aside."""
+        """At start: takes the logs that the image places here, makes those that are missing, sets strangers aside.
+
+        The image has to contain the registration of this run of the broker. An older one may call it the leader of an
+        epoch it led before a power cut, in which it would write new records at offsets that it has used already.
+        """
+        self.brokers.registered = image.brokers
+        self._image = image
         self._set_strays_aside(image)
         for topic in image.topics.values():
             for index, partition in topic.partitions.items():
@@ -181,13 +369,24 @@ class Replicas:
                     log.warning("the metadata does not know the log of %s: it was set aside as %s", name, where)
 
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage, *, settings_changed: bool) -> None:
+        self.brokers.registered = image.brokers
+        self._image = image
         for topic_id in delta.deleted_topics:
             self._remove_topic(topic_id)
+        at_once = _AT_ONCE
         for topic_id, partitions in delta.changed_partitions.items():
             name = image.topics_by_id[topic_id].name
+            known = self.by_id.get(topic_id)
             for index, partition in partitions.items():
-                if self.broker_id in partition.replicas:
+                if self.broker_id not in partition.replicas:
+                    self._leave(topic_id, index)
+                elif known is not None and index in known.partitions:
                     self._place(name, topic_id, index, partition)
+                elif at_once > 0 or name in INTERNAL_TOPICS:  # for these the coordinators wait
+                    at_once -= 1
+                    self._place(name, topic_id, index, partition)
+                else:
+                    self._place_later(topic_id, index)
         if settings_changed:
             for topic in self.by_name:
                 self._reconfigure(topic)
@@ -195,11 +394,38 @@ class Replicas:
             if kind == TOPIC_RESOURCE and name in self.by_name:
                 self._reconfigure(name)
 
+    def _place_later(self, topic_id: bytes, index: int) -> None:
+        """Until then clients are told to come again, as by a broker that has not heard of the partition yet."""
+        if not self._unopened:
+            self._waiting.loop.call_soon(self._open_some)
+        self._unopened[topic_id, index] = None
+
+    def _open_some(self) -> None:
+        until = self._clock.monotonic() + _TURN_MS
+        for topic_id, index in list(self._unopened):
+            if self._clock.monotonic() > until:
+                break
+            del self._unopened[topic_id, index]
+            topic = self._image.topics_by_id.get(Uuid(topic_id))
+            placed = topic.partitions.get(index) if topic is not None else None
+            if topic is not None and placed is not None and self.broker_id in placed.replicas:
+                self._place(topic.name, topic_id, index, placed)
+        if self._unopened:
+            self._waiting.loop.call_soon(self._open_some)
+
     def _reconfigure(self, topic: str) -> None:
         config = self._configs.log_config(topic)
+        now = self._clock.monotonic()
         for partition in self.by_name[topic].partitions.values():
             if partition.log is not None:
                 partition.log.update_config(config)
+            leader = partition.leader
+            if leader is not None and leader.reconfigure(config.min_insync_replicas, self._max_lag_ms, now):
+                self._show(partition, leader)
+
+    @property
+    def _max_lag_ms(self) -> int:
+        return self._configs.settings.get_int("replica.lag.time.max.ms")
 
     def _place(self, topic: str, topic_id: bytes, index: int, placed: PartitionImage) -> None:
         known = self.by_id.get(topic_id)
@@ -208,10 +434,15 @@ class Replicas:
         partition = known.partitions.get(index)
         if partition is None:
             partition = known.partitions[index] = Partition(topic, topic_id, index)
-            self._open(partition)
-        self._lead(partition, placed)
+            self._open(partition, placed.directory(self.broker_id))
+        if partition.log is None:
+            return
+        if placed.leader == self.broker_id:
+            self._lead(partition, partition.log, placed)
+        else:
+            self._follow(partition, partition.log, placed)
 
-    def _open(self, partition: Partition) -> None:
+    def _open(self, partition: Partition, assigned: Uuid) -> None:
         name = TopicPartition(partition.topic, partition.index)
         config = self._configs.log_config(partition.topic)
         directory = next((d for d in self._directories if name in d.logs), None)
@@ -220,7 +451,7 @@ class Replicas:
             if refused is not None:
                 raise refused
             if directory is None:
-                directory = self._emptiest()
+                directory = self._assigned_directory(assigned)
                 partition.log = directory.create_log(name, partition.topic_id, config, self._clock.wall())
             else:
                 partition.log = directory.logs[name]
@@ -237,31 +468,81 @@ class Replicas:
             return
         partition.directory = directory
 
-    def _emptiest(self) -> LogDirectory:
+    def _assigned_directory(self, assigned: Uuid) -> LogDirectory:
+        for directory in self._directories:
+            if directory.meta is not None and directory.meta.directory_id == assigned:
+                directory.latch.check()  # a log made elsewhere would hide the one that is there
+                return directory
         online = [directory for directory in self._directories if directory.is_online]
         if not online:
             raise StorageError(self._directories[0].path, "no log directory of this node is online")
         return min(online, key=lambda directory: len(directory.logs))
 
-    def _lead(self, partition: Partition, placed: PartitionImage) -> None:
-        log_ = partition.log
-        if placed.leader != self.broker_id or log_ is None:
-            partition.leader = None
+    def _lead(self, partition: Partition, log_: Log, placed: PartitionImage) -> None:
+        now = self._clock.monotonic()
+        leader = partition.leader
+        if leader is None:
+            partition.leader = leader = PartitionLeader(
+                self.broker_id,
+                placed,
+                self.brokers,
+                min_isr=log_.config.min_insync_replicas,
+                max_lag_ms=self._max_lag_ms,
+                high_watermark=self._last_high_watermark(partition, log_),
+                log_end_offset=log_.log_end_offset,
+                now=now,
+            )
+            partition.follower = None
+            self.followed(partition)
             self._waiting.partition_changed(partition)
             return
-        leader = partition.leader
-        if leader is not None and leader.leader_epoch == placed.leader_epoch:
-            leader.partition_epoch, leader.isr = placed.partition_epoch, tuple(map(BrokerId, placed.isr))
+        epoch = leader.leader_epoch
+        moved = leader.updated(placed, log_.log_end_offset, now)
+        if leader.leader_epoch != epoch:
+            self._note_news(partition, leader.followers)
+            self._waiting.partition_changed(partition)
+        if moved:
+            self._show(partition, leader)
+
+    def _follow(self, partition: Partition, log_: Log, placed: PartitionImage) -> None:
+        follower, leader = partition.follower, partition.leader
+        if follower is not None:
+            if follower.updated(placed.leader, placed.leader_epoch, placed.partition_epoch):
+                self._waiting.partition_changed(partition)
+                self.followed(partition)
             return
-        partition.leader = PartitionLeader(
-            self.broker_id,
-            LeaderEpoch(placed.leader_epoch),
-            placed.partition_epoch,
-            tuple(map(BrokerId, placed.isr)),
-            high_watermark=Offset(log_.log_end_offset),
-            log_end_offset=Offset(log_.log_end_offset),
+        partition.follower = PartitionFollower(
+            placed.leader, placed.leader_epoch, placed.partition_epoch, self._last_high_watermark(partition, log_)
         )
+        partition.leader = None
         self._waiting.partition_changed(partition)
+        if leader is not None:
+            self._note_news(partition, leader.followers)
+            self._waiting.followers_changed(leader.followers)
+        self.followed(partition)
+
+    def _last_high_watermark(self, partition: Partition, log_: Log) -> int:
+        """Of this node, in its last role or before its last stop: whatever it knew to be committed still is."""
+        role = partition.role
+        if role is not None:
+            return role.high_watermark
+        assert partition.directory is not None
+        saved = partition.directory.high_watermarks.get(log_.topic_partition, 0)
+        return max(log_.log_start_offset, min(saved, log_.log_end_offset))
+
+    def high_watermarks(self) -> dict[LogDirectory, dict[TopicPartition, int]]:
+        """What each directory's checkpoint should say. Damaged logs keep what they had."""
+        marks: dict[LogDirectory, dict[TopicPartition, int]] = {
+            directory: {name: mark for name, mark in directory.high_watermarks.items() if name in directory.refused}
+            for directory in self._directories
+        }
+        for partition in self.all():
+            role = partition.role
+            if role is not None and partition.log is not None and partition.directory is not None:
+                marks[partition.directory][partition.log.topic_partition] = role.high_watermark
+        return marks
+
+    # ---- leaving
 
     def _remove_topic(self, topic_id: bytes) -> None:
         topic = self.by_id.pop(topic_id, None)
@@ -270,16 +551,39 @@ class Replicas:
         if self.by_name.get(topic.name) is topic:
             del self.by_name[topic.name]
         for partition in topic.partitions.values():
-            if partition.log is not None and partition.directory is not None:
-                try:
-                    deletion = partition.directory.delete_log(
-                        partition.log.topic_partition, self._ids.uuid().hex(), self._clock.wall()
-                    )
-                    self.deletions.append((partition.directory, deletion))
-                except StorageError as error:
-                    self.storage_failed(partition.directory, error)
-            partition.log = partition.leader = None
-            self._waiting.partition_changed(partition)
+            self._delete(partition)
+
+    def _leave(self, topic_id: bytes, index: int) -> None:
+        """A reassignment has given the partition to others."""
+        topic = self.by_id.get(topic_id)
+        partition = topic.partitions.pop(index, None) if topic is not None else None
+        if topic is None or partition is None:
+            return
+        if not topic.partitions:
+            del self.by_id[topic_id]
+            if self.by_name.get(topic.name) is topic:
+                del self.by_name[topic.name]
+        log.info("%s-%d has moved to other brokers: it is deleted here", partition.topic, index)
+        self._delete(partition)
+
+    def _delete(self, partition: Partition) -> None:
+        if partition.log is not None and partition.directory is not None:
+            try:
+                deletion = partition.directory.delete_log(
+                    partition.log.topic_partition, self._ids.uuid().hex(), self._clock.wall()
+                )
+                self.deletions.append((partition.directory, deletion))
+            except StorageError as error:
+                self.storage_failed(partition.directory, error)
+        self._drop(partition)
+
+    def _drop(self, partition: Partition) -> None:
+        followers = partition.leader.followers if partition.leader is not None else ()
+        partition.log = partition.leader = partition.follower = None
+        self._note_news(partition, followers)
+        self._waiting.partition_changed(partition)
+        self._waiting.followers_changed(followers)
+        self.followed(partition)
 
     # ---- when a disk fails
 
@@ -294,8 +598,7 @@ class Replicas:
 
     def take_offline(self, directory: LogDirectory) -> None:
         """Drops every leadership in a failed directory; its partitions answer KAFKA_STORAGE_ERROR from now on."""
-        for partition in self.all():
+        for partition in list(self.all()):
             if partition.directory is directory and not partition.offline:
                 partition.offline = True
-                partition.log = partition.leader = None
-                self._waiting.partition_changed(partition)
+                self._drop(partition)

@@ -8,7 +8,7 @@ from typing import Final
 
 from ottla.broker.admission import Admission
 from ottla.broker.dispatch import Routes
-from ottla.broker.services import Services
+from ottla.broker.services import ControllerServices, Services
 from ottla.broker.session import Session
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener
@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 
 _ACCEPTS_PER_WAKEUP: Final = 64
 _SWEEP_SECONDS: Final = 1.0
+
+
+AnyServices = Services | ControllerServices
 
 
 class CannotListen(Exception):
@@ -74,12 +77,12 @@ class Server:
         self._sockets.append(sock)
         return sock, sock.getsockname()[1]
 
-    def serve(self, sock: socket.socket, listener_name: str, routes: Routes, services: Services) -> None:
+    def serve(self, sock: socket.socket, listener_name: str, routes: Routes, services: AnyServices) -> None:
         self._loop.add_reader(sock.fileno(), self._accept, sock, listener_name, routes, services)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
-    def _accept(self, sock: socket.socket, listener_name: str, routes: Routes, services: Services) -> None:
+    def _accept(self, sock: socket.socket, listener_name: str, routes: Routes, services: AnyServices) -> None:
         for _ in range(_ACCEPTS_PER_WAKEUP):
             try:
                 peer, address = sock.accept()
@@ -96,7 +99,9 @@ class Server:
                 continue
             self._welcome(peer, host, listener_name, routes, services)
 
-    def _welcome(self, peer: socket.socket, host: str, listener_name: str, routes: Routes, services: Services) -> None:
+    def _welcome(
+        self, peer: socket.socket, host: str, listener_name: str, routes: Routes, services: AnyServices
+    ) -> None:
         options = self._options
         peer.setblocking(False)
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -113,6 +118,8 @@ class Server:
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session, None)
         self._admission.left(session.host)
+        if session.broker is not None and self._sockets:
+            session.services.control_plane.broker_disconnected(*session.broker, session)
 
     def _sweep(self) -> None:
         self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)

@@ -34,6 +34,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerServices:
+    """What handlers on a controller's listener are given."""
+
+    node_id: int
+    limits: Limits
+    clock: Clock
+    control_plane: ControlPlane
+    authorizer: Authorizer
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     broker_id: BrokerId
     configs: Configs

@@ -14,7 +14,7 @@ from struct import Struct, error
 from typing import Any, Final
 
 from ottla.broker.dispatch import API_VERSIONS, Route, Routes
-from ottla.broker.services import Services
+from ottla.broker.services import ControllerServices, Services
 from ottla.net.connection import Connection
 from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags
 from ottla.protocol.frames import encode_response, encode_response_chunks
@@ -47,6 +47,7 @@ class Session:
         "_on_closed",
         "_pending",
         "_running",
+        "broker",
         "client_id",
         "connection",
         "host",
@@ -63,7 +64,7 @@ class Session:
         host: str,
         listener: str,
         routes: Routes,
-        services: Services,
+        services: Services | ControllerServices,
         loop: AbstractEventLoop,
         on_closed: Any,
     ) -> None:
@@ -75,6 +76,8 @@ class Session:
         self.principal = "User:ANONYMOUS"
         self.client_id = ""
         self.software = ("", "")
+        self.broker: tuple[int, int] | None = None
+        """Id and epoch of the broker that sends its heartbeats here: when this connection breaks, it is missed."""
         self._client_id_bytes = b""
         self._loop = loop
         self._on_closed = on_closed
@@ -112,7 +115,6 @@ class Session:
             log.exception("a request of %s could not be begun", self.host)
             self.connection.close()
             return
-        reply = Reply(route, version, correlation_id)
         try:
             outcome = route.handle(self.services, self, request, version)
         except Exception:  # the session is the edge: a bug costs this client its connection, no more
@@ -121,15 +123,16 @@ class Session:
             return
         if isinstance(outcome, Message):
             if self._pending:
-                self._queue(reply, outcome)
+                self._queue(Reply(route, version, correlation_id), outcome)
             else:
-                self._send(reply, outcome)
+                self._send(route, version, correlation_id, outcome)
         elif isinstance(outcome, Future):
+            reply = Reply(route, version, correlation_id)
             reply.future = outcome
             outcome.add_done_callback(lambda future: self._resolved(reply, future))
             self._queue(reply, None)
         elif outcome is not None:  # None: acks=0, nothing is ever sent
-            self._run(reply, outcome)
+            self._run(Reply(route, version, correlation_id), outcome)
 
     def _queue(self, reply: Reply, message: Message | None) -> None:
         """Behind the replies that are still to come."""
@@ -166,7 +169,7 @@ class Session:
         while pending and pending[0].ready:
             head = pending.popleft()
             if head.message is not None:  # acks=0 that had to wait: nothing is ever sent
-                self._send(head, head.message)
+                self._send(head.route, head.version, head.correlation_id, head.message)
         self._resume()
 
     def _resume(self) -> None:
@@ -180,30 +183,29 @@ class Session:
 
     # ---- replies
 
-    def _send(self, reply: Reply, message: Message) -> None:
-        route = reply.route
+    def _send(self, route: Route, version: int, correlation_id: int, message: Message) -> None:
+        connection = self.connection
         try:
             if route.streams_files:
-                self.connection.send(encode_response_chunks(route.key, reply.version, reply.correlation_id, message))
+                connection.send(encode_response_chunks(route.key, version, correlation_id, message))
             else:
-                self.connection.send_bytes(encode_response(route.key, reply.version, reply.correlation_id, message))
+                connection.send_bytes(encode_response(route.key, version, correlation_id, message))
         except EncodeError:
-            log.exception("the reply to %s v%d cannot be written", route.name, reply.version)
-            self.connection.close()
+            log.exception("the reply to %s v%d cannot be written", route.name, version)
+            connection.close()
             return
-        if self.connection.out_bytes > self._max_unsent:
-            self.connection.pause_reading()
+        if connection.out_bytes > self._max_unsent:
+            connection.pause_reading()
 
     def _unsupported(self, key: int, version: int, correlation_id: int) -> None:
         """Kafka answers only ApiVersions at a version it does not know (KIP-511); all else closes the connection."""
         route = self.routes.get(key)
         if key == API_VERSIONS and route is not None:
-            reply = Reply(route, 0, correlation_id)
             message = self.routes.api_versions_unsupported(self.services)
             if self._pending:
-                self._queue(reply, message)
+                self._queue(Reply(route, 0, correlation_id), message)
             else:
-                self._send(reply, message)
+                self._send(route, 0, correlation_id, message)
             return
         self._refuse(f"request key {key} at version {version} is not served on this listener")
 

@@ -1,7 +1,6 @@
 """The transaction coordinator of this node: its shards, the one way handlers ask them, and the markers they send.
 
-An answer is given at once where the log commits at once; otherwise it is a future. Markers for partitions that this
-node leads are written here; a link to other brokers will be a second `MarkerWriter`.
+An answer is given at once where the log commits at once; otherwise it is a future.
 """
 
 import logging
@@ -52,7 +51,8 @@ _OVER: Final = (Errors.INVALID_PRODUCER_EPOCH, Errors.UNSUPPORTED_FOR_MESSAGE_FO
 
 
 class MarkerWriter(Protocol):
-    def write(self, marker: Marker, partitions: Iterable[TopicPartition], then: Callable[[Results], None]) -> None: ...
+    def write(self, marker: Marker, partitions: Iterable[TopicPartition], then: Callable[[Results], None]) -> None:
+        """`then` may be called several times, for some of the partitions each; for none of them if there are none."""
 
 
 def transaction_topic(settings: Settings) -> InternalTopic:
@@ -95,12 +95,12 @@ async def _answered_later(answer: "Future[R]", response: Callable[[R], ResponseT
 
 
 class Transactions:
-    __slots__ = ("_host", "_local", "_producer_ids", "_settings", "coordinators")
+    __slots__ = ("_host", "_markers", "_producer_ids", "_settings", "coordinators")
 
-    def __init__(self, settings: Settings, host: Host, producer_ids: ProducerIds, local: MarkerWriter) -> None:
+    def __init__(self, settings: Settings, host: Host, producer_ids: ProducerIds, markers: MarkerWriter) -> None:
         self._host = host
         self._producer_ids = producer_ids
-        self._local = local
+        self._markers = markers
         self._settings = transaction_settings(settings)
         self.coordinators: Coordinators[TransactionShard] = Coordinators(
             transaction_topic(settings),
@@ -147,6 +147,9 @@ class Transactions:
             return Decision(shard.verify_partitions(transactional_id, producer, partitions))
 
         return self._ask(transactional_id, command, lambda error: dict.fromkeys(partitions, error))
+
+    def leader_for(self, transactional_id: str) -> int | None:
+        return self.coordinators.leader_for(transactional_id)
 
     def add_or_verify(
         self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], *, add: bool
@@ -247,19 +250,17 @@ class Transactions:
     def _send(self, markers: WriteMarkers, partitions: Iterable[TopicPartition], retry_ms: int) -> None:
         if not self._is_current(markers):
             return  # whoever keeps this transactional id now sends them
-        image, here = self._host.control_plane.image, self._host.replicas.broker_id
-        local: list[TopicPartition] = []
-        results: Results = {}
-        for partition in partitions:
-            placed = image.partition(*partition)
-            if placed is None:
-                results[partition] = Errors.NONE  # deleted: there is nothing left to end
-            elif placed.leader == here:
-                local.append(partition)
-            else:
-                results[partition] = Errors.NOT_LEADER_OR_FOLLOWER
-        marker = Marker(*markers.producer, markers.committed, markers.coordinator_epoch, markers.transaction_version)
-        self._local.write(marker, local, lambda written: self._written(markers, results | written, retry_ms))
+        image, partitions = self._host.control_plane.image, list(partitions)
+        there = [partition for partition in partitions if image.partition(*partition) is not None]
+        # A deleted partition has nothing left to end.
+        gone: Results = {partition: Errors.NONE for partition in partitions if image.partition(*partition) is None}
+        if gone or not there:
+            self._written(markers, gone, retry_ms)
+        if there:
+            marker = Marker(
+                *markers.producer, markers.committed, markers.coordinator_epoch, markers.transaction_version
+            )
+            self._markers.write(marker, there, lambda written: self._written(markers, written, retry_ms))
 
     def _written(self, markers: WriteMarkers, results: Results, retry_ms: int) -> None:
         done: list[TopicPartition] = []

@@ -8,11 +8,14 @@ from asyncio import AbstractEventLoop, Future, sleep
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from ottla.broker.courier import Courier, Neighbours
 from ottla.broker.partition import Partition
 from ottla.coordinator.transaction.machine import Producer
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.model.ports import Clock
+from ottla.net.peer import Outcome
+from ottla.protocol import messages
 from ottla.storage.producer_state import Refusal, Verification
 
 Answer = Mapping[TopicPartition, Errors]
@@ -24,6 +27,79 @@ class Asker(Protocol):
     def add_or_verify(
         self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], *, add: bool
     ) -> "Answer | Future[Answer]": ...
+
+
+class LocalAsker(Asker, Protocol):
+    def leader_for(self, transactional_id: str) -> int | None:
+        """The broker that coordinates it; None if there is none now."""
+
+
+class _Question(NamedTuple):
+    transactional_id: str
+    producer: Producer
+    partitions: Sequence[TopicPartition]
+    add: bool
+    answer: "Future[Answer]"
+
+
+class Askers:
+    """Asks the coordinator of each transaction: this node, or another broker by AddPartitionsToTxn."""
+
+    __slots__ = ("_courier", "_here", "_local", "_loop")
+
+    def __init__(self, local: LocalAsker, neighbours: Neighbours) -> None:
+        self._local = local
+        self._here = neighbours.replicas.broker_id
+        self._loop = neighbours.loop
+        self._courier: Courier[_Question] = Courier(neighbours, "transactions", _request, _delivered)
+
+    def add_or_verify(
+        self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], *, add: bool
+    ) -> "Answer | Future[Answer]":
+        coordinator = self._local.leader_for(transactional_id)
+        if coordinator == self._here:
+            return self._local.add_or_verify(transactional_id, producer, partitions, add=add)
+        if coordinator is None:
+            return dict.fromkeys(partitions, Errors.COORDINATOR_NOT_AVAILABLE)
+        answer: Future[Answer] = self._loop.create_future()
+        self._courier.post(coordinator, _Question(transactional_id, producer, partitions, add, answer))
+        return answer
+
+
+def _request(questions: list[_Question]) -> "messages.AddPartitionsToTxnRequest":
+    kind = messages.AddPartitionsToTxnRequest
+    transactions = []
+    for transactional_id, producer, partitions, add, _ in questions:
+        topics: dict[str, list[int]] = {}
+        for name in partitions:
+            topics.setdefault(name.topic, []).append(name.partition)
+        transactions.append(
+            kind.AddPartitionsToTxnTransaction(
+                transactional_id,
+                producer.id,
+                producer.epoch,
+                verify_only=not add,
+                topics=[kind.AddPartitionsToTxnTopic(name, indexes) for name, indexes in topics.items()],
+            )
+        )
+    return kind(transactions=transactions)
+
+
+def _delivered(questions: list[_Question], outcome: Outcome) -> None:
+    """Answers stand in the order of the questions: one transactional id may have asked more than once."""
+    results: list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnResult] = []
+    otherwise = Errors.COORDINATOR_NOT_AVAILABLE
+    if isinstance(outcome, messages.AddPartitionsToTxnResponse):
+        results = outcome.results_by_transaction
+        otherwise = Errors(outcome.error_code) or otherwise
+    for at, question in enumerate(questions):
+        answer: dict[TopicPartition, Errors] = dict.fromkeys(question.partitions, otherwise)
+        if len(results) == len(questions) and results[at].transactional_id == question.transactional_id:
+            for topic in results[at].topic_results:
+                for found in topic.results_by_partition:
+                    answer[TopicPartition(topic.name, found.partition_index)] = Errors(found.partition_error_code)
+        if not question.answer.done():
+            question.answer.set_result(answer)
 
 
 class Rules(NamedTuple):

@@ -1,23 +1,30 @@
-"""Runs the two purgatories: wakes what is complete, on the loop, and keeps one timer for the nearest deadline."""
+"""Runs the purgatories: wakes what is complete, on the loop, and keeps one timer for the nearest deadline."""
 
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ottla.broker.partition import Partition
 from ottla.broker.purgatory import FetchWait, ProduceWait, Purgatory, Wait
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock
 
+Key = TypeVar("Key", Partition, int)
+
 
 class WaitingRequests:
-    __slots__ = ("_clock", "_completed", "_timer", "_timer_at", "fetches", "loop", "produces")
+    __slots__ = ("_clock", "_completed", "_timer", "_timer_at", "copies", "deletes", "fetches", "loop", "produces")
 
     def __init__(self, loop: AbstractEventLoop, clock: Clock) -> None:
         self.loop = loop
         self._clock = clock
         self.fetches: Purgatory[Partition] = Purgatory()
+        """Of clients, who see up to the high watermark."""
+        self.copies: Purgatory[int] = Purgatory()
+        """Of followers, who see the whole log; by broker id, as one fetch may name thousands of partitions."""
         self.produces: Purgatory[Partition] = Purgatory()
+        self.deletes: Purgatory[Partition] = Purgatory()
+        """Of DeleteRecords, until every living follower has moved its log start."""
         self._completed: list[Wait] = []
         self._timer: TimerHandle | None = None
         self._timer_at: Millis | None = None
@@ -28,14 +35,17 @@ class WaitingRequests:
     def park_fetch(self, wait: FetchWait, partitions: Iterable[Partition], future: "Future[Any]") -> None:
         self._park(self.fetches, wait, partitions, future)
 
-    def park_produce(self, wait: ProduceWait, future: "Future[Any]") -> None:
-        partitions = cast("list[Partition]", list(wait.required))
-        self._park(self.produces, wait, partitions, future)
+    def park_copy(self, wait: FetchWait, replica_id: int, future: "Future[Any]") -> None:
+        self._park(self.copies, wait, (replica_id,), future)
 
-    def _park(
-        self, purgatory: Purgatory[Partition], wait: Wait, partitions: Iterable[Partition], future: "Future[Any]"
-    ) -> None:
-        purgatory.watch(wait, partitions)
+    def park_produce(self, wait: ProduceWait, future: "Future[Any]") -> None:
+        self._park(self.produces, wait, cast("list[Partition]", list(wait.required)), future)
+
+    def park_delete(self, wait: ProduceWait, future: "Future[Any]") -> None:
+        self._park(self.deletes, wait, cast("list[Partition]", list(wait.required)), future)
+
+    def _park(self, purgatory: Purgatory[Key], wait: Wait, keys: Iterable[Key], future: "Future[Any]") -> None:
+        purgatory.watch(wait, keys)
         future.add_done_callback(lambda done: purgatory.cancel(wait) if done.cancelled() else None)
         self._arm(wait.deadline)
 
@@ -43,14 +53,29 @@ class WaitingRequests:
         """The high watermark of `partition` moved over `size` bytes."""
         if self.fetches.waiting:
             self._complete(self.fetches.touched(partition, size))
-        if self.produces.waiting:
-            assert partition.leader is not None
+        if self.produces.waiting and partition.leader is not None:
             self._complete(self.produces.touched(partition, partition.leader.high_watermark))
 
+    def records_appended(self, followers: Iterable[int], size: int) -> None:
+        """A log that `followers` copy grew by `size` bytes."""
+        for replica_id in followers:
+            self._complete(self.copies.touched(replica_id, size))
+
+    def low_watermark_moved(self, partition: Partition, low_watermark: int) -> None:
+        self._complete(self.deletes.touched(partition, low_watermark))
+
     def partition_changed(self, partition: Partition) -> None:
-        """Deleted, offline or led by another: whoever waits gets the error now."""
+        """Another epoch, deleted, offline or led by another: whoever reads gets the error now, and so does whoever
+        writes if this node does not lead any more."""
         self._complete(self.fetches.released(partition))
-        self._complete(self.produces.released(partition))
+        if partition.leader is None:
+            self._complete(self.produces.released(partition))
+            self._complete(self.deletes.released(partition))
+
+    def followers_changed(self, followers: Iterable[int]) -> None:
+        """What these brokers copy from here is no longer what their fetches asked for."""
+        for replica_id in followers:
+            self._complete(self.copies.released(replica_id))
 
     def _complete(self, waits: list[Wait]) -> None:
         if not waits:
@@ -77,8 +102,8 @@ class WaitingRequests:
     def _expire(self) -> None:
         self._timer = self._timer_at = None
         now = self._clock.monotonic()
-        self._complete(self.fetches.expired(now))
-        self._complete(self.produces.expired(now))
-        for deadline in (self.fetches.next_deadline(), self.produces.next_deadline()):
+        for purgatory in (self.fetches, self.copies, self.produces, self.deletes):
+            self._complete(purgatory.expired(now))
+            deadline = purgatory.next_deadline()
             if deadline is not None:
                 self._arm(deadline)

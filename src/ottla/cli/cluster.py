@@ -1,9 +1,23 @@
 """`ottla cluster`: what the cluster is made of."""
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
-from ottla.cli.output import Json, Table, show, show_json, size_text, time_text
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ottla.cli.output import Json, Table, show, show_json, size_text
 from ottla.cli.parser import Arguments, Command, Option, UsageError
 from ottla.cli.reach import SHOW, cluster, output, settings
+
+if TYPE_CHECKING:
+    from ottla.client.cluster import Cluster
+    from ottla.client.partitions import Placed
+    from ottla.model.ids import TopicPartition
+    from ottla.protocol import messages
+
+_SHOWN: Final = 5
+_QUORUM_SECONDS: Final = 3.0
 
 
 def info(arguments: Arguments) -> int:
@@ -23,45 +37,87 @@ def info(arguments: Arguments) -> int:
     return 0
 
 
-def quorum(arguments: Arguments) -> int:
-    from ottla.client import admin
-    from ottla.model.ids import uuid_text
+def status(arguments: Arguments) -> int:
+    """Exit code 1 when something needs a look, so that scripts can ask."""
+    from ottla.client import admin, partitions
 
     with cluster(arguments) as server:
-        response = admin.describe_quorum(server)
-    partition = response.topics[0].partitions[0]
-    table = Table("ID", "ROLE", "LOG END", "LAG", "LAST FETCH", "CAUGHT UP", "DIRECTORY")
-    leader_end = max(
-        (v.log_end_offset for v in partition.current_voters if v.replica_id == partition.leader_id), default=0
-    )
-    for role, replicas in (("voter", partition.current_voters), ("observer", partition.observers)):
-        for replica in replicas:
-            table.add(
-                replica.replica_id,
-                "leader" if replica.replica_id == partition.leader_id else role,
-                replica.log_end_offset,
-                max(leader_end - replica.log_end_offset, 0),
-                time_text(replica.last_fetch_timestamp),
-                time_text(replica.last_caught_up_timestamp),
-                uuid_text(replica.replica_directory_id) if any(replica.replica_directory_id) else None,
-            )
+        about = admin.describe_cluster(server, fenced_too=True)
+        placed = partitions.placements(server)
+        quorum = _quorum(server)
+    brokers = _brokers(about.brokers, placed)
+    offline = [str(place) for place, p in placed.items() if p.leader < 0]
+    behind = [str(place) for place, p in placed.items() if p.leader >= 0 and len(p.in_sync) < len(p.replicas)]
+    fenced = any(each.is_fenced for each in about.brokers)
     if output(arguments) == "json":
-        replicas_json: list[Json] = list(table.records())
+        rows: list[Json] = list(brokers.records())
+        lost: list[Json] = list(offline)
+        late: list[Json] = list(behind)
+        voters: list[Json] = [voter.replica_id for voter in quorum.current_voters] if quorum else []
         show_json(
             {
-                "leader": partition.leader_id,
-                "epoch": partition.leader_epoch,
-                "high_watermark": partition.high_watermark,
-                "replicas": replicas_json,
+                "cluster_id": about.cluster_id,
+                "controller": quorum.leader_id if quorum else None,
+                "voters": voters,
+                "brokers": rows,
+                "partitions": len(placed),
+                "offline": lost,
+                "under_replicated": late,
             }
         )
-        return 0
-    print(
-        f"leader          {partition.leader_id}\nepoch           {partition.leader_epoch}\n"
-        f"high watermark  {partition.high_watermark}\n"
-    )
-    show(table, "table")
-    return 0
+    else:
+        print(f"cluster           {about.cluster_id}")
+        print(f"controller        {_controller_text(quorum)}")
+        print(f"partitions        {len(placed)}")
+        print(f"offline           {_some(offline)}")
+        print(f"under-replicated  {_some(behind)}\n")
+        show(brokers, "table")
+    return 1 if offline or behind or fenced or quorum is None else 0
+
+
+def _quorum(server: Cluster) -> messages.DescribeQuorumResponse.PartitionData | None:
+    """None when nobody leads it: that is when the rest of the picture is wanted most."""
+    from ottla.client import admin
+    from ottla.client.deadline import Deadline
+    from ottla.client.errors import ClientError
+
+    patience = Deadline(min(server.timeout_s, _QUORUM_SECONDS))
+    try:
+        return admin.describe_quorum(server, patience).topics[0].partitions[0]
+    except ClientError:
+        return None
+
+
+def _controller_text(quorum: messages.DescribeQuorumResponse.PartitionData | None) -> str:
+    if quorum is None:
+        return "none: a majority of the voters is not up, or they do not reach each other"
+    voters = ", ".join(str(voter.replica_id) for voter in quorum.current_voters)
+    return f"{quorum.leader_id} of {voters} (epoch {quorum.leader_epoch})"
+
+
+def _brokers(
+    brokers: Sequence[messages.DescribeClusterResponse.DescribeClusterBroker], placed: Mapping[TopicPartition, Placed]
+) -> Table:
+    table = Table("BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "IN SYNC")
+    for each in sorted(brokers, key=lambda broker: broker.broker_id):
+        here = [p for p in placed.values() if each.broker_id in p.replicas]
+        table.add(
+            each.broker_id,
+            f"{each.host}:{each.port}",
+            each.rack,
+            "fenced" if each.is_fenced else "up",
+            sum(p.leader == each.broker_id for p in here),
+            len(here),
+            sum(each.broker_id in p.in_sync for p in here),
+        )
+    return table
+
+
+def _some(names: list[str]) -> str:
+    if not names:
+        return "none"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{len(names)}: {' '.join(names[:_SHOWN])}{more}"
 
 
 def features(arguments: Arguments) -> int:
@@ -117,18 +173,24 @@ def log_dirs(arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
+        "status",
+        status,
+        summary="Brokers, controller, leaders, and what is offline or under-replicated.",
+        details="""
+The exit code is 0 when there is a controller, every broker is up, and every partition has its leader and all its copies
+in sync; else 1. A fenced broker is registered but does not answer the controller: it is down, or cut off.""",
+        options=SHOW,
+        examples=(
+            ("", "ottla cluster status"),
+            ("Wait until a restarted node has caught up", "until ottla cluster status; do sleep 1; done"),
+        ),
+    ),
+    Command(
         "info",
         info,
         summary="The cluster's id and its brokers.",
         options=SHOW,
         examples=(("", "ottla cluster info"),),
-    ),
-    Command(
-        "quorum",
-        quorum,
-        summary="The controllers behind the metadata log: leader, voters, observers, lag.",
-        options=SHOW,
-        examples=(("", "ottla cluster quorum"),),
     ),
     Command(
         "features",

@@ -24,6 +24,10 @@ _ADVICE = {
     Errors.GROUP_ID_NOT_FOUND: "`ottla groups list` shows what exists",
     Errors.NON_EMPTY_GROUP: "stop its consumers first; `ottla groups describe GROUP --members` shows them",
     Errors.NOT_ENOUGH_REPLICAS: "`ottla topics describe TOPIC` shows the replicas in sync",
+    Errors.PREFERRED_LEADER_NOT_AVAILABLE: "its broker is down or not in sync (`ottla cluster status`)",
+    Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica that has all records is up: start their brokers; --unclean does "
+    "without them, at a loss",
+    Errors.INVALID_REPLICA_ASSIGNMENT: "`ottla cluster status` shows the brokers there are",
     Errors.POLICY_VIOLATION: "the cluster's policy forbids it",
     Errors.CLUSTER_AUTHORIZATION_FAILED: "ask who administers the cluster for the right to do this",
     Errors.TOPIC_AUTHORIZATION_FAILED: "ask who administers the cluster for the right to do this",

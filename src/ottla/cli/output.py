@@ -75,6 +75,11 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """1 partition, 2 partitions"""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+
+
 def size_text(size: int) -> str:
     """1536 -> 1.5 KiB"""
     if size < 1024:

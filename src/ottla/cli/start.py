@@ -2,9 +2,9 @@
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import os
-import socket
 from typing import TYPE_CHECKING, Final
 
+from ottla.cli.listening import listeners
 from ottla.cli.output import note
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import settings as name_value_pairs
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_DATA: Final = "./ottla-data"
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
-_EVERY_INTERFACE: Final = ("0.0.0.0", "::")
+_MOST_NODES: Final = 9
 
 
 def start(arguments: Arguments) -> int:
@@ -23,7 +23,10 @@ def start(arguments: Arguments) -> int:
     from ottla.model.properties import SettingsError
 
     path = arguments.optional("file")
+    count = arguments.optional_number("nodes")
     try:
+        if count is not None and count != 1:
+            return _start_several(arguments, count)
         settings = node_settings(arguments) if path is None else file_settings(arguments, path)
     except SettingsError as error:
         where = path or "the settings"
@@ -36,11 +39,34 @@ def start(arguments: Arguments) -> int:
     return run(settings)
 
 
+def _start_several(arguments: Arguments, count: int) -> int:
+    from ottla.cli.nodes import check_data, plan, run
+    from ottla.model.properties import Settings
+
+    if arguments.optional("file") is not None:
+        raise UsageError("--nodes: a file describes one node; start one process for each file")
+    if not 1 <= count <= _MOST_NODES:
+        raise UsageError(f"--nodes {count}: 1 to {_MOST_NODES}")
+    port = arguments.optional_number("port")
+    data = os.path.abspath(arguments.optional("data") or DEFAULT_DATA)
+    overrides = name_value_pairs(arguments.texts("override"))
+    plans = plan(
+        count, arguments.optional("host") or DEFAULT_HOST, DEFAULT_PORT if port is None else port, data, overrides
+    )
+    check_data(data, count)
+    Settings.defaults(plans[0].data, **plans[0].settings)  # what is wrong with them is told once, not by every node
+    return run(plans)
+
+
 def node_settings(arguments: Arguments) -> "Settings":
     """Without a file: one node that does everything, on loopback unless told otherwise."""
     from ottla.model.properties import Settings
 
     data = arguments.optional("data") or DEFAULT_DATA
+    if os.path.exists(f"{data}/node-1/meta.properties"):
+        from ottla.cli.failures import Failure
+
+        raise Failure(f"{data} holds a cluster of several nodes: start it with --nodes N, or name another --data")
     port = arguments.optional_number("port")
     host = arguments.optional("host") or DEFAULT_HOST
     given: dict[str, str] = {}
@@ -51,19 +77,13 @@ def node_settings(arguments: Arguments) -> "Settings":
 
 
 def _listeners(host: str, port: int) -> dict[str, str]:
-    """The controller stays on loopback: a single node has nobody else to talk to."""
     if not 0 <= port <= 65534:
         raise UsageError(f"--port {port}: 0 (any free port) to 65534; the controller takes the next one")
     controller = port + 1 if port else 0
-    shown = f"[{host}]" if ":" in host else host
-    given = {
-        "listeners": f"PLAINTEXT://{shown}:{port},CONTROLLER://127.0.0.1:{controller}",
+    return {
+        **listeners(host, port, controller),
         "controller.quorum.voters": f"1@127.0.0.1:{controller or 9093}",
     }
-    if host in _EVERY_INTERFACE:
-        # Clients cannot connect to "every interface": they are told the host's name.
-        given["advertised.listeners"] = f"PLAINTEXT://{socket.gethostname()}:{port}"
-    return given
 
 
 def file_settings(arguments: Arguments, path: str) -> "Settings":
@@ -96,7 +116,8 @@ COMMANDS = (
         details="""
 Without a file one node starts that is broker and controller, on loopback, and creates its data directory when there is
 none. With a file, what the file says is what happens; Kafka's server.properties is taken as it is.
-A new data directory is formatted by itself; cluster.id may be given as a setting, else one is made.""",
+A new data directory is formatted by itself; cluster.id may be given as a setting, else one is made. Nodes whose files
+name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.servers) form one cluster.""",
         arguments=(Argument("FILE", help="Kafka's server.properties.", required=False),),
         options=(
             Option(
@@ -111,11 +132,18 @@ A new data directory is formatted by itself; cluster.id may be given as a settin
             Option(
                 "--host", value="ADDRESS", help=f"Address to listen on. Default: {DEFAULT_HOST}: this machine only."
             ),
+            Option(
+                "--nodes",
+                value="N",
+                number=True,
+                help="Start a cluster of N nodes on this machine, each a process; ports and directories follow on.",
+            ),
             Option("--override", "-o", value="NAME=VALUE", many=True, help="A setting, as in server.properties."),
         ),
         examples=(
             ("A node on 127.0.0.1:9092, data in ./ottla-data", "ottla start"),
             ("Another one beside it", "ottla start --port 9192 --data /tmp/second"),
+            ("Three nodes that replicate to each other", "ottla start --nodes 3"),
             ("For the network, with six partitions per new topic", "ottla start --host 0.0.0.0 -o num.partitions=6"),
             ("As Kafka was configured", "ottla start /etc/kafka/server.properties"),
         ),

@@ -10,7 +10,10 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
     "consume": ("ottla.cli.consume", "Read records from topics: by offset, by time, or as they arrive."),
     "groups": ("ottla.cli.groups", "List, describe (with lag), move and delete consumer groups."),
     "transactions": ("ottla.cli.transactions", "List and describe transactions; find and abort those that hang."),
-    "cluster": ("ottla.cli.cluster", "Brokers, quorum, feature levels and log directories."),
+    "cluster": ("ottla.cli.cluster", "Its state at a glance, brokers, feature levels and log directories."),
+    "quorum": ("ottla.cli.quorum", "The controllers: who leads, who votes; let one vote or take its vote."),
+    "reassign": ("ottla.cli.reassign", "Move partitions to other brokers and watch them move."),
+    "leader-election": ("ottla.cli.leader_election", "Elect preferred leaders, or any live one when all else is lost."),
     "dump-log": ("ottla.cli.dump_log", "Read Kafka's files on disk: segments, indexes, snapshots, checkpoints."),
 }
 """tool: (module, one-line summary)"""

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ottla import __version__
 from ottla.client.cluster import ANY, Cluster, Outcomes
 from ottla.client.deadline import Deadline
-from ottla.client.errors import KafkaError, check, known
+from ottla.client.errors import ConnectionLost, KafkaError, check, known
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
 
@@ -40,6 +40,7 @@ FROM_CLIENT_METRICS: Final = 7
 FROM_GROUP: Final = 8
 
 ADMIN_TIMEOUT_MS: Final = 15_000
+_TELLS_FENCED: Final = 2
 
 
 class NewTopic(NamedTuple):
@@ -244,8 +245,11 @@ def list_config_resources(cluster: Cluster, kinds: Sequence[int]) -> list[tuple[
     return [(resource.resource_type, resource.resource_name) for resource in response.config_resources]
 
 
-def describe_cluster(cluster: Cluster) -> messages.DescribeClusterResponse:
-    response = cluster.call(messages.DescribeClusterRequest(), messages.DescribeClusterResponse)
+def describe_cluster(cluster: Cluster, *, fenced_too: bool = False) -> messages.DescribeClusterResponse:
+    """Fenced brokers are told by servers that know DescribeCluster v2 (Kafka 4.0)."""
+    known_since = cluster.connection(ANY, cluster.deadline()).version_for(messages.DescribeClusterRequest)
+    request = messages.DescribeClusterRequest(include_fenced_brokers=fenced_too and known_since >= _TELLS_FENCED)
+    response = cluster.call(request, messages.DescribeClusterResponse)
     check(response.error_code, "the cluster", response.error_message)
     return response
 
@@ -277,7 +281,8 @@ def _log_dir(broker: int, result: messages.DescribeLogDirsResponse.DescribeLogDi
     )
 
 
-def describe_quorum(cluster: Cluster) -> messages.DescribeQuorumResponse:
+def describe_quorum(cluster: Cluster, patience: Deadline | None = None) -> messages.DescribeQuorumResponse:
+    """Asked again while the quorum changes its leader, for as long as `patience` lasts."""
     request = messages.DescribeQuorumRequest(
         topics=[
             messages.DescribeQuorumRequest.TopicData(
@@ -286,7 +291,17 @@ def describe_quorum(cluster: Cluster) -> messages.DescribeQuorumResponse:
             )
         ]
     )
-    response = cluster.call(request, messages.DescribeQuorumResponse)
+    deadline = patience or cluster.deadline()
+    while True:
+        try:
+            return _quorum_described(cluster.call_once(request, messages.DescribeQuorumResponse, deadline))
+        except (KafkaError, ConnectionLost) as error:
+            if isinstance(error, KafkaError) and not error.retriable:
+                raise
+            deadline.pause("describing the metadata quorum", error)
+
+
+def _quorum_described(response: messages.DescribeQuorumResponse) -> messages.DescribeQuorumResponse:
     check(response.error_code, "the metadata quorum", response.error_message)
     for topic in response.topics:
         for partition in topic.partitions:

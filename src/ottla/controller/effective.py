@@ -1,10 +1,14 @@
 """What a setting amounts to for one topic, after topic, broker and cluster overrides (KIP-226's order)."""
 
-from collections.abc import Callable
+from typing import Final
 
-from ottla.controller.partitions import ElectionRules
+from ottla.controller.partitions import Election, ElectionRules, MayLead, default_directory
 from ottla.metadata.image import MetadataImage, TopicImage
+from ottla.metadata.records import DIRECTORY_ASSIGNMENT_LEVEL
 from ottla.model.properties import TOPIC, Settings, Value
+
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+NO_BUMP_ON_SHRINK_LEVEL: Final = 12  # 3.6-IV0
 
 
 def _value(image: MetadataImage, settings: Settings, topic: str, name: str) -> Value:
@@ -16,23 +20,33 @@ def _value(image: MetadataImage, settings: Settings, topic: str, name: str) -> V
     return settings[name]
 
 
+def allows_unclean_election(image: MetadataImage, settings: Settings, topic: TopicImage) -> bool:
+    return bool(_value(image, settings, topic.name, UNCLEAN_ELECTION))
+
+
 def topic_rules(
     image: MetadataImage,
     settings: Settings,
     topic: TopicImage,
     *,
-    may_lead: Callable[[int], bool],
+    may_lead: MayLead,
+    election: Election | None = None,
     unclean_replicas: tuple[int, ...] = (),
 ) -> ElectionRules:
+    """`election` is what somebody asked for; without it the topic's own setting decides."""
+    if election is None:
+        election = Election.UNCLEAN if allows_unclean_election(image, settings, topic) else Election.ONLINE
     min_isr = _value(image, settings, topic.name, "min.insync.replicas")
-    unclean = _value(image, settings, topic.name, "unclean.leader.election.enable")
     assert isinstance(min_isr, int)
-    replicas = max((len(p.replicas) for p in topic.partitions.values()), default=1)
+    replicas = len(next(iter(topic.partitions.values())).replicas)
     return ElectionRules(
         may_lead=may_lead,
+        default_directory=lambda broker_id: default_directory(image, broker_id),
         # A topic with fewer replicas than min.insync.replicas could otherwise never clear its ELR.
         min_isr=min(min_isr, replicas),
         elr_enabled=image.elr_enabled,
-        unclean_allowed=bool(unclean),
+        election=election,
         unclean_replicas=unclean_replicas,
+        directories_known=image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL,
+        bump_on_shrink=image.metadata_version < NO_BUMP_ON_SHRINK_LEVEL,
     )

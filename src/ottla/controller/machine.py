@@ -8,7 +8,22 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.controller import brokers, configs, features, producer_ids, topics
+from ottla.controller import (
+    brokers,
+    configs,
+    directories,
+    elections,
+    features,
+    isr,
+    producer_ids,
+    reassignment,
+    registration,
+    topics,
+)
+from ottla.controller.chores import Chore
+from ottla.controller.effective import UNCLEAN_ELECTION
+from ottla.controller.sessions import Sessions
+from ottla.controller.watchlist import Watchlist
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.model.core import Decision
@@ -29,16 +44,45 @@ class CommandContext:
     describable: Container[str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """An effect for whoever keeps the node's log: a broker was fenced that had not asked for it."""
+
+    broker_id: int
+    reason: str
+
+
 class Controller:
-    __slots__ = ("_colliding", "image", "sessions", "settings")
+    __slots__ = ("_balancing", "_colliding", "_unclean_elections", "_watchlist", "image", "sessions", "settings")
 
     def __init__(self, image: MetadataImage, settings: Settings) -> None:
         self.image = image
         self.settings = settings
-        self.sessions = brokers.Sessions(Millis(settings.get_int("broker.session.timeout.ms")), settings.node_id)
+        self.sessions = Sessions.of(settings)
+        self._watchlist = Watchlist(image)
+        self._balancing = Chore(1000 * settings.get_int("leader.imbalance.check.interval.seconds"))
+        self._unclean_elections = Chore(settings.get_int("unclean.leader.election.interval.ms"))
         self._colliding: dict[str, list[str]] = {}
         for name in image.topics:
             self._note_name(name)
+
+    def activated(self, now: Millis, suspects: Container[int] | None = None) -> None:
+        """This node leads the quorum from now on: what it knows of other brokers' health is worth nothing.
+
+        `suspects` are the brokers that are probably dead, most likely the one that led before; see `Sessions.begin`.
+        """
+        self.sessions.begin(self.image.brokers.values(), now, suspects)
+        self._balancing.begin(now)
+        self._unclean_elections.begin(now)
+
+    def connected(self, broker_id: int, broker_epoch: int, now: Millis, connection: object = None) -> None:
+        """A heartbeat came over this connection."""
+        if not brokers.stale_epoch(self.image, broker_id, broker_epoch):
+            self.sessions.connected(broker_id, broker_epoch, now, connection)
+
+    def disconnected(self, broker_id: int, broker_epoch: int, now: Millis, connection: object = None) -> None:
+        """The connection is gone. Ask for `next_tick` again: the grace has begun."""
+        self.sessions.disconnected(broker_id, broker_epoch, now, connection)
 
     def decide(self, command: Message, context: CommandContext) -> Decision[Message]:
         """Raises KeyError for a command that is none of the controller's."""
@@ -49,10 +93,38 @@ class Controller:
         return type(command).__name__ in _DECIDERS
 
     def tick(self, now: Millis) -> Decision[None]:
-        """Fences one broker whose session ran out; one at a time, so that each sees the effect of the one before."""
-        for broker_id in self.sessions.expired(self.image.brokers.values(), now):
-            return Decision(None, tuple(brokers.fence(self.image, self.settings, broker_id)))
+        """What is due: one thing at a time, so that each sees the effect of the one before. Ask again until empty."""
+        for silent in self.sessions.silent(self.image.brokers.values(), now):
+            records = brokers.fence(self.image, self.settings, silent.broker_id)
+            return Decision(None, tuple(records), (Fenced(silent.broker_id, silent.reason),))
+        if self._watchlist.leaderless and self._unclean_elections.is_due(now):
+            return self._chore(self._unclean_elections, self._elect_uncleanly(), now)
+        if self._may_balance and self._balancing.is_due(now):
+            return self._chore(self._balancing, self._balance(), now)
         return Decision(None)
+
+    def next_tick(self, now: Millis) -> Millis | None:
+        """When `tick` will have something to do, unless something happens before; None if nothing is in sight."""
+        times = [self.sessions.next_deadline(self.image.brokers.values(), now)]
+        if self._watchlist.leaderless:
+            times.append(self._unclean_elections.due(now))
+        if self._may_balance:
+            times.append(self._balancing.due(now))
+        return min((at for at in times if at is not None), default=None)
+
+    @property
+    def _may_balance(self) -> bool:
+        return bool(self._watchlist.imbalanced) and self.settings.get_bool("auto.leader.rebalance.enable")
+
+    def _balance(self) -> list[object]:
+        return elections.balance(self.image, self.settings, self._watchlist.imbalanced)
+
+    def _elect_uncleanly(self) -> list[object]:
+        return elections.elect_uncleanly(self.image, self.settings, self._watchlist.leaderless)
+
+    def _chore(self, chore: Chore, records: list[object], now: Millis) -> Decision[None]:
+        chore.done(now, more=len(records) >= elections.MAX_ELECTIONS_AT_ONCE)
+        return Decision(None, tuple(records))
 
     def replay(self, records: Sequence[Message], *, base_offset: int, epoch: int, timestamp: int) -> MetadataDelta:
         """Takes records that are in the log now; the returned delta leads from the former image to the present one."""
@@ -62,7 +134,10 @@ class Controller:
             delta.replay(record)
             if isinstance(record, messages.RegisterBrokerRecord):
                 self.sessions.registered(record.broker_id, offset)
+            elif isinstance(record, messages.ConfigRecord) and record.name == UNCLEAN_ELECTION:
+                self._unclean_elections.hurry()
         self.image = delta.apply(base_offset + len(records) - 1, epoch, timestamp)
+        self._watchlist.follow(delta)
         for topic in delta.deleted_topics.values():
             self._forget_name(topic.name)
         for name in delta.created_topics:
@@ -122,7 +197,7 @@ class Controller:
     def _register_broker(
         self, command: "messages.BrokerRegistrationRequest", context: CommandContext
     ) -> Decision[Message]:
-        return brokers.register(
+        return registration.register(
             self.image,
             self.settings,
             self.sessions,
@@ -135,8 +210,9 @@ class Controller:
     def _broker_heartbeat(
         self, command: "messages.BrokerHeartbeatRequest", context: CommandContext
     ) -> Decision[Message]:
-        self.sessions.heard(command.broker_id, context.now)
-        return brokers.heartbeat(self.image, self.settings, self.sessions, command)
+        return brokers.heartbeat(
+            self.image, self.settings, self.sessions, command, next_offset=context.next_offset, now=context.now
+        )
 
     def _unregister_broker(
         self, command: "messages.UnregisterBrokerRequest", context: CommandContext
@@ -146,7 +222,30 @@ class Controller:
     def _register_controller(
         self, command: "messages.ControllerRegistrationRequest", context: CommandContext
     ) -> Decision[Message]:
-        return brokers.register_controller(self.image, command)
+        return registration.register_controller(self.image, command)
+
+    def _alter_partition(self, command: "messages.AlterPartitionRequest", context: CommandContext) -> Decision[Message]:
+        return isr.alter_partition(self.image, self.settings, command)
+
+    def _elect_leaders(self, command: "messages.ElectLeadersRequest", context: CommandContext) -> Decision[Message]:
+        return elections.elect_leaders(self.image, self.settings, command, max_records=topics.MAX_RECORDS_PER_REQUEST)
+
+    def _alter_reassignments(
+        self, command: "messages.AlterPartitionReassignmentsRequest", context: CommandContext
+    ) -> Decision[Message]:
+        return reassignment.alter_reassignments(
+            self.image, self.settings, command, max_records=topics.MAX_RECORDS_PER_REQUEST
+        )
+
+    def _list_reassignments(
+        self, command: "messages.ListPartitionReassignmentsRequest", context: CommandContext
+    ) -> Decision[Message]:
+        return reassignment.list_reassignments(self.image, self._watchlist.reassigning, command)
+
+    def _assign_replicas_to_dirs(
+        self, command: "messages.AssignReplicasToDirsRequest", context: CommandContext
+    ) -> Decision[Message]:
+        return directories.assign_replicas(self.image, self.settings, command)
 
 
 _DECIDERS: Final[Mapping[str, Callable[..., Decision[Message]]]] = {
@@ -161,5 +260,10 @@ _DECIDERS: Final[Mapping[str, Callable[..., Decision[Message]]]] = {
     "BrokerHeartbeatRequest": Controller._broker_heartbeat,
     "UnregisterBrokerRequest": Controller._unregister_broker,
     "ControllerRegistrationRequest": Controller._register_controller,
+    "AlterPartitionRequest": Controller._alter_partition,
+    "ElectLeadersRequest": Controller._elect_leaders,
+    "AlterPartitionReassignmentsRequest": Controller._alter_reassignments,
+    "ListPartitionReassignmentsRequest": Controller._list_reassignments,
+    "AssignReplicasToDirsRequest": Controller._assign_replicas_to_dirs,
 }
 """By name, so that starting a node does not load the codec of every command."""

@@ -1,13 +1,36 @@
 """Where the replicas of new partitions go: striped over racks and brokers, as Kafka's StripedReplicaPlacer does.
 
-Kafka throws dice for the starting point; here it is an argument, which callers derive from the topic's id.
+Kafka throws dice for the starting point; here it is an argument, which callers derive from the topic's id. The dice for
+the order after each round of all brokers grow from it, too: without them the same broker would always be the next in
+line after another, and inherit everything when that one dies.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import TypeVar
 
 from ottla.controller.refusal import Refusal
 from ottla.metadata.image import BrokerRegistration
 from ottla.model.errors import Errors
+
+T = TypeVar("T")
+
+
+class _Dice:
+    """Knuth's linear congruential generator: the same throws for the same start, on every node."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, start: int) -> None:
+        self._state = start
+
+    def below(self, limit: int) -> int:
+        self._state = (self._state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (self._state >> 33) % limit
+
+    def shuffle(self, items: list[T]) -> None:
+        for last in range(len(items) - 1, 0, -1):
+            other = self.below(last + 1)
+            items[last], items[other] = items[other], items[last]
 
 
 class _Stripe:
@@ -20,6 +43,9 @@ class _Stripe:
         self._offset = start % len(brokers) if brokers else 0
         self._index = 0
         self._round = 0
+
+    def shuffle(self, dice: _Dice) -> None:
+        dice.shuffle(self._brokers)
 
     def next(self, round_: int) -> int | None:
         if not self._brokers:
@@ -42,6 +68,10 @@ class _Rack:
         self._live = _Stripe([b.id for b in brokers if not b.fenced], start)
         self._fenced = _Stripe([b.id for b in brokers if b.fenced], start)
 
+    def shuffle(self, dice: _Dice) -> None:
+        self._live.shuffle(dice)
+        self._fenced.shuffle(dice)
+
     def next_live(self, round_: int) -> int | None:
         return self._live.next(round_)
 
@@ -62,7 +92,16 @@ def place(
     for broker in usable:
         by_rack.setdefault(broker.rack or "", []).append(broker)
     racks = [_Rack(by_rack[name], start) for name in sorted(by_rack)]
-    return [_place_one(racks, replication_factor, start + n, n) for n in range(partitions)]
+    live = sum(not b.fenced for b in usable)
+    dice = _Dice(start)
+    placed = []
+    for n in range(partitions):
+        if n and live > 1 and n % live == 0:
+            dice.shuffle(racks)
+            for rack in racks:
+                rack.shuffle(dice)
+        placed.append(_place_one(racks, replication_factor, start + n, n))
+    return placed
 
 
 def _takes_replicas(broker: BrokerRegistration) -> bool:
@@ -102,3 +141,13 @@ def _place_one(racks: Sequence[_Rack], replication_factor: int, offset: int, rou
                 chosen.append(broker)
         at = (at + 1) % len(racks)
     return tuple(chosen)
+
+
+def why_misplaced(brokers: Container[int], replicas: Sequence[int]) -> str | None:
+    """What is wrong with a replica list that somebody wrote by hand, as the end of a sentence about it."""
+    if not replicas:
+        return "has no replicas"
+    unknown = [r for r in replicas if r not in brokers]
+    if unknown:
+        return f"names broker {unknown[0]}, which is not registered"
+    return "names a broker more than once" if len(dict.fromkeys(replicas)) != len(replicas) else None

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.controller import configs
-from ottla.controller.placement import place
+from ottla.controller.partitions import default_directory
+from ottla.controller.placement import place, why_misplaced
 from ottla.controller.refusal import Refusal
 from ottla.metadata.image import RECOVERED, TOPIC_RESOURCE, MetadataImage, PartitionImage, TopicImage
 from ottla.metadata.records import partition_record
@@ -19,8 +20,6 @@ from ottla.protocol import messages
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 MAX_RECORDS_PER_REQUEST: Final = 10_000
-UNASSIGNED_DIRECTORY: Final = Uuid((1).to_bytes(16, "big"))
-"""The broker will choose one of its directories and say which (KIP-858)."""
 
 
 def unified_name(name: str) -> str | None:
@@ -246,18 +245,12 @@ def _assigned(
 def _assignment_refusal(
     image: MetadataImage, index: int, replicas: tuple[int, ...], factor: int | None
 ) -> Refusal | None:
-    unknown = [r for r in replicas if r not in image.brokers]
-    if not replicas:
-        problem = "has no replicas"
-    elif unknown:
-        problem = f"names broker {unknown[0]}, which is not registered"
-    elif len(dict.fromkeys(replicas)) != len(replicas):
-        problem = "names a broker more than once"
-    elif factor is not None and len(replicas) != factor:
+    problem = why_misplaced(image.brokers, replicas)
+    if problem is None and factor is not None and len(replicas) != factor:
         problem = f"has {len(replicas)} replica(s) where the partitions before it have {factor}"
-    elif not any(is_active(image, r) for r in replicas):
+    elif problem is None and not any(is_active(image, r) for r in replicas):
         problem = "names only brokers that are fenced or shutting down"
-    else:
+    if problem is None:
         return None
     return Refusal(Errors.INVALID_REPLICA_ASSIGNMENT, f"The assignment of partition {index} {problem}.")
 
@@ -271,7 +264,7 @@ def new_partition(image: MetadataImage, replicas: tuple[int, ...]) -> PartitionI
     isr = tuple(r for r in replicas if is_active(image, r))
     return PartitionImage(
         replicas=replicas,
-        directories=tuple([_default_directory(image, r) for r in replicas]),
+        directories=tuple([default_directory(image, r) for r in replicas]),
         isr=isr,
         removing_replicas=(),
         adding_replicas=(),
@@ -282,11 +275,6 @@ def new_partition(image: MetadataImage, replicas: tuple[int, ...]) -> PartitionI
         leader_epoch=0,
         partition_epoch=0,
     )
-
-
-def _default_directory(image: MetadataImage, broker_id: int) -> Uuid:
-    broker = image.brokers[broker_id]
-    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED_DIRECTORY
 
 
 # Deleting

@@ -16,3 +16,6 @@ class Clock(Protocol):
 class Ids(Protocol):
     def uuid(self) -> Uuid:
         """A fresh random id that is neither zero nor reserved and does not start with a dash when printed."""
+
+    def number(self, low: int, high: int) -> int:
+        """A fresh random number from `low` to `high`, both included."""

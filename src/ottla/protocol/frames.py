@@ -109,9 +109,8 @@ def _prefix(key: int, version: int, correlation_id: int, body_size: int) -> byte
 
 def encode_response(key: int, version: int, correlation_id: int, response: Message) -> bytes:
     """A whole frame, size included, in one piece."""
-    parts = _encoded(version, response)
     try:
-        body = b"".join(parts)
+        body = b"".join(_encoded(version, response))
     except TypeError as cause:
         raise EncodeError("records that are not bytes need encode_response_chunks") from cause
     return _prefix(key, version, correlation_id, len(body)) + body

@@ -1,115 +1,192 @@
 """The quorum of the metadata log as a state machine without I/O: events and time in, effects out.
 
 The driver carries effects out in order and completes each before the next: a vote is on the disk before anyone hears of
-it, an epoch begins with its leader's record, and the leader counts its own log only as far as it was flushed: counting
-earlier lost a write of a one-node cluster in etcd#14370. States have the shape of Kafka's QuorumState; a quorum of one
-goes Unattached -> Candidate -> Leader in a single step.
+it, a follower asks for more only when what it has is on its disk, and the leader counts its own log only as far as it
+was flushed: counting earlier lost a write of a one-node cluster in etcd#14370. Replication is by pull, as in KRaft
+(KIP-595): `leader` answers fetches, `follower` sends them, `changes` has the voters that come and go.
 """
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
-from ottla.model.ids import Millis
+from ottla.model.errors import Errors
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
+from ottla.raft import changes, follower, leader
 from ottla.raft.election import NOBODY, ElectionState
-from ottla.raft.voters import Voter, VoterSet, committed_by, voters_record
+from ottla.raft.exchange import (
+    AddVoterRequest,
+    Advance,
+    AppendControl,
+    BeginEpochRequest,
+    Effect,
+    EndEpochRequest,
+    Endpoints,
+    EpochEnd,
+    EpochResponse,
+    FetchRequest,
+    FetchSnapshotRequest,
+    Persist,
+    RemoveVoterRequest,
+    Reply,
+    Request,
+    Response,
+    Send,
+    UpdateVoterRequest,
+    VersionsRequest,
+    VoteRequest,
+    VoteResponse,
+)
+from ottla.raft.roles import (
+    NEVER,
+    BrokenQuorum,
+    Candidate,
+    Election,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from ottla.raft.snapshots import SnapshotId
+from ottla.raft.voters import ReplicaKey, Voter, VoterHistory, VoterSet, voters_record
+
+Draw = Callable[[int, int], int]
+"""A number between both, the dice of the quorum."""
 
 
-class Persist(NamedTuple):
-    """Write the quorum-state file and make it durable."""
-
-    state: ElectionState
-
-
-class AppendControl(NamedTuple):
-    """Append one control batch of these records at the end of the log."""
-
-    epoch: int
-    records: tuple[Message, ...]
-
-
-class RequestVotes(NamedTuple):
-    """Ask the other voters; comes with the issue that adds them."""
-
-    epoch: int
-    voters: tuple[int, ...]
+class Timing(NamedTuple):
+    election_timeout_ms: int = 1_000
+    backoff_max_ms: int = 1_000
+    fetch_timeout_ms: int = 2_000
+    request_timeout_ms: int = 2_000
+    retry_backoff_ms: int = 20
+    grace_ms: int = 100
+    """How long a broken connection to the leader may be broken, give or take a half."""
+    max_wait_ms: int = 500
+    fetch_max_bytes: int = 1 << 20
+    snapshot_max_bytes: int = 1 << 20
+    auto_join: bool = False
 
 
-class Advance(NamedTuple):
-    """The high watermark has risen to `offset`: everything below it is committed."""
+class LogView(Protocol):
+    """What the core reads of the log. Only effects change it."""
 
-    offset: int
+    @property
+    def start_offset(self) -> int: ...
 
+    @property
+    def end_offset(self) -> int: ...
 
-Effect = Persist | AppendControl | RequestVotes | Advance
+    @property
+    def flushed(self) -> int:
+        """Everything below is on the disk; -1 until the first flush of this run."""
 
+    @property
+    def last_epoch(self) -> int:
+        """Of the last record, or of the snapshot if nothing follows it; 0 for an empty log."""
 
-class Flushed(NamedTuple):
-    """The local log is on the disk up to `end_offset`."""
+    @property
+    def history(self) -> VoterHistory: ...
 
-    end_offset: int
+    @property
+    def latest_snapshot(self) -> SnapshotId | None: ...
 
+    @property
+    def earliest_snapshot(self) -> SnapshotId | None: ...
 
-class EpochStarted(NamedTuple):
-    """The control batch of a new epoch was appended; the log ended at `start_offset` before it."""
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """The greatest epoch that is not above the one asked for, and where it ends; epoch 0 for what is older."""
 
-    start_offset: int
-
-
-Event = Flushed | EpochStarted
-
-
-@dataclass(slots=True)
-class Unattached:
-    epoch: int
-    election_due: Millis
-
-
-@dataclass(slots=True)
-class Candidate:
-    epoch: int
-    votes: dict[int, bool]
+    def snapshot_size(self, snapshot: SnapshotId) -> int | None: ...
 
 
-@dataclass(slots=True)
-class Leader:
-    epoch: int
-    start_offset: int = -1
-    end_offsets: dict[int, int] = field(default_factory=dict)
-    """What each voter has on its disk, the leader itself included."""
-
-
-Role = Unattached | Candidate | Leader
-
-
-@dataclass(slots=True)
 class Quorum:
-    local: Voter
-    voters: VoterSet
-    kraft_version: int
-    voters_offset: int
-    """Where the voters stand in the log; -1 if they never were written to it."""
-    role: Role
-    high_watermark: int = -1
+    __slots__ = (
+        "_attempts",
+        "_next_bootstrap",
+        "_out",
+        "_persisted",
+        "bootstrap",
+        "can_vote",
+        "draw",
+        "high_watermark",
+        "local",
+        "log",
+        "role",
+        "timing",
+    )
 
-    @classmethod
-    def start(
-        cls,
+    def __init__(
+        self,
         local: Voter,
-        voters: VoterSet,
+        log: LogView,
         *,
-        kraft_version: int,
-        voters_offset: int,
         election: ElectionState,
-        last_log_epoch: int,
-        now: Millis,
-    ) -> "Quorum":
-        """A former leader does not take its old epoch up again: records of that epoch may have been lost unflushed, and
-        each must stay unique by offset and epoch. So every start begins with an election."""
-        epoch = max(election.epoch, last_log_epoch)
-        # Alone there is nobody to wait for; with others a timeout is drawn by the driver and passed in as time.
-        return cls(local, voters, kraft_version, voters_offset, Unattached(epoch, now))
+        draw: Draw,
+        now: int,
+        timing: Timing | None = None,
+        bootstrap: tuple[Endpoints, ...] = (),
+        can_vote: bool = True,
+    ) -> None:
+        """`bootstrap` says where to ask for the leader; `can_vote` is false on a node that is a broker only."""
+        self.local = local
+        self.log = log
+        self.draw = draw
+        self.timing = timing or Timing()
+        self.bootstrap = bootstrap
+        self.can_vote = can_vote
+        snapshot = log.latest_snapshot
+        self.high_watermark = snapshot.offset if snapshot is not None and snapshot.offset > 0 else -1
+        self._out: list[Effect] = []
+        self._attempts = 0
+        self._next_bootstrap = 0
+        self._persisted = election
+        self.role: Role = self._first_role(election, now)
+
+    def _first_role(self, election: ElectionState, now: int) -> Role:
+        """A former leader or candidate does not take its old epoch up again: records and claims of that epoch may have
+        been lost unflushed, and each must stay unique by offset and epoch. So such a start leads to an election."""
+        if election.epoch < self.log.last_epoch:
+            return Unattached(self.log.last_epoch, self._first_due(now))
+        voted = None if election.voted_id == NOBODY else ReplicaKey(election.voted_id, election.voted_directory_id)
+        known = self.voters.find(election.leader_id) if election.leader_id != self.local.id else None
+        if known is not None and known.endpoints:
+            due = now + self.timing.fetch_timeout_ms if self.may_stand else NEVER
+            role = Follower(election.epoch, due, known.id, known.endpoints, voted)
+            role.update_due = now + self.timing.fetch_timeout_ms
+            return role
+        # Its own leadership ended with the process. In its epoch it must not vote for anybody else.
+        if election.leader_id == self.local.id:
+            voted = self.local.key
+        leader_id = NOBODY if election.leader_id == self.local.id else election.leader_id
+        return Unattached(election.epoch, self._first_due(now), leader_id=leader_id, voted=voted)
+
+    def _first_due(self, now: int) -> int:
+        """Alone there is nobody to wait for. With others a start is like a lost connection: PreVote keeps it safe."""
+        if not self.may_stand:
+            return NEVER
+        return now if self.voters.majority == 1 else now + self.grace()
+
+    # What others ask
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.log.history.voters
+
+    @property
+    def is_voter(self) -> bool:
+        return self.can_vote and self.log.history.voters.has(self.local.key)
+
+    @property
+    def may_stand(self) -> bool:
+        """Also a voter that is being removed: until that is committed the old majority may need it (Ongaro's
+        dissertation, 4.2.2). Its own vote does not count then."""
+        if self.is_voter:
+            return True
+        history = self.log.history
+        return self.can_vote and history.offset >= self.high_watermark and history.before.has(self.local.key)
 
     @property
     def epoch(self) -> int:
@@ -117,64 +194,534 @@ class Quorum:
 
     @property
     def leader_id(self) -> int:
-        return self.local.id if isinstance(self.role, Leader) else NOBODY
+        role = self.role
+        if type(role) is Leader:
+            return self.local.id
+        if type(role) is Candidate or type(role) is Resigned:
+            return NOBODY
+        return role.leader_id
 
-    def tick(self, now: Millis) -> list[Effect]:
-        match self.role:
-            case Unattached(epoch, due) if now >= due and self.voters.find(self.local.id) is not None:
-                return self._stand_for(epoch + 1)
-            case _:
-                return []
+    @property
+    def leader_endpoints(self) -> Endpoints:
+        role = self.role
+        if type(role) is Leader:
+            return self.local.endpoints
+        return role.endpoints if type(role) is Follower or type(role) is Prospective else ()
 
-    def step(self, event: Event) -> list[Effect]:
-        match self.role, event:
-            case Leader() as leader, EpochStarted(start_offset):
-                leader.start_offset = start_offset
-                return []
-            case Leader() as leader, Flushed(end_offset):
-                leader.end_offsets[self.local.id] = end_offset
-                return self._advanced(leader)
-            case _:
-                return []
+    @property
+    def is_active(self) -> bool:
+        """Leader, with a record of its own epoch committed: what earlier leaders left is settled."""
+        role = self.role
+        return type(role) is Leader and self.high_watermark > role.start_offset
 
-    def _stand_for(self, epoch: int) -> list[Effect]:
-        candidate = Candidate(epoch, {self.local.id: True})
-        self.role = candidate
-        if sum(candidate.votes.values()) >= self.voters.majority:
+    def deadline(self) -> int:
+        """When `tick` wants to be called."""
+        role = self.role
+        if type(role) is Follower:
+            return follower.deadline(self, role)
+        if type(role) is Leader:
+            return leader.deadline(self, role)
+        if type(role) is Unattached:
+            return min(role.due, NEVER if role.in_flight is not None else role.retry_at)
+        if type(role) is Resigned:
+            return min(role.due, *role.retry_at.values()) if role.retry_at else role.due
+        election = role.election
+        return min(role.due, *election.retry_at.values()) if election.retry_at else role.due
+
+    def grace(self) -> int:
+        """How long to bear with a broken connection: longer each time that the others saw no reason for an election."""
+        grace = min(self.timing.grace_ms << min(self._attempts, 10), self.timing.fetch_timeout_ms)
+        return self.draw(grace // 2, grace * 3 // 2)
+
+    def leader_lives(self) -> None:
+        self._attempts = 0
+
+    # Events
+
+    def tick(self, now: int) -> list[Effect]:
+        self.act(now)
+        return self._taken()
+
+    def request(self, request: Request, token: object, now: int) -> list[Effect]:
+        """Answered by a Reply with this token, now or later."""
+        _REQUESTS[type(request)](self, request, token, now)
+        return self._taken()
+
+    def response(self, sender: int, request: Request, response: Response | None, now: int) -> list[Effect]:
+        """What became of a Send to node `sender`; None if it was not reached."""
+        _RESPONSES[type(request)](self, sender, request, response, now)
+        return self._taken()
+
+    def log_changed(self, now: int) -> list[Effect]:
+        """The log was appended to, truncated, replaced or flushed."""
+        role = self.role
+        if type(role) is Leader:
+            leader.log_changed(self, role, now)
+        elif type(role) is Follower:
+            follower.log_changed(self, role, now)
+        return self._taken()
+
+    def append_refused(self, now: int) -> list[Effect]:
+        """What the leader sent was damaged on the way: it is asked for again, but not in a hurry."""
+        role = self.role
+        if type(role) is Follower:
+            role.retry_at = now + self.timing.retry_backoff_ms
+        return self._taken()
+
+    def snapshot_stored(self, snapshot: SnapshotId, now: int) -> list[Effect]:
+        role = self.role
+        if type(role) is Follower:
+            follower.snapshot_stored(self, role, snapshot, now)
+        return self._taken()
+
+    def resign(self, now: int) -> list[Effect]:
+        role = self.role
+        if type(role) is Leader:
+            self.become_resigned(role, now)
+            self.act(now)
+        return self._taken()
+
+    def _taken(self) -> list[Effect]:
+        out = self._out
+        self._out = []
+        return out
+
+    # For the neighbours in this room
+
+    def emit(self, effect: Effect) -> None:
+        self._out.append(effect)
+
+    def reply(self, token: object, response: Response, *, read_from: int = -1, max_bytes: int = 0) -> None:
+        self._out.append(Reply(token, response, read_from, max_bytes))
+
+    def send(self, to: Endpoints, node_id: int, request: Request) -> None:
+        self._out.append(Send(to, node_id, request))
+
+    def advance(self, offset: int) -> None:
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self._out.append(Advance(offset))
+
+    def next_bootstrap(self) -> Endpoints | None:
+        """Somebody who may know the leader, another one each time."""
+        places = [v.endpoints for v in self.voters.voters if v.id != self.local.id and v.endpoints]
+        places += [b for b in self.bootstrap if b not in places and b != self.local.endpoints]
+        if not places:
+            return None
+        self._next_bootstrap += 1
+        return places[self._next_bootstrap % len(places)]
+
+    # Time
+
+    def act(self, now: int) -> None:
+        """Whatever is due."""
+        role = self.role
+        if type(role) is Follower:
+            if now >= role.due:
+                self._stand(now)
+            else:
+                follower.tick(self, role, now)
+        elif type(role) is Leader:
+            leader.tick(self, role, now)
+        elif type(role) is Unattached:
+            if now >= role.due and self.may_stand:
+                self._stand(now)
+            elif role.in_flight is None and now >= role.retry_at:
+                follower.look_for_leader(self, role, now)
+        elif type(role) is Resigned:
+            if now >= role.due:
+                self.become_unattached(role.epoch + 1, now)
+            else:
+                self._send_resignation(role, now)
+        elif now >= role.due:
+            self._election_over(role, now)
+        else:
+            self._ask_for_votes(role, now)
+
+    # Elections
+
+    def _stand(self, now: int) -> None:
+        """From Follower, Unattached or Candidate to Prospective, and on if nobody else has to be asked."""
+        role = self.role
+        assert not isinstance(role, Leader | Prospective)
+        self._fail_parked()
+        leader_id, endpoints = self.leader_id, self.leader_endpoints
+        voted = self.local.key if isinstance(role, Candidate) else None if isinstance(role, Resigned) else role.voted
+        election = self._new_election()
+        self.role = prospective = Prospective(
+            role.epoch, self._election_due(now), election, leader_id=leader_id, endpoints=endpoints, voted=voted
+        )
+        if election.is_won:
+            self._become_candidate(now)
+        else:
+            self._ask_for_votes(prospective, now)
+
+    def _new_election(self) -> Election:
+        election = Election(self.voters)
+        if self.is_voter:
+            election.record(self.local.id, granted=True)
+        return election
+
+    def _election_due(self, now: int) -> int:
+        timeout = self.timing.election_timeout_ms
+        return now + timeout + self.draw(0, timeout)
+
+    def _become_candidate(self, now: int) -> None:
+        epoch = self.role.epoch + 1
+        election = self._new_election()
+        self.role = candidate = Candidate(epoch, self._election_due(now), election)
+        if election.is_won:
             # The own vote decides, so vote and victory are one write.
-            return self._lead(candidate)
-        others = tuple(i for i in self.voters.ids if i != self.local.id)
-        return [Persist(self._voted_for_self(epoch)), RequestVotes(epoch, others)]
+            self._lead(candidate, now)
+        else:
+            self._persist()
+            self._ask_for_votes(candidate, now)
 
-    def _voted_for_self(self, epoch: int) -> ElectionState:
-        return ElectionState(epoch, NOBODY, self.local.id, self.local.directory_id)
+    def _ask_for_votes(self, role: Prospective | Candidate, now: int) -> None:
+        election = role.election
+        if election.is_lost:
+            return
+        for voter in election.unanswered():
+            if (
+                voter.id != self.local.id
+                and voter.id not in election.asked
+                and election.retry_at.get(voter.id, 0) <= now
+            ):
+                election.retry_at.pop(voter.id, None)
+                request = VoteRequest(
+                    role.epoch,
+                    self.local.key,
+                    voter.key,
+                    self.log.last_epoch,
+                    self.log.end_offset,
+                    type(role) is Prospective,
+                )
+                election.asked[voter.id] = request
+                self.send(voter.endpoints, voter.id, request)
 
-    def _lead(self, candidate: Candidate) -> list[Effect]:
-        self.role = Leader(candidate.epoch)
-        granted = [i for i in self.voters.ids if candidate.votes.get(i)]
+    def _election_over(self, role: Prospective | Candidate, now: int) -> None:
+        """Nobody has won in time, or too many have refused."""
+        if type(role) is Candidate:
+            self._stand(now)
+        elif role.leader_id != NOBODY and role.endpoints:
+            self._attempts += 1
+            self.become_follower(role.epoch, role.leader_id, role.endpoints, now)
+        else:
+            self._unattach(role.epoch, self._retry_soon(now))
+
+    def _retry_soon(self, now: int) -> int:
+        """After a lost round: soon, at a random moment, and later each time, so that rivals get out of step."""
+        self._attempts += 1
+        limit = min(self.timing.grace_ms << min(self._attempts, 10), max(self.timing.backoff_max_ms, 1))
+        return now + self.draw(min(self.timing.grace_ms // 2, limit), limit)
+
+    def _vote_response(self, sender: int, request: VoteRequest, response: VoteResponse | None, now: int) -> None:
+        role = self.role
+        is_mine = (
+            (type(role) is Prospective or type(role) is Candidate)
+            and role.epoch == request.epoch
+            and request.pre_vote == (type(role) is Prospective)
+            and role.election.asked.get(sender) is request
+        )
+        if is_mine:
+            assert isinstance(role, Prospective | Candidate)
+            del role.election.asked[sender]
+        if response is None or response.error not in _HEARD:
+            if is_mine:
+                assert isinstance(role, Prospective | Candidate)
+                role.election.retry_at[sender] = now + self.timing.retry_backoff_ms
+            return
+        if self.heard(response, now) or not is_mine or response.error is not Errors.NONE:
+            return
+        if response.leader_id == sender and type(role) is Prospective and role.endpoints:
+            self.become_follower(role.epoch, sender, role.endpoints, now)  # it lives
+        else:
+            assert isinstance(role, Prospective | Candidate)
+            self._count(role, sender, now, granted=response.granted)
+
+    def _count(self, role: Prospective | Candidate, sender: int, now: int, *, granted: bool) -> None:
+        election = role.election
+        election.record(sender, granted=granted)
+        if election.is_won:
+            if type(role) is Candidate:
+                self._lead(role, now)
+            else:
+                self._become_candidate(now)
+        elif election.is_lost:
+            if type(role) is Prospective:
+                self._election_over(role, now)
+            else:
+                role.due = min(role.due, self._retry_soon(now))
+
+    def _on_vote(self, request: VoteRequest, token: object, now: int) -> None:
+        error, granted = self._judge_vote(request, now)
+        self.reply(token, VoteResponse(error, self.role.epoch, self.leader_id, self.leader_endpoints, granted))
+
+    def _judge_vote(self, request: VoteRequest, now: int) -> tuple[Errors, bool]:
+        behind = request.epoch if request.pre_vote else request.epoch - 1
+        if request.last_offset < 0 or request.last_epoch < 0 or request.last_epoch > behind:
+            return Errors.INVALID_REQUEST, False
+        if request.epoch < self.role.epoch:
+            return Errors.FENCED_LEADER_EPOCH, False
+        if request.epoch > self.role.epoch:
+            self.become_unattached(request.epoch, now)
+        if not self._is_meant(request.voter):
+            return Errors.INVALID_VOTER_KEY, False
+        granted = self._grants(request)
+        if granted and not request.pre_vote:
+            self._vote_for(request.candidate, now)
+        return Errors.NONE, granted
+
+    def _is_meant(self, member: ReplicaKey | None) -> bool:
+        return member is None or (
+            member.id == self.local.id and member.directory_id in (_NO_DIRECTORY, self.local.directory_id)
+        )
+
+    def is_up_to_date(self, last_epoch: int, last_offset: int) -> bool:
+        """Whether a log that ends there has all that ours could have committed."""
+        return (last_epoch, last_offset) >= (self.log.last_epoch, self.log.end_offset)
+
+    def _grants(self, request: VoteRequest) -> bool:
+        role = self.role
+        if type(role) is Leader:
+            return False
+        if request.pre_vote:
+            # A follower that hears from its leader sees no reason for an election.
+            follows = type(role) is Follower and role.has_fetched and not role.lost
+            return not follows and self.is_up_to_date(request.last_epoch, request.last_offset)
+        if type(role) is not Unattached and type(role) is not Prospective:
+            return False
+        if role.voted is not None:
+            return role.voted.id == request.candidate.id and role.voted.directory_id in (
+                _NO_DIRECTORY,
+                request.candidate.directory_id,
+            )
+        return role.leader_id == NOBODY and self.is_up_to_date(request.last_epoch, request.last_offset)
+
+    def _vote_for(self, candidate: ReplicaKey, now: int) -> None:
+        role = self.role
+        assert isinstance(role, Unattached | Prospective)
+        if role.voted is not None:
+            return
+        if isinstance(role, Prospective):
+            self.role = Unattached(role.epoch, role.due, leader_id=role.leader_id)
+        assert isinstance(self.role, Unattached)
+        self.role.voted = candidate
+        self.role.due = self._election_due(now) if self.may_stand else NEVER
+        self._persist()
+
+    # Transitions
+
+    def _persist(self) -> None:
+        role = self.role
+        voted: ReplicaKey | None = None
+        if type(role) is Candidate:
+            voted = self.local.key
+        elif type(role) is not Leader and type(role) is not Resigned:
+            voted = role.voted
+        leader_id = self.local.id if type(role) is Resigned else self.leader_id
+        state = ElectionState(role.epoch, leader_id, *(voted or _NO_VOTE))
+        if state == self._persisted:
+            return
+        self._persisted = state
+        if self._out and type(self._out[-1]) is Persist:
+            self._out[-1] = Persist(state)  # two changes in one step are one write
+        else:
+            self._out.append(Persist(state))
+
+    def become_unattached(self, epoch: int, now: int) -> None:
+        """A later epoch without a known leader."""
+        role = self.role
+        assert epoch > role.epoch
+        if not self.may_stand:
+            due = NEVER
+        elif type(role) is Follower or type(role) is Leader:
+            due = self._election_due(now)
+        else:
+            due = role.due if role.due != NEVER else self._election_due(now)
+        self._unattach(epoch, due)
+        self._persist()
+
+    def _unattach(self, epoch: int, due: int) -> None:
+        role = self.role
+        same = epoch == role.epoch
+        voted = role.voted if same and isinstance(role, Prospective) else None
+        leader_id = role.leader_id if same and isinstance(role, Prospective) else NOBODY
+        self._fail_parked()
+        self.role = Unattached(epoch, due, leader_id=leader_id, voted=voted)
+
+    def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now: int) -> None:
+        role = self.role
+        if epoch < role.epoch or leader_id == self.local.id or not endpoints:
+            raise BrokenQuorum(f"{role} cannot follow {leader_id} at {endpoints} in epoch {epoch}")
+        if epoch == role.epoch and type(role) is Leader:
+            raise BrokenQuorum(f"{leader_id} claims to lead epoch {epoch}, which this node leads")
+        voted: ReplicaKey | None = None
+        if epoch == role.epoch:
+            if type(role) is Candidate or type(role) is Resigned:
+                voted = self.local.key
+            elif type(role) is not Leader:
+                voted = role.voted
+        self._fail_parked()
+        due = now + self.timing.fetch_timeout_ms if self.may_stand else NEVER
+        self.role = followed = Follower(epoch, due, leader_id, endpoints, voted)
+        followed.update_due = now + self.timing.fetch_timeout_ms
+        self._persist()
+        follower.fetch(self, followed, now)
+
+    def _lead(self, candidate: Candidate, now: int) -> None:
+        self._attempts = 0
+        start = self.log.end_offset
+        self.role = role = Leader(candidate.epoch, start, now + leader.check_period(self))
+        leader.follow_voters(self, role)
+        self._persist()
+        self._out.append(AppendControl(candidate.epoch, self._first_records(candidate)))
+        leader.tick(self, role, now)
+
+    def _first_records(self, candidate: Candidate) -> tuple[Message, ...]:
         kind = messages.LeaderChangeMessage
+        voters = self.voters
         records: list[Message] = [
             kind(
                 version=0,
                 leader_id=self.local.id,
-                voters=[kind.Voter(voter_id=i) for i in self.voters.ids],
-                granting_voters=[kind.Voter(voter_id=i) for i in granted],
+                voters=[kind.Voter(voter_id=i) for i in voters.ids],
+                granting_voters=[kind.Voter(voter_id=i) for i in sorted(candidate.election.granted)],
             )
         ]
-        known = self.voters.find(self.local.id)
-        if self.kraft_version > 0 and (self.voters_offset < 0 or known != self.local):
+        history = self.log.history
+        known = voters.find(self.local.id)
+        if history.kraft_version > 0 and known is not None and (history.offset < 0 or known != self.local):
             # The set was never in the log, or this voter has moved to other listeners since.
-            self.voters = self.voters.updated(self.local)
-            records.append(messages.KRaftVersionRecord(version=0, kraft_version=self.kraft_version))
-            records.append(voters_record(self.voters))
-        election = ElectionState(candidate.epoch, self.local.id)
-        return [Persist(election), AppendControl(candidate.epoch, tuple(records))]
+            records.append(messages.KRaftVersionRecord(version=0, kraft_version=history.kraft_version))
+            records.append(voters_record(voters.updated(self.local)))
+        return tuple(records)
 
-    def _advanced(self, leader: Leader) -> list[Effect]:
-        """A majority is not enough: the offset must lie in the leader's own epoch (the Raft paper's figure 8)."""
-        ends = [leader.end_offsets[i] for i in self.voters.ids if i in leader.end_offsets]
-        committed = committed_by(ends, len(self.voters.voters))
-        if committed <= leader.start_offset or committed <= self.high_watermark or leader.start_offset < 0:
-            return []
-        self.high_watermark = committed
-        return [Advance(committed)]
+    def become_resigned(self, role: Leader, now: int) -> None:
+        ranked = sorted(role.replicas.values(), key=lambda r: (-r.end_offset, r.key.id))
+        successors = tuple(r.key for r in ranked if r.key.id != self.local.id)
+        self._fail_parked()
+        self.role = Resigned(role.epoch, self._election_due(now), successors, [key.id for key in successors])
+
+    def _send_resignation(self, role: Resigned, now: int) -> None:
+        for voter_id in role.unacked:
+            voter = self.voters.find(voter_id)
+            if voter is not None and role.retry_at.get(voter_id, 0) <= now:
+                # Until it is answered; an answer that never comes is made up for by the election itself.
+                role.retry_at[voter_id] = NEVER
+                request = EndEpochRequest(role.epoch, self.local.id, self.local.endpoints, role.successors)
+                self.send(voter.endpoints, voter_id, request)
+
+    def _fail_parked(self) -> None:
+        """Whoever waits for the leader that this node was has to look for another one."""
+        role = self.role
+        if type(role) is Leader:
+            leader.abandon(self, role)
+
+    # What a message says about epoch and leader
+
+    def heard(self, response: Response, now: int) -> bool:
+        """True if the response has been dealt with: it is old, or it made this node something else."""
+        role = self.role
+        epoch, leader_id, error = response.epoch, response.leader_id, response.error
+        if epoch < role.epoch or error is Errors.UNKNOWN_LEADER_EPOCH:
+            return True
+        if epoch > role.epoch or error in _ELSEWHERE:
+            self.follow_news(epoch, leader_id, response.endpoints, now)
+            return True
+        if leader_id not in (NOBODY, self.local.id) and self.leader_id == NOBODY:
+            self.follow_news(epoch, leader_id, response.endpoints, now)
+            return True
+        return False
+
+    def follow_news(self, epoch: int, leader_id: int, endpoints: Endpoints, now: int) -> None:
+        """Somebody says who leads `epoch`, which is not below ours."""
+        if leader_id == self.local.id:
+            leader_id = NOBODY  # it was so, before a restart
+        if not endpoints and leader_id != NOBODY:
+            known = self.voters.find(leader_id)
+            endpoints = known.endpoints if known is not None else ()
+        own = self.leader_id
+        if epoch == self.role.epoch and NOBODY not in (own, leader_id) and own != leader_id:
+            raise BrokenQuorum(f"epoch {epoch} is said to be led by {leader_id}, and is known to be led by {own}")
+        if epoch > self.role.epoch:
+            if leader_id != NOBODY and endpoints:
+                self.become_follower(epoch, leader_id, endpoints, now)
+            else:
+                self.become_unattached(epoch, now)
+        elif leader_id != NOBODY and endpoints and not self.leader_endpoints and type(self.role) is not Resigned:
+            self.become_follower(epoch, leader_id, endpoints, now)
+
+    def _on_begin(self, request: BeginEpochRequest, token: object, now: int) -> None:
+        error = self._refusal_of_voter_request(request.epoch, request.leader_id)
+        if error is Errors.NONE:
+            self.follow_news(request.epoch, request.leader_id, request.endpoints, now)
+            role = self.role
+            if type(role) is Prospective and role.leader_id == request.leader_id and role.endpoints:
+                self.become_follower(role.epoch, role.leader_id, role.endpoints, now)  # it lives
+            if not self._is_meant(request.voter):
+                error = Errors.INVALID_VOTER_KEY
+        self.reply(token, EpochResponse(error, self.role.epoch, self.leader_id, self.leader_endpoints))
+
+    def _on_end(self, request: EndEpochRequest, token: object, now: int) -> None:
+        error = self._refusal_of_voter_request(request.epoch, request.leader_id)
+        if error is Errors.NONE:
+            self.follow_news(request.epoch, request.leader_id, request.endpoints, now)
+            role = self.role
+            if type(role) is Follower and role.leader_id == request.leader_id and role.epoch == request.epoch:
+                follower.leader_resigned(self, role, request.successors, now)
+        self.reply(token, EpochResponse(error, self.role.epoch, self.leader_id, self.leader_endpoints))
+
+    def _refusal_of_voter_request(self, epoch: int, leader_id: int) -> Errors:
+        if epoch < self.role.epoch:
+            return Errors.FENCED_LEADER_EPOCH
+        return Errors.INVALID_REQUEST if leader_id < 0 else Errors.NONE
+
+    def _begin_response(
+        self, sender: int, request: BeginEpochRequest, response: EpochResponse | None, now: int
+    ) -> None:
+        if response is not None and response.error in _HEARD:
+            self.heard(response, now)
+
+    def _end_response(self, sender: int, request: EndEpochRequest, response: EpochResponse | None, now: int) -> None:
+        role = self.role
+        is_mine = type(role) is Resigned and role.epoch == request.epoch
+        if response is None or response.error not in _HEARD:
+            if is_mine:
+                assert isinstance(role, Resigned)
+                role.retry_at[sender] = now + self.timing.retry_backoff_ms
+            return
+        if not self.heard(response, now) and is_mine and response.error is Errors.NONE:
+            assert isinstance(role, Resigned)
+            role.retry_at.pop(sender, None)
+            if sender in role.unacked:
+                role.unacked.remove(sender)
+
+
+_NO_DIRECTORY = ReplicaKey(NOBODY).directory_id
+_NO_VOTE = ReplicaKey(NOBODY)
+_ELSEWHERE = (Errors.FENCED_LEADER_EPOCH, Errors.NOT_LEADER_OR_FOLLOWER)
+_HEARD = (Errors.NONE, Errors.INVALID_VOTER_KEY, Errors.UNKNOWN_LEADER_EPOCH, *_ELSEWHERE)
+"""Errors of an answer that speaks of epoch and leader; others say only that this time it did not work."""
+
+_REQUESTS: dict[type, Callable[[Quorum, Any, object, int], None]] = {
+    FetchRequest: leader.on_fetch,
+    VoteRequest: Quorum._on_vote,
+    BeginEpochRequest: Quorum._on_begin,
+    EndEpochRequest: Quorum._on_end,
+    FetchSnapshotRequest: leader.on_fetch_snapshot,
+    AddVoterRequest: changes.on_add,
+    RemoveVoterRequest: changes.on_remove,
+    UpdateVoterRequest: changes.on_update,
+}
+_RESPONSES: dict[type, Callable[[Quorum, int, Any, Any, int], None]] = {
+    FetchRequest: follower.fetch_response,
+    VoteRequest: Quorum._vote_response,
+    BeginEpochRequest: Quorum._begin_response,
+    EndEpochRequest: Quorum._end_response,
+    FetchSnapshotRequest: follower.snapshot_response,
+    AddVoterRequest: follower.change_response,
+    RemoveVoterRequest: follower.change_response,
+    UpdateVoterRequest: follower.change_response,
+    VersionsRequest: changes.versions_response,
+}

@@ -32,3 +32,6 @@ class SystemIds:
             uuid = Uuid(bytes(raw))
             if int.from_bytes(uuid, "big") >= _RESERVED and not uuid_text(uuid).startswith("-"):
                 return uuid
+
+    def number(self, low: int, high: int) -> int:
+        return low + int.from_bytes(os.urandom(8), "big") % (high - low + 1)

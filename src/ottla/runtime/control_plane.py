@@ -1,78 +1,63 @@
-"""The control plane of a node, as its broker sees it: the image, changes to it, and requests that make changes.
+"""The control plane of a node: the committed facts, and requests that change them.
 
-A quorum of one for now: the controller lives here and every request is decided here.
+Every node follows the metadata log. The one that leads its quorum has the active controller and decides; all others
+pass requests on to it, so whoever asks need not know where it is.
 """
 
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Final, overload
 
-from ottla.controller.activation import activation_records
-from ottla.controller.machine import CommandContext, Controller
-from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import SUPPORTED
 from ottla.metadata.image import KRAFT_VERSION, MetadataImage
 from ottla.model.errors import Errors
-from ottla.model.ids import Uuid
+from ottla.model.ids import Millis
 from ottla.model.ports import Clock, Ids
-from ottla.model.properties import Listener, Settings
+from ottla.model.properties import Settings
+from ottla.net.peer import Peers
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
-from ottla.raft.describe import describe_quorum
+from ottla.raft.snapshots import SnapshotId
+from ottla.runtime.active import ActiveController, NotController
 from ottla.runtime.clock import SystemClock, SystemIds
+from ottla.runtime.committed import CommittedImage, Subscriber
 from ottla.runtime.disk import DiskThread, SyncThread
 from ottla.runtime.formatting import Identity, bootstrap_records, identify
+from ottla.runtime.forwarding import Forwarder
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogSettings, SnapshotJob
-from ottla.runtime.raft_driver import RaftDriver, start_quorum
-from ottla.runtime.runner import Placed, Runner
+from ottla.runtime.raft_driver import NotLeader, RaftDriver, start_quorum
+from ottla.runtime.refusals import refused
+from ottla.runtime.runner import Placed
 from ottla.runtime.timers import Repeating
 from ottla.storage.fs import Filesystem, RealFilesystem
 from ottla.storage.segment import OpenFiles
 
-Subscriber = Callable[[MetadataDelta, MetadataImage], None]
-
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-_SESSION_CHECK_MS: Final = 500
-
-
-class RegistrationRefused(Exception):
-    """The controller does not want this broker."""
-
-    def __init__(self, error: Errors) -> None:
-        super().__init__(f"the controller refuses this broker: {error.name}. {error.text}")
-        self.error = error
-
-
-@dataclass(frozen=True, slots=True)
-class RequestContext:
-    """What a request does not carry itself."""
-
-    describable: Container[str] | None = None
-    """Topics whose configs the asker may see; None for all."""
-
-
-PLAIN: Final = RequestContext()
+_OF_THE_QUORUM: Final = frozenset(
+    ("DescribeQuorumRequest", "AddRaftVoterRequest", "RemoveRaftVoterRequest", "UpdateRaftVoterRequest")
+)
+_SEEN_HERE_MS: Final = Millis(1_000)
 
 
 class ControlPlane:
-    """Open, start, register the broker, serve, close; in this order."""
+    """Open, start, serve, close; in this order. It is what the quorum tells its news to (`QuorumListener`)."""
 
     __slots__ = (
-        "_bootstrap",
+        "_active",
         "_clock",
-        "_controller",
+        "_committed",
         "_disk",
-        "_driver",
+        "_forwarder",
         "_ids",
-        "_runner",
+        "_last_leader",
+        "_log",
+        "_metadata_failed",
+        "_on_leader",
         "_snapshot",
-        "_subscribers",
         "_timers",
-        "_torn_transaction",
-        "broker_epoch",
         "identity",
-        "image",
         "on_failure",
+        "raft",
         "settings",
     )
 
@@ -85,31 +70,34 @@ class ControlPlane:
         clock: Clock,
         ids: Ids,
         disk: DiskThread,
+        peers: Peers,
     ) -> None:
         self.settings = settings
         self.identity = identity
-        self.broker_epoch = -1
         self.on_failure: Callable[[BaseException], None] | None = None
         """Called if the metadata directory is lost. The node must stop then, as Kafka does."""
         self._clock = clock
         self._ids = ids
         self._disk = disk
-        self._subscribers: list[Subscriber] = []
+        self._log = metadata_log
+        self._metadata_failed: BaseException | None = None
+        self._on_leader: list[Callable[[], None]] = []
+        self._last_leader = -1
         self._snapshot: SnapshotJob | None = None
-        replayer = metadata_log.load(identity.cluster_id)
-        self._torn_transaction = replayer.transaction_start is not None
-        if self._torn_transaction:
-            replayer.abandon_transaction()
-        self.image = replayer.image()
-        """The committed facts, replaced as a whole with each commit."""
-        metadata_log.metadata_version = self.image.metadata_version
-        self._bootstrap = (
-            [] if self.image.metadata_version else bootstrap_records(metadata_log.fs, settings.metadata_log_dir)
+        self._committed = CommittedImage(metadata_log.load(identity.cluster_id))
+        self._note_version(self.image)
+        self._active: ActiveController | None = None
+        quorum = start_quorum(settings, metadata_log, identity.metadata_directory_id, clock.monotonic(), ids.number)
+        self.raft = RaftDriver(
+            metadata_log,
+            quorum,
+            disk=disk,
+            clock=clock,
+            peers=peers,
+            listener=self,
+            cluster_id=identity.cluster_id,
         )
-        self._controller = Controller(self.image, settings)
-        quorum = start_quorum(settings, metadata_log, identity.metadata_directory_id, clock.monotonic())
-        self._driver = RaftDriver(metadata_log, quorum, disk, clock, self._advanced, self._failed)
-        self._runner: Runner[tuple[MetadataDelta, MetadataImage]] = Runner(self, self._driver, self._publish)
+        self._forwarder = Forwarder(peers, self.raft.leader_address, clock)
         self._timers = [Repeating(metadata_log.settings.snapshot_interval_ms, self._snapshot_if_changed)]
 
     @classmethod
@@ -117,119 +105,101 @@ class ControlPlane:
         cls,
         settings: Settings,
         *,
+        peers: Peers,
         fs: Filesystem | None = None,
         files: OpenFiles | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         disk: DiskThread | None = None,
+        joined: str | None = None,
     ) -> "ControlPlane":
-        """Formats new directories, then loads snapshot and log. The caller holds the directories' locks.
+        """Formats new directories, then loads snapshot and log. The caller holds the directories' locks. `joined` is
+        the cluster that a new node has found (`cluster_to_join`).
 
         Raises FormatError, MetadataLogError, CorruptLog, CorruptMetadata or StorageError, each with what to do.
         """
         clock = clock or SystemClock()
         ids = ids or SystemIds()
-        files = files or OpenFiles(fs or RealFilesystem())
-        identity = identify(settings, files.fs, clock, ids)
+        if files is None:  # an empty one is false
+            files = OpenFiles(fs if fs is not None else RealFilesystem())
+        identity = identify(settings, files.fs, clock, ids, joined)
         log = MetadataLog(MetadataLogSettings.of(settings), files, clock)
-        return cls(settings, identity, log, clock=clock, ids=ids, disk=disk or SyncThread())
+        return cls(settings, identity, log, clock=clock, ids=ids, disk=disk or SyncThread(), peers=peers)
 
-    # Living
+    # ---- living
 
     async def start(self) -> None:
-        """Becomes leader of the quorum, writes what a new cluster begins with, and returns when that is committed."""
-        await self._driver.start()
-        records = activation_records(
-            self._controller.image,
-            self._bootstrap,
-            min_isr=str(self.settings.get_int("min.insync.replicas")),
-            open_transaction=self._torn_transaction,
-        )
-        if self._torn_transaction:
-            # The abort was replayed by forgetting; a delta has no way to take it.
-            self._driver.append(records[:1])
-            records = records[1:]
-        offset = self._runner.carry_out(records)
-        registration = self._controller.decide(self._controller_registration(), self._context(PLAIN))
-        offset = self._runner.carry_out(_messages(registration.records)) or offset
-        await self._runner.committed(offset)
+        """Takes part in the quorum. A quorum of one has its active controller when this returns."""
+        await self.raft.start()
         for timer in self._timers:
             timer.start()
-        self._watch_sessions()
-
-    def _controller_registration(self) -> "messages.ControllerRegistrationRequest":
-        kind = messages.ControllerRegistrationRequest
-        return kind(
-            controller_id=self.settings.node_id,
-            incarnation_id=self._ids.uuid(),
-            listeners=[
-                kind.Listener(
-                    name=each.name,
-                    host=each.host,
-                    port=each.port,
-                    security_protocol=SECURITY_PROTOCOLS[each.protocol],
-                )
-                for each in self.settings.advertised_controller_listeners
-            ],
-            features=[
-                kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in SUPPORTED.items()
-            ],
-        )
-
-    def _watch_sessions(self) -> None:
-        """Brokers of other processes are fenced when they fall silent; alone there is nobody to watch."""
-        if any(broker != self.settings.node_id for broker in self.image.brokers):
-            timer = Repeating(_SESSION_CHECK_MS, self._check_sessions)
-            self._timers.append(timer)
-            timer.start()
-
-    def _check_sessions(self) -> None:
-        self._runner.carry_out(_messages(self._controller.tick(self._clock.monotonic()).records))
 
     async def close(self) -> None:
-        """Fences the local broker, makes everything durable and closes the log."""
+        """Hands leadership on, makes everything durable and closes the log."""
         for timer in self._timers:
             timer.stop()
-        if self.broker_epoch >= 0 and self.failure is None:
-            await self._say_goodbye()
-        await self._driver.flushes.idle()
-        if self._driver.metadata_log.is_long and self.failure is None:
+        if self.failure is None:
+            await self.raft.resign()
+        await self.raft.close()
+        if self._active is not None:
+            self._active.deactivate()
+        if self._log.is_long and self.failure is None and self._snapshot is None and self.image.offset >= 0:
             # Kafka's limit is 20 MB; each restart of a node with 10,000 partitions writes half a megabyte of it.
             self._take_snapshot()
-        await self._driver.settled()
+        await self._disk_idle()
         self._disk.close()
-        self._driver.metadata_log.log.close(clean=self.failure is None)
+        self._log.log.close(clean=self.failure is None)
 
-    async def _say_goodbye(self) -> None:
-        request = messages.BrokerHeartbeatRequest(
-            broker_id=self.settings.node_id,
-            broker_epoch=self.broker_epoch,
-            current_metadata_offset=self._controller.image.offset,
-            want_fence=True,
-            want_shut_down=True,
-        )
-        self.broker_epoch = -1
-        await self.submit(request)
+    async def _disk_idle(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._disk.run(lambda: None, lambda _: None if waiter.done() else waiter.set_result(None))
+        await waiter
 
-    # What brokers use
+    # ---- what the node uses
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed facts, replaced as a whole with each change."""
+        return self._committed.image
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Called on the loop with each committed delta and the image it leads to, before the request is answered."""
-        self._subscribers.append(subscriber)
+        """Called on the loop with each committed change and the image it leads to, before the request is answered."""
+        self._committed.subscribe(subscriber)
+
+    def on_leader(self, callback: Callable[[], None]) -> None:
+        """Called when the active controller is another one than before, or none."""
+        self._on_leader.append(callback)
 
     @property
     def failure(self) -> BaseException | None:
         """What ended this control plane: most likely what the disk said when the metadata directory was lost."""
-        return self._runner.error
+        return self._metadata_failed
+
+    @property
+    def is_active(self) -> bool:
+        return self._active is not None
+
+    @property
+    def is_whole_cluster(self) -> bool:
+        """This node is the only voter and the only broker there is."""
+        voters = self._log.quorum.voters.ids if self._log.quorum.voters else tuple(v.id for v in self.settings.voters)
+        return tuple(voters) == tuple(self.image.brokers) == (self.settings.node_id,)
+
+    @property
+    def leader_id(self) -> int:
+        return self.raft.leader_id
 
     @property
     def leader_epoch(self) -> int:
-        return self._driver.quorum.epoch
+        return self.raft.epoch
 
     @property
     def kraft_version(self) -> int:
-        return self._driver.metadata_log.quorum.kraft_version
+        return self._log.quorum.kraft_version
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.log.log_end_offset
 
     @property
     def finalized_features(self) -> dict[str, int]:
@@ -239,180 +209,268 @@ class ControlPlane:
 
     @overload
     async def submit(
-        self, request: "messages.CreateTopicsRequest", context: RequestContext = ...
+        self, request: "messages.CreateTopicsRequest", timeout_ms: int = ...
     ) -> "messages.CreateTopicsResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.DeleteTopicsRequest", context: RequestContext = ...
+        self, request: "messages.DeleteTopicsRequest", timeout_ms: int = ...
     ) -> "messages.DeleteTopicsResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.CreatePartitionsRequest", context: RequestContext = ...
+        self, request: "messages.CreatePartitionsRequest", timeout_ms: int = ...
     ) -> "messages.CreatePartitionsResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.AlterConfigsRequest", context: RequestContext = ...
+        self, request: "messages.AlterConfigsRequest", timeout_ms: int = ...
     ) -> "messages.AlterConfigsResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.IncrementalAlterConfigsRequest", context: RequestContext = ...
+        self, request: "messages.IncrementalAlterConfigsRequest", timeout_ms: int = ...
     ) -> "messages.IncrementalAlterConfigsResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.UpdateFeaturesRequest", context: RequestContext = ...
+        self, request: "messages.UpdateFeaturesRequest", timeout_ms: int = ...
     ) -> "messages.UpdateFeaturesResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.AllocateProducerIdsRequest", context: RequestContext = ...
+        self, request: "messages.AllocateProducerIdsRequest", timeout_ms: int = ...
     ) -> "messages.AllocateProducerIdsResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.BrokerRegistrationRequest", context: RequestContext = ...
+        self, request: "messages.BrokerRegistrationRequest", timeout_ms: int = ...
     ) -> "messages.BrokerRegistrationResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.BrokerHeartbeatRequest", context: RequestContext = ...
+        self, request: "messages.BrokerHeartbeatRequest", timeout_ms: int = ...
     ) -> "messages.BrokerHeartbeatResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.UnregisterBrokerRequest", context: RequestContext = ...
+        self, request: "messages.UnregisterBrokerRequest", timeout_ms: int = ...
     ) -> "messages.UnregisterBrokerResponse": ...
 
     @overload
     async def submit(
-        self, request: "messages.DescribeQuorumRequest", context: RequestContext = ...
+        self, request: "messages.DescribeQuorumRequest", timeout_ms: int = ...
     ) -> "messages.DescribeQuorumResponse": ...
 
-    async def submit(self, request: Message, context: RequestContext = PLAIN) -> Message:
-        """Decides a request and answers it when the decision is committed. Raises StorageError if the disk refuses."""
-        if self.failure is not None:
-            raise self.failure
-        if isinstance(request, messages.DescribeQuorumRequest):
-            end = self._driver.metadata_log.log.log_end_offset
-            return describe_quorum(self._driver.quorum, request, log_end_offset=end, now=self._clock.wall())
-        fresh = len(request.topics) if isinstance(request, messages.CreateTopicsRequest) else 0
-        decision = self._controller.decide(request, self._context(context, fresh))
-        # No await between deciding and replaying: two requests must not be decided from the same image.
-        offset = self._runner.carry_out(_messages(decision.records))
-        await self._runner.committed(offset)
-        return decision.reply
+    @overload
+    async def submit(
+        self, request: "messages.AlterPartitionRequest", timeout_ms: int = ...
+    ) -> "messages.AlterPartitionResponse": ...
 
-    def _context(self, context: RequestContext, fresh_ids: int = 0) -> CommandContext:
-        return CommandContext(
-            now=self._clock.monotonic(),
-            next_offset=self._driver.metadata_log.log.log_end_offset,
-            kraft_version=self.kraft_version,
-            fresh_ids=[self._ids.uuid() for _ in range(fresh_ids)],
-            describable=context.describable,
-        )
+    @overload
+    async def submit(
+        self, request: "messages.ElectLeadersRequest", timeout_ms: int = ...
+    ) -> "messages.ElectLeadersResponse": ...
 
-    async def register_broker(
-        self,
-        listeners: Sequence[Listener] | None = None,
-        log_dirs: Sequence[Uuid] | None = None,
-        *,
-        rack: str | None = None,
-        previous_broker_epoch: int = -1,
-    ) -> int:
-        """Registers and unfences the local broker and gives it its partitions back, each in a new leader epoch.
+    @overload
+    async def submit(
+        self, request: "messages.AlterPartitionReassignmentsRequest", timeout_ms: int = ...
+    ) -> "messages.AlterPartitionReassignmentsResponse": ...
 
-        `listeners` are those the broker really has (default: the configured ones), `log_dirs` the ids of its live
-        directories, `previous_broker_epoch` what the clean-shutdown markers say.
+    @overload
+    async def submit(
+        self, request: "messages.ListPartitionReassignmentsRequest", timeout_ms: int = ...
+    ) -> "messages.ListPartitionReassignmentsResponse": ...
+
+    @overload
+    async def submit(
+        self, request: "messages.AssignReplicasToDirsRequest", timeout_ms: int = ...
+    ) -> "messages.AssignReplicasToDirsResponse": ...
+
+    @overload
+    async def submit(
+        self, request: "messages.ControllerRegistrationRequest", timeout_ms: int = ...
+    ) -> "messages.ControllerRegistrationResponse": ...
+
+    @overload
+    async def submit(
+        self, request: "messages.AddRaftVoterRequest", timeout_ms: int = ...
+    ) -> "messages.AddRaftVoterResponse": ...
+
+    @overload
+    async def submit(
+        self, request: "messages.RemoveRaftVoterRequest", timeout_ms: int = ...
+    ) -> "messages.RemoveRaftVoterResponse": ...
+
+    @overload
+    async def submit(
+        self, request: "messages.UpdateRaftVoterRequest", timeout_ms: int = ...
+    ) -> "messages.UpdateRaftVoterResponse": ...
+
+    async def submit(self, request: Message, timeout_ms: int = 30_000) -> Message:
+        """Decides a request, here or wherever the active controller is, and answers when the decision is committed.
+
+        Raises StorageError if the disk of this node's controller refuses; a controller that cannot be reached is an
+        answer with REQUEST_TIMED_OUT.
         """
-        kind = messages.BrokerRegistrationRequest
-        request = kind(
-            broker_id=self.settings.node_id,
-            cluster_id=self.identity.cluster_id,
-            incarnation_id=self._ids.uuid(),
-            listeners=[
-                kind.Listener(
-                    name=each.name,
-                    host=each.host,
-                    port=each.port,
-                    security_protocol=SECURITY_PROTOCOLS[each.protocol],
-                )
-                for each in (self.settings.advertised_listeners if listeners is None else listeners)
-            ],
-            features=[
-                kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in SUPPORTED.items()
-            ],
-            rack=rack,
-            log_dirs=list(self.identity.directory_ids.values() if log_dirs is None else log_dirs),
-            previous_broker_epoch=previous_broker_epoch,
-        )
-        decision = self._controller.decide(request, self._context(PLAIN))
-        reply = decision.reply
-        assert isinstance(reply, messages.BrokerRegistrationResponse)
-        if reply.error_code:
-            assert isinstance(reply.error_code, Errors)
-            raise RegistrationRefused(reply.error_code)
-        # Registration and unfencing share one commit: nobody can see the broker fenced in between.
-        self._runner.carry_out(_messages(decision.records))
-        heartbeat = messages.BrokerHeartbeatRequest(
-            broker_id=self.settings.node_id,
-            broker_epoch=reply.broker_epoch,
-            current_metadata_offset=self._controller.image.offset,
-            cordoned_log_dirs=[],
-        )
-        decision = self._controller.decide(heartbeat, self._context(PLAIN))
-        await self._runner.committed(self._runner.carry_out(_messages(decision.records)))
-        self.broker_epoch = reply.broker_epoch
-        return self.broker_epoch
+        if self._metadata_failed is not None:
+            raise self._metadata_failed
+        if self.raft.is_leader:
+            try:
+                return await self.submit_here(request)
+            except NotController:
+                pass  # lost it while deciding: the new one is asked
+        answer = await self._forwarder.forward(request, timeout_ms)
+        await self._seen_here(answer)
+        return answer
 
-    # What the runner and the driver call
-
-    def replay(
-        self, records: Sequence[Message], *, base_offset: int, epoch: int, timestamp: int
-    ) -> tuple[MetadataDelta, MetadataImage]:
-        delta = self._controller.replay(records, base_offset=base_offset, epoch=epoch, timestamp=timestamp)
-        if delta.features_changed:
-            self._driver.metadata_log.metadata_version = self._controller.image.metadata_version
-        return delta, self._controller.image
-
-    def _advanced(self, high_watermark: int) -> None:
+    async def submit_here(self, request: Message) -> Message:
+        """For requests that came to this node as the controller. Raises NotController."""
+        if type(request).__name__ in _OF_THE_QUORUM:
+            return await self.ask_quorum(request, messages.API[request.API_KEY].stable_max)
+        if self._active is None:
+            raise NotController("this node is not the active controller")
         try:
-            self._runner.advance(high_watermark)
+            return await self._active.submit(request)
+        except NotLeader as error:
+            raise NotController("another node is the active controller now") from error
+
+    async def answer_here(self, request: Message) -> Message:
+        """As `submit_here`, with NOT_CONTROLLER in the shape of the request's own answer."""
+        try:
+            return await self.submit_here(request)
+        except NotController as error:
+            return refused(request, Errors.NOT_CONTROLLER, str(error))
+
+    async def ask_quorum(self, request: Message, version: int) -> Message:
+        waiter: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self.raft.handle(request, version, lambda answer: None if waiter.done() else waiter.set_result(answer))
+        return await waiter
+
+    def broker_connected(self, broker_id: int, broker_epoch: int, connection: object) -> None:
+        """A heartbeat came over that connection."""
+        if self._active is not None:
+            self._active.connected(broker_id, broker_epoch, connection)
+
+    def broker_disconnected(self, broker_id: int, broker_epoch: int, connection: object) -> None:
+        """The connection over which a broker sent its heartbeats broke."""
+        if self._active is not None:
+            self._active.disconnected(broker_id, broker_epoch, connection)
+
+    async def _seen_here(self, answer: Message) -> None:
+        """A topic that another node has just created is looked for here next: waits a moment until it has arrived."""
+        if not isinstance(answer, messages.CreateTopicsResponse):
+            return
+        wanted = [t.topic_id for t in answer.topics if not t.error_code]
+        deadline = self._clock.monotonic() + _SEEN_HERE_MS
+        while self._clock.monotonic() < deadline:
+            if all(topic_id in self.image.topics_by_id for topic_id in wanted):
+                return
+            await asyncio.sleep(0.005)
+
+    # ---- what the quorum says
+
+    def committed(self, high_watermark: int) -> None:
+        try:
+            if self._active is not None:
+                self._active.advance(high_watermark)
+            else:
+                self._committed.follow(self._log.log, high_watermark)
+                self._note_version(self.image)
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
             raise
-        if self._driver.metadata_log.wants_snapshot:
+        if self._log.wants_snapshot:
             self._take_snapshot()
 
-    def _failed(self, error: BaseException) -> None:
-        self._runner.fail(error)
+    def leader_changed(self, leader_id: int, epoch: int) -> None:
+        if self._active is not None:
+            self._active.deactivate()
+            self._active = None
+        if leader_id == self.settings.node_id:
+            self._activate(self._last_leader)
+        if leader_id >= 0:
+            self._last_leader = leader_id
+        self._forwarder.leader_changed()
+        for callback in self._on_leader:
+            callback()
+
+    def _activate(self, predecessor: int) -> None:
+        image, torn = self._committed.take_over()
+        new_cluster = not image.metadata_version
+        bootstrap = bootstrap_records(self._log.fs, self.settings.metadata_log_dir) if new_cluster else []
+        self._active = ActiveController(
+            image,
+            self.settings,
+            self,
+            clock=self._clock,
+            ids=self._ids,
+            publish=self._committed.told,
+            on_features=self._note_version,
+        )
+        self._active.activate(
+            bootstrap,
+            min_isr=self.settings.get_int("min.insync.replicas"),
+            torn_transaction=torn,
+            predecessor=predecessor,
+        )
+
+    def snapshot_loaded(self, snapshot: SnapshotId) -> None:
+        self._committed.replace(self._log.load(self.identity.cluster_id))
+        self._note_version(self.image)
+
+    def failed(self, error: BaseException) -> None:
+        if self._metadata_failed is not None:
+            return
+        self._metadata_failed = error
+        if self._active is not None:
+            self._active.fail(error)
         if self.on_failure is not None:
             self.on_failure(error)
 
-    def _publish(self, change: tuple[MetadataDelta, MetadataImage], placed: Placed) -> None:
-        delta, self.image = change
-        for subscriber in self._subscribers:
-            subscriber(delta, self.image)
+    def _note_version(self, image: MetadataImage) -> None:
+        self._log.metadata_version = image.metadata_version
+
+    # ---- what the active controller writes to
+
+    def append(self, records: Sequence[Message]) -> Placed:
+        return self.raft.append(records)
+
+    def commit(self) -> None:
+        self.raft.commit()
+
+    # ---- snapshots
 
     def _snapshot_if_changed(self) -> None:
-        if self._driver.metadata_log.has_unsaved:
+        if self._log.has_unsaved:
             self._take_snapshot()
 
     def _take_snapshot(self) -> None:
         if self._snapshot is None and self.image.offset >= 0:
-            job = self._snapshot = self._driver.metadata_log.begin_snapshot(self.image)
+            job = self._snapshot = self._log.begin_snapshot(self.image)
             self._disk.run(job.run, lambda error: self._snapshot_done(job, error))
 
     def _snapshot_done(self, job: SnapshotJob, error: BaseException | None) -> None:
         """A snapshot that failed is no loss: the log has it all, and the next one may succeed."""
         self._snapshot = None
         if error is None:
-            self._driver.metadata_log.remove(self._driver.metadata_log.finish_snapshot(job))
+            self._log.remove(self._log.finish_snapshot(job))
 
 
-def _messages(records: Sequence[object]) -> list[Message]:
-    return [record for record in records if isinstance(record, Message)]
+def controller_registration(settings: Settings, ids: Ids) -> "messages.ControllerRegistrationRequest":
+    """What a controller says of itself to the active one."""
+    kind = messages.ControllerRegistrationRequest
+    return kind(
+        controller_id=settings.node_id,
+        incarnation_id=ids.uuid(),
+        listeners=[
+            kind.Listener(
+                name=each.name, host=each.host, port=each.port, security_protocol=SECURITY_PROTOCOLS[each.protocol]
+            )
+            for each in settings.advertised_controller_listeners
+        ],
+        features=[
+            kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in SUPPORTED.items()
+        ],
+    )

@@ -3,7 +3,9 @@
 meta.properties is written last: a directory without it was never formatted, whatever else it holds.
 """
 
+import hashlib
 from collections.abc import Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 from ottla.controller.activation import default_bootstrap_records
@@ -39,21 +41,39 @@ class Identity(NamedTuple):
     metadata_directory_id: Uuid
 
 
-def identify(settings: Settings, fs: Filesystem, clock: Clock, ids: Ids) -> Identity:
-    """Who this node is, from its directories. New ones are formatted on the way."""
+class Beginning(Enum):
+    KNOWN = "its cluster is known: from its directories, by cluster.id, or because it makes one with others like it"
+    FIRST = "it begins a quorum that others join, unless they have one already"
+    JOINS = "it joins a cluster, whose id only the controllers know"
+
+
+def beginning(settings: Settings, fs: Filesystem) -> Beginning:
+    """How a node comes to its cluster."""
+    if settings.cluster_id is not None or any(_read(fs, path) is not None for path in _directories(settings)):
+        return Beginning.KNOWN
+    if not settings.is_controller:
+        return Beginning.JOINS
+    if settings.voters or len(settings.get_list("controller.quorum.bootstrap.servers")) < 2:
+        return Beginning.KNOWN
+    return Beginning.FIRST if _begins_the_quorum(settings) else Beginning.JOINS
+
+
+def identify(settings: Settings, fs: Filesystem, clock: Clock, ids: Ids, joined: str | None = None) -> Identity:
+    """Who this node is, from its directories. New ones are formatted on the way; with `joined`, the id of a cluster, as
+    those of a node that comes to others."""
     directories = _directories(settings)
     found = {path: meta for path in directories if (meta := _read(fs, path)) is not None}
     cluster_id = _agreed_cluster(settings, found)
     if not found:
         _refuse_foreign(fs, settings.metadata_log_dir)
-    cluster_id = cluster_id or uuid_text(ids.uuid())
+    cluster_id = cluster_id or joined or _cluster_of(settings) or uuid_text(ids.uuid())
     known = {path: meta.directory_id or ids.uuid() for path, meta in found.items()}
     _refuse_copies(known)
     all_ids = {path: known.get(path) or ids.uuid() for path in directories}
     for path in directories:
         meta = MetaProperties(cluster_id, settings.node_id, all_ids[path])
         if path not in found:
-            _format(fs, settings, clock, path, meta)
+            _format(fs, settings, clock, path, meta, begins=joined is None and _begins_the_quorum(settings))
         elif found[path].directory_id is None:
             # Written by a Kafka from before directories had ids.
             replace_file(fs, f"{path}/{META_PROPERTIES}", encode_meta_properties(meta))
@@ -63,6 +83,25 @@ def identify(settings: Settings, fs: Filesystem, clock: Clock, ids: Ids) -> Iden
         {path: all_ids[path] for path in settings.log_dirs},
         all_ids[settings.metadata_log_dir],
     )
+
+
+def _cluster_of(settings: Settings) -> str | None:
+    """Nodes that name the same quorum are one cluster: without a format step they agree on its id because each makes it
+    from those names. A node that is its quorum alone draws one."""
+    voters = [f"{voter.id}@{voter.host}:{voter.port}" for voter in settings.voters]
+    members = sorted(voters or settings.get_list("controller.quorum.bootstrap.servers"))
+    if len(members) < 2:
+        return None
+    digest = bytearray(hashlib.sha256("\n".join(members).encode()).digest()[:16])
+    digest[0] &= 0x7F  # as for any id: none that prints with a leading dash
+    return uuid_text(Uuid(bytes(digest)))
+
+
+def _begins_the_quorum(settings: Settings) -> bool:
+    """With voters in the log the first bootstrap server begins as the only one; others join it."""
+    servers = settings.get_list("controller.quorum.bootstrap.servers")
+    own = [f"{each.host}:{each.port}" for each in settings.advertised_controller_listeners]
+    return settings.is_controller and not settings.voters and (len(servers) < 2 or servers[0] in own)
 
 
 def _directories(settings: Settings) -> list[str]:
@@ -108,11 +147,13 @@ def _refuse_copies(known: dict[str, Uuid]) -> None:
         by_id[directory_id] = path
 
 
-def _format(fs: Filesystem, settings: Settings, clock: Clock, directory: str, meta: MetaProperties) -> None:
+def _format(
+    fs: Filesystem, settings: Settings, clock: Clock, directory: str, meta: MetaProperties, *, begins: bool
+) -> None:
     fs.mkdir(directory)
     now = clock.wall()
     write_file(fs, f"{directory}/{BOOTSTRAP_FILE}", _bootstrap_bytes(default_bootstrap_records(), now))
-    if directory == settings.metadata_log_dir and not settings.voters:
+    if directory == settings.metadata_log_dir and begins:
         voters = VoterSet((local_voter(settings, meta.directory_id or ZERO_UUID),))
         log = f"{directory}/{METADATA_LOG}"
         fs.mkdir(log)

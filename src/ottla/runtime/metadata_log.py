@@ -1,6 +1,6 @@
 """The metadata log on the disk: `__cluster_metadata-0` with Kafka's segments, snapshots and quorum-state file.
 
-Loading gives the image; afterwards this is a `runner.Journal`. What may be appended is decided elsewhere.
+It is also what the quorum's core reads of the log (`raft.core.LogView`). What may be appended is decided elsewhere.
 """
 
 from collections.abc import Sequence
@@ -17,33 +17,37 @@ from ottla.metadata.batches import (
 )
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.records import image_records
-from ottla.metadata.replay import Replayer, image_of
-from ottla.model.ids import TopicPartition, Uuid
+from ottla.metadata.replay import image_of
+from ottla.model.ids import TopicPartition
 from ottla.model.ports import Clock
 from ottla.model.properties import Settings
+from ottla.protocol import batch as b
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.raft import election
 from ottla.raft.election import ElectionState
+from ottla.raft.exchange import EpochEnd
+from ottla.raft.follower import leads_to
 from ottla.raft.snapshots import (
     PARTIAL_SUFFIX,
     SUFFIX,
+    Snapshot,
     SnapshotId,
     decode_snapshot,
     encode_snapshot,
     log_start_after_cleaning,
     parse_name,
 )
-from ottla.raft.voters import VoterSet, voters_of
+from ottla.raft.voters import VoterHistory, VoterSet, voters_of
+from ottla.raft.wire import TOPIC_ID
 from ottla.runtime.formatting import METADATA_LOG
 from ottla.runtime.runner import Placed
 from ottla.storage.config import LogConfig
-from ottla.storage.fs import Filesystem, Latch, StorageError, replace_file
-from ottla.storage.log import RAFT, Deletion, Log, Rejected
+from ottla.storage.fs import File, Filesystem, Latch, StorageError, replace_file
+from ottla.storage.log import RAFT, Deletion, FileSlice, Log, Rejected
 from ottla.storage.segment import OpenFiles
 
 TOPIC_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
-TOPIC_ID: Final = Uuid((1).to_bytes(16, "big"))
 _LONG_TAIL_BYTES: Final = 1 << 20
 _CONTROL_TYPES: Final = {
     "LeaderChangeMessage": LEADER_CHANGE,
@@ -101,14 +105,15 @@ class MetadataLogSettings:
 class MetadataLog:
     __slots__ = (
         "_clock",
+        "_download",
         "_files",
         "_latch",
         "_snapshot_bytes",
         "_unsaved_bytes",
         "epoch",
+        "history",
         "log",
         "metadata_version",
-        "quorum",
         "settings",
         "snapshots",
     )
@@ -125,7 +130,9 @@ class MetadataLog:
         self._unsaved_bytes = 0
         self.epoch = 0
         self.metadata_version = 0
-        self.quorum = QuorumFacts()
+        self.history = VoterHistory()
+        """Voters and kraft.version as far as the log goes; complete after `load`."""
+        self._download: _Download | None = None
 
     @property
     def fs(self) -> Filesystem:
@@ -162,8 +169,10 @@ class MetadataLog:
 
     # Loading
 
-    def load(self, cluster_id: str) -> Replayer:
-        """Latest snapshot and what the log holds after it."""
+    def load(self, cluster_id: str) -> MetadataImage:
+        """The image of the latest snapshot. What the log holds after it may not be committed: only the quorum knows."""
+        self.snapshots.clear()
+        self._unsaved_bytes = 0
         self._find_snapshots()
         image = MetadataImage(cluster_id=cluster_id)
         start = 0
@@ -176,16 +185,9 @@ class MetadataLog:
                 f"{self.settings.path} begins at offset {self.log.log_start_offset} and no snapshot holds what came "
                 "before. Restore the .checkpoint file."
             )
-        replayer = Replayer(image)
         for data in self.log.batches(start):
-            self._unsaved_bytes += len(data)
-            batch = decode_batch(data)
-            if batch.is_control:
-                self._note_quorum(batch.records, batch.last_offset)
-                replayer.control_batch(batch.last_offset, batch.epoch, batch.timestamp)
-            else:
-                replayer.batch(batch.records, batch.base_offset, batch.epoch, batch.timestamp)
-        return replayer
+            self._note_batch(data)
+        return image
 
     def _find_snapshots(self) -> None:
         """Leftovers of interrupted writes go, and so do snapshots the log has moved past."""
@@ -201,7 +203,7 @@ class MetadataLog:
 
     def _load_snapshot(self, snapshot: SnapshotId, cluster_id: str) -> MetadataImage:
         loaded = decode_snapshot(self.fs.read(self._snapshot_path(snapshot)))
-        self.quorum = QuorumFacts(loaded.kraft_version, loaded.voters, snapshot.offset - 1)
+        self._restart_history(snapshot, loaded)
         if snapshot.offset == 0:
             return image_of(loaded.records, cluster_id)
         return image_of(
@@ -212,18 +214,45 @@ class MetadataLog:
             timestamp=loaded.last_contained_timestamp,
         )
 
+    def _restart_history(self, snapshot: SnapshotId, loaded: Snapshot) -> None:
+        self.history.restart(snapshot.offset - 1, loaded.voters, loaded.kraft_version)
+
     def _skip_to_snapshot(self) -> None:
-        """A snapshot beyond the end of the log: the log stopped short while it was being replaced."""
+        """A snapshot that the log does not lead to: it was fetched, and the log was still to be replaced by it."""
         latest = self.snapshots[-1]
-        if latest.offset > self.log.log_end_offset:
-            self.log.truncate_fully_and_start_at(latest.offset, self._clock.wall())
+        if latest.offset > 0 and not leads_to(self, latest):
+            self.remove(self.log.truncate_fully_and_start_at(latest.offset, self._clock.wall()).paths)
+
+    def _note_batch(self, data: memoryview) -> None:
+        self._unsaved_bytes += len(data)
+        if b.read_header(data).is_control:
+            batch = decode_batch(data)
+            self._note_quorum(batch.records, batch.last_offset)
 
     def _note_quorum(self, records: Sequence[Message], offset: int) -> None:
         for record in records:
             if isinstance(record, messages.KRaftVersionRecord):
-                self.quorum = self.quorum._replace(kraft_version=record.kraft_version)
+                self.history.add(offset, kraft_version=record.kraft_version)
             elif isinstance(record, messages.VotersRecord):
-                self.quorum = self.quorum._replace(voters=voters_of(record), voters_offset=offset)
+                self.history.add(offset, voters=voters_of(record))
+
+    # What the core reads
+
+    @property
+    def quorum(self) -> QuorumFacts:
+        return QuorumFacts(self.history.kraft_version, self.history.voters, self.history.offset)
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def flushed(self) -> int:
+        return self.log.recovery_point
 
     @property
     def last_epoch(self) -> int:
@@ -231,15 +260,44 @@ class MetadataLog:
             return self.log.latest_epoch
         return self.snapshots[-1].epoch if self.snapshots else 0
 
+    @property
+    def latest_snapshot(self) -> SnapshotId | None:
+        return self.snapshots[-1] if self.snapshots else None
+
+    @property
+    def earliest_snapshot(self) -> SnapshotId | None:
+        return self.snapshots[0] if self.snapshots else None
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        found = self.log.offset_for_leader_epoch(epoch)
+        if found.epoch < 0:
+            return EpochEnd(self.last_epoch, self.end_offset)
+        earliest = self.earliest_snapshot
+        if earliest is not None and found == (epoch, earliest.offset):
+            return EpochEnd(earliest.epoch, earliest.offset)  # the snapshot has it, the log no longer does
+        return EpochEnd(found.epoch, found.end_offset)
+
+    def snapshot_size(self, snapshot: SnapshotId) -> int | None:
+        return self._snapshot_facts(snapshot)[0] if snapshot in self.snapshots else None
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Batches for a replica that has everything below `offset`; the last one may be cut off."""
+        piece = self.log.read(offset, max_bytes, upper_bound=self.end_offset)
+        return self.log.read_bytes(piece) if isinstance(piece, FileSlice) else b""
+
+    def read_snapshot(self, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
+        return self.fs.open(self._snapshot_path(snapshot)).pread(max_bytes, position)
+
     def read_election(self) -> ElectionState:
         try:
             return election.decode(self.fs.read(f"{self.settings.path}/{election.FILE_NAME}"))
         except FileNotFoundError:
             return ElectionState()
 
-    def write_election(self, state: ElectionState, voter_ids: Sequence[int]) -> None:
+    def write_election(self, state: ElectionState) -> None:
         """Durable when it returns; may run in any thread."""
-        data = election.encode(state, min(self.quorum.kraft_version, 1), voter_ids)
+        facts = self.quorum
+        data = election.encode(state, min(facts.kraft_version, 1), facts.voters.ids if facts.voters else ())
         replace_file(self.fs, f"{self.settings.path}/{election.FILE_NAME}", data)
 
     # Appending
@@ -276,6 +334,57 @@ class MetadataLog:
             raise StorageError(self._latch.directory, f"the metadata log refuses a batch: {outcome.message}")
         self._unsaved_bytes += len(data)
 
+    # As the leader of the quorum says
+
+    def append_replicated(self, batches: bytes, epoch: int) -> Rejected | None:
+        """What the leader sent; a batch of a later epoch than its own is left out, and so is one that is cut off."""
+        before = self.end_offset
+        outcome = self.log.append_as_follower(batches, epoch, self._clock.wall())
+        for data in self.log.batches(before):
+            self._note_batch(data)
+        return outcome if isinstance(outcome, Rejected) else None
+
+    def truncate_to(self, offset: int) -> None:
+        deletion = self.log.truncate_to(offset, self._clock.wall())
+        self.history.truncate_to(offset)
+        if deletion is not None:
+            self.remove(deletion.paths)
+
+    def store_snapshot(self, snapshot: SnapshotId, position: int, data: bytes) -> None:
+        """One piece of a snapshot from the leader, in order."""
+        if self._download is None or self._download.id != snapshot or position == 0:
+            path = f"{self.settings.path}/{snapshot.stem}{PARTIAL_SUFFIX}"
+            file = self.fs.open(path, create=True)
+            file.truncate(0)
+            self._download = _Download(snapshot, path, file)
+        self._download.file.pwrite(data, position)
+
+    def finish_download(self, snapshot: SnapshotId) -> None:
+        """Whole and durable when it returns; may run in any thread. Raises CorruptMetadata if it is not whole."""
+        download = self._download
+        assert download is not None
+        download.file.sync()
+        download.content = decode_snapshot(self.fs.read(download.path))
+        self.fs.rename(download.path, self._snapshot_path(snapshot))
+        self.fs.sync_dir(self.settings.path)
+
+    def install_snapshot(self, snapshot: SnapshotId) -> None:
+        """The log begins anew at the end of a snapshot that was downloaded before."""
+        assert self._download is not None
+        assert self._download.content is not None
+        older, self.snapshots = self.snapshots, [snapshot]
+        content, self._download = self._download.content, None
+        self.remove(self.log.truncate_fully_and_start_at(snapshot.offset, self._clock.wall()).paths)
+        self._restart_history(snapshot, content)
+        self._unsaved_bytes = 0
+        self.remove([self._snapshot_path(s) for s in older if s != snapshot])
+
+    def discard_download(self, snapshot: SnapshotId) -> None:
+        """It came too late to be of use."""
+        self._download = None
+        if snapshot not in self.snapshots:
+            self.remove([self._snapshot_path(snapshot)])
+
     # Snapshots
 
     @property
@@ -294,10 +403,13 @@ class MetadataLog:
     def begin_snapshot(self, image: MetadataImage) -> "SnapshotJob":
         """`image` must be committed. The job may run in any thread; `finish_snapshot` belongs to the loop again."""
         self._unsaved_bytes = 0
-        return SnapshotJob(self, image, self.quorum, self._clock.wall())
+        known = self.history.at(image.offset + 1)
+        return SnapshotJob(self, image, QuorumFacts(known.kraft_version, known.voters), self._clock.wall())
 
     def finish_snapshot(self, job: "SnapshotJob") -> list[str]:
         """Takes the snapshot into account. Gives files that may be removed after the usual delay."""
+        if job.id.offset < self.start_offset:
+            return [self._snapshot_path(job.id)]  # overtaken by a snapshot from the leader
         if job.id not in self.snapshots:
             self.snapshots.append(job.id)
             self.snapshots.sort()
@@ -317,6 +429,7 @@ class MetadataLog:
         if start is None:
             return []
         doomed: list[str] = []
+        self.history.forget_before(start.offset)
         self.log.delete_records_before(start.offset)
         deletion: Deletion | None = self.log.apply_retention(self._clock.wall())
         if deletion is not None:
@@ -348,6 +461,18 @@ class MetadataLog:
     def remove(self, paths: Sequence[str]) -> None:
         for path in paths:
             self.fs.remove(path)
+
+
+class _Download:
+    """A snapshot on its way from the leader."""
+
+    __slots__ = ("content", "file", "id", "path")
+
+    def __init__(self, snapshot: SnapshotId, path: str, file: File) -> None:
+        self.id = snapshot
+        self.path = path
+        self.file = file
+        self.content: Snapshot | None = None
 
 
 class SnapshotJob:

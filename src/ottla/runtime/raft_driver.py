@@ -1,127 +1,524 @@
-"""Carries out what the quorum core asks for: votes to the disk, batches to the log, commits to those who wait."""
+"""Runs the quorum's core: votes and batches to the disk, questions to the other members, commits to those who wait.
+
+Events go in one at a time. Each one's effects are carried out in order, and a vote is durable before the next effect:
+until then later events wait. Only the flush of the log goes on beside them; the core knows what it must wait for.
+"""
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
 
+from ottla.model.errors import Errors
 from ottla.model.ids import Millis, Uuid, uuid_text
 from ottla.model.ports import Clock
 from ottla.model.properties import Settings
+from ottla.net.peer import Address, Outcome, Peers, Unreachable
+from ottla.protocol import messages
 from ottla.protocol.codec import Message
-from ottla.raft.core import Advance, AppendControl, Effect, EpochStarted, Flushed, Persist, Quorum, RequestVotes
-from ottla.raft.voters import VoterSet, static_voters
-from ottla.runtime.disk import DiskThread, GroupCommit
+from ottla.raft import wire
+from ottla.raft.core import Draw, Quorum, Timing
+from ottla.raft.describe import describe_quorum
+from ottla.raft.election import NOBODY
+from ottla.raft.exchange import (
+    Advance,
+    Append,
+    AppendControl,
+    Effect,
+    Endpoints,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    InstallSnapshot,
+    Persist,
+    Reply,
+    Send,
+    StoreSnapshot,
+    Truncate,
+)
+from ottla.raft.roles import NEVER, Leader, Resigned
+from ottla.raft.snapshots import SnapshotId
+from ottla.raft.voters import VoterEndpoint, static_voters
+from ottla.runtime.disk import DiskThread
 from ottla.runtime.formatting import local_voter
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogError
 from ottla.runtime.runner import Placed
+from ottla.storage.log import Flush
+
+log = logging.getLogger(__name__)
+
+_LANE: Final = "raft"
+_FETCH_LANE: Final = "raft-fetch"
+_RESIGN_SECONDS: Final = 0.5
+
+Event = Callable[[int], list[Effect]]
+
+
+class NotLeader(Exception):
+    """Only the leader of the quorum may append, and this node is not it, or not any more."""
+
+
+class QuorumListener(Protocol):
+    def committed(self, high_watermark: int) -> None:
+        """Everything below may be read from the log."""
+
+    def leader_changed(self, leader_id: int, epoch: int) -> None:
+        """-1 for nobody. This node itself is named only when `committed` has told all that earlier leaders left.
+
+        Then it may append.
+        """
+
+    def snapshot_loaded(self, snapshot: SnapshotId) -> None:
+        """The log was replaced by a snapshot: the image must be loaded from it."""
+
+    def failed(self, error: BaseException) -> None: ...
+
+
+class _Asked:
+    """A request of another node that waits for its answer."""
+
+    __slots__ = ("request", "then", "version")
+
+    def __init__(self, request: Message, version: int, then: Callable[[Message], None]) -> None:
+        self.request = request
+        self.version = version
+        self.then = then
 
 
 class RaftDriver:
-    """On the loop, `on_advance` hears of each new high watermark and `on_failed` of the end of the disk."""
-
-    __slots__ = ("_clock", "_disk", "_on_advance", "flushes", "metadata_log", "quorum")
+    __slots__ = (
+        "_clock",
+        "_cluster_id",
+        "_disk",
+        "_effects",
+        "_events",
+        "_flush",
+        "_listener",
+        "_peers",
+        "_state",
+        "_timer",
+        "_waiters",
+        "epoch",
+        "leader_id",
+        "metadata_log",
+        "quorum",
+    )
 
     def __init__(
         self,
         metadata_log: MetadataLog,
         quorum: Quorum,
+        *,
         disk: DiskThread,
         clock: Clock,
-        on_advance: Callable[[int], None],
-        on_failed: Callable[[BaseException], None],
+        peers: Peers,
+        listener: QuorumListener,
+        cluster_id: str | None = None,
     ) -> None:
+        """Without a cluster id any cluster is taken for the own one."""
         self.metadata_log = metadata_log
         self.quorum = quorum
+        self.leader_id = NOBODY
+        self.epoch = quorum.epoch
+        """Leader and epoch as the listener was told."""
         self._disk = disk
         self._clock = clock
-        self._on_advance = on_advance
-        self.flushes = GroupCommit(metadata_log.log, disk, self._flushed, on_failed)
+        self._peers = peers
+        self._listener = listener
+        self._cluster_id = cluster_id
+        self._events: deque[Event] = deque()
+        self._effects: deque[Effect] = deque()
+        self._flush = _FlushState()
+        self._state = _State()
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+
+    # ---- living
 
     async def start(self) -> None:
-        """Elects a leader and begins its epoch. The caller goes on to append; the first commit covers it all."""
-        for effect in self.quorum.tick(self._clock.monotonic()):
-            await self._perform(effect)
-        self.commit()
+        """Returns at once if others are needed, and as leader if this node is the whole quorum."""
+        self._request_flush()
+        self._submit(self.quorum.tick)
+        if self.quorum.is_voter and self.quorum.voters.majority == 1:
+            await self._until(lambda: self.is_leader)
 
-    async def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Persist(state):
-                await self._in_thread(lambda: self.metadata_log.write_election(state, self.quorum.voters.ids))
-            case AppendControl(epoch, records):
-                start = self.metadata_log.log.log_end_offset
-                self.metadata_log.epoch = epoch
-                self.metadata_log.append_control(records)
-                for follow_up in self.quorum.step(EpochStarted(start)):
-                    await self._perform(follow_up)
-            case Advance(offset):
-                self._on_advance(offset)
-            case RequestVotes():
-                raise MetadataLogError("this quorum has other voters, and ottla cannot ask them for their vote yet")
+    async def resign(self) -> None:
+        """Hands leadership on, and waits a moment for the others to know."""
+        if not isinstance(self.quorum.role, Leader) or self.quorum.voters.ids == (self.quorum.local.id,):
+            return
+        self._submit(self.quorum.resign)
+        try:
+            async with asyncio.timeout(_RESIGN_SECONDS):
+                await self._until(self._is_replaced)
+        except TimeoutError:
+            return  # they will notice
 
-    def _flushed(self, end_offset: int) -> None:
-        for effect in self.quorum.step(Flushed(end_offset)):
-            assert isinstance(effect, Advance), "a flush only ever moves the high watermark"
-            self._on_advance(effect.offset)
+    def _is_replaced(self) -> bool:
+        role = self.quorum.role
+        return not isinstance(role, Leader) and not (isinstance(role, Resigned) and role.unacked)
 
-    async def _in_thread(self, job: Callable[[], None]) -> None:
-        waiter = asyncio.get_running_loop().create_future()
+    async def close(self) -> None:
+        """No more timers and events; what the disk has begun is waited for."""
+        self._state.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        await self._until(lambda: self._flush.running is None and not self._state.persisting)
 
-        def done(error: BaseException | None) -> None:
-            if waiter.done():
-                return
-            if error is None:
-                waiter.set_result(None)
-            else:
-                waiter.set_exception(error)
-
-        self._disk.run(job, done)
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        if condition():
+            return
+        if self._state.error is not None:
+            raise self._state.error
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((condition, waiter))
         await waiter
 
-    async def settled(self) -> None:
-        """Everything given to the disk so far is done, and those who asked have been told."""
-        await self._in_thread(lambda: None)
+    def _wake(self) -> None:
+        for entry in [w for w in self._waiters if w[0]()]:
+            self._waiters.remove(entry)
+            if not entry[1].done():
+                entry[1].set_result(None)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._state.error is not None:
+            return
+        self._state.error = error
+        self._events.clear()
+        self._effects.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for _, waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+        self._waiters.clear()
+        self._listener.failed(error)
+
+    # ---- what the control plane uses
+
+    @property
+    def is_leader(self) -> bool:
+        """As the listener was told."""
+        return self.leader_id == self.quorum.local.id
+
+    @property
+    def high_watermark(self) -> int:
+        return self.quorum.high_watermark
+
+    def leader_address(self) -> Address | None:
+        """The controller listener of the leader."""
+        return self._address(self.quorum.leader_endpoints)
 
     def append(self, records: Sequence[Message]) -> Placed:
+        """Raises NotLeader."""
+        if not (self.is_leader and self.quorum.is_active) or self._state.error is not None:
+            raise NotLeader(f"node {self.quorum.local.id} does not lead the quorum in epoch {self.quorum.epoch}")
         return self.metadata_log.append(records)
 
     def commit(self) -> None:
-        self.flushes.request()
+        """Starts to make durable what was appended, here and on the followers."""
+        self._request_flush()
+        self._submit(self.quorum.log_changed)
+
+    # ---- requests of other nodes
+
+    def handle(self, request: Message, version: int, then: Callable[[Message], None]) -> None:
+        """`then` is called with the answer, now or later, unless the node fails before."""
+        if isinstance(request, messages.DescribeQuorumRequest):
+            then(self._describe(request, version))
+            return
+        if not self._is_own_cluster(getattr(request, "cluster_id", None)):
+            then(wire.refused(request, Errors.INCONSISTENT_CLUSTER_ID))
+            return
+        try:
+            asked = wire.read_request(request)
+        except wire.BadRequest:
+            then(wire.refused(request, Errors.INVALID_REQUEST))
+            return
+        if self._state.error is not None or self._state.closed:
+            then(wire.refused(request, Errors.BROKER_NOT_AVAILABLE))
+            return
+        self._submit(partial(self.quorum.request, asked, _Asked(request, version, then)))
+
+    def _is_own_cluster(self, cluster_id: str | None) -> bool:
+        return not cluster_id or self._cluster_id is None or cluster_id == self._cluster_id
+
+    def _describe(self, request: "messages.DescribeQuorumRequest", version: int) -> Message:
+        response = describe_quorum(self.quorum, request, now=self._clock.monotonic(), wall_clock=self._clock.wall())
+        if version < _NAMES_NODES:
+            response.nodes = []
+        return response
+
+    # ---- events and effects
+
+    def _submit(self, event: Event) -> None:
+        if self._state.error is not None or self._state.closed:
+            return
+        self._events.append(event)
+        if not self._state.draining and not self._state.persisting:
+            self._drain()
+
+    def _drain(self) -> None:
+        self._state.draining = True
+        try:
+            while True:
+                while self._effects:
+                    self._perform(self._effects.popleft())
+                    if self._state.persisting:
+                        return
+                self._announce()
+                if not self._events:
+                    break
+                self._effects.extend(self._events.popleft()(self._clock.monotonic()))
+            self._schedule()
+        except Exception as error:  # noqa: BLE001 - whatever it is, this node can no longer take part
+            self._fail(error)
+        finally:
+            self._state.draining = False
+        self._wake()
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._send(effect)
+            case Reply():
+                self._reply(effect)
+            case Advance(offset):
+                self._listener.committed(offset)
+            case Persist(state):
+                self._state.persisting = True
+                self._disk.run(partial(self.metadata_log.write_election, state), self._persisted)
+            case AppendControl(epoch, records):
+                self.metadata_log.epoch = epoch
+                self.metadata_log.append_control(records)
+                self._log_was_written()
+            case Append(records, epoch):
+                self._append_replicated(records, epoch)
+            case Truncate(offset):
+                self.metadata_log.truncate_to(offset)
+                self._log_was_written()
+            case StoreSnapshot():
+                self._store_snapshot(effect)
+            case InstallSnapshot(snapshot):
+                self.metadata_log.install_snapshot(snapshot)
+                self._listener.snapshot_loaded(snapshot)
+                self._log_was_written()
+
+    def _persisted(self, error: BaseException | None) -> None:
+        self._state.persisting = False
+        if error is not None:
+            self._fail(error)
+        elif not self._state.draining and not self._state.closed:
+            self._drain()
+        self._wake()
+
+    def _append_replicated(self, records: object, epoch: int) -> None:
+        assert isinstance(records, bytes)
+        rejected = self.metadata_log.append_replicated(records, epoch)
+        self._log_was_written()
+        if rejected is not None:
+            log.warning("the leader of epoch %d sent what cannot be appended: %s", epoch, rejected.message)
+            self._events.appendleft(self.quorum.append_refused)
+
+    def _log_was_written(self) -> None:
+        self._request_flush()
+        self._events.appendleft(self.quorum.log_changed)  # before anything that does not know of it yet
+
+    def _store_snapshot(self, effect: StoreSnapshot) -> None:
+        data = effect.data
+        assert isinstance(data, bytes)
+        self.metadata_log.store_snapshot(effect.id, effect.position, data)
+        if effect.is_last:
+            self._disk.run(
+                partial(self.metadata_log.finish_download, effect.id), partial(self._snapshot_stored, effect.id)
+            )
+
+    def _snapshot_stored(self, snapshot: SnapshotId, error: BaseException | None) -> None:
+        if error is not None:
+            self._fail(error)
+            return
+        self._submit(partial(self._consider_snapshot, snapshot))
+
+    def _consider_snapshot(self, snapshot: SnapshotId, now: int) -> list[Effect]:
+        effects = self.quorum.snapshot_stored(snapshot, now)
+        if not any(isinstance(effect, InstallSnapshot) for effect in effects):
+            self.metadata_log.discard_download(snapshot)
+        return effects
+
+    def _announce(self) -> None:
+        leader_id, epoch = self.quorum.leader_id, self.quorum.epoch
+        if leader_id == self.quorum.local.id and not self.quorum.is_active:
+            leader_id = NOBODY
+        if (leader_id, epoch) != (self.leader_id, self.epoch):
+            self.leader_id, self.epoch = leader_id, epoch
+            self._listener.leader_changed(leader_id, epoch)
+
+    # ---- the disk
+
+    def _request_flush(self) -> None:
+        """While one flush runs, everything appended meanwhile waits for the next one."""
+        if self._flush.running is not None:
+            self._flush.again = True
+            return
+        self._flush.again = False
+        try:
+            flush = self.metadata_log.log.flush_begin()
+        except OSError as error:
+            self._fail(error)
+            return
+        if flush is not None:
+            self._flush.running = flush
+            self._disk.run(flush.run, partial(self._flushed, flush))
+
+    def _flushed(self, flush: Flush, error: BaseException | None) -> None:
+        self._flush.running = None
+        if error is not None:
+            self._fail(error)
+            self._wake()
+            return
+        self.metadata_log.log.flush_done(flush)
+        if self._flush.again:
+            self._request_flush()
+        self._submit(self.quorum.log_changed)
+        self._wake()
+
+    # ---- the wire
+
+    def _address(self, endpoints: Endpoints) -> Address | None:
+        if not endpoints:
+            return None
+        found = next((e for e in endpoints if e.name == self._listener_name), endpoints[0])
+        return Address(found.host, found.port)
+
+    @property
+    def _listener_name(self) -> str:
+        own = self.quorum.local.endpoints
+        return own[0].name if own else next((v.endpoints[0].name for v in self.quorum.voters.voters if v.endpoints), "")
+
+    def _send(self, effect: Send) -> None:
+        then = partial(self._answered, effect)
+        to = self._address(effect.to)
+        if to is None:
+            asyncio.get_running_loop().call_soon(then, Unreachable("it has no address"))
+            return
+        message = wire.write_request(effect.request, self._cluster_id)
+        is_fetch = isinstance(effect.request, FetchRequest | FetchSnapshotRequest)
+        lane = _FETCH_LANE if is_fetch else _LANE
+        self._peers.send(to, message, then, timeout_ms=self.quorum.timing.request_timeout_ms, lane=lane)
+
+    def _answered(self, sent: Send, outcome: Outcome) -> None:
+        response: Any = None
+        if not isinstance(outcome, Unreachable):
+            response = wire.read_response(sent.request, outcome, self._listener_name)
+        self._submit(partial(self.quorum.response, sent.node_id, sent.request, response))
+
+    def _reply(self, effect: Reply) -> None:
+        asked, response = effect.token, effect.response
+        assert isinstance(asked, _Asked)
+        if effect.read_from >= 0:
+            if isinstance(response, FetchResponse):
+                records = self.metadata_log.read(effect.read_from, effect.max_bytes)
+                response = response._replace(records=records)
+            elif isinstance(response, FetchSnapshotResponse) and response.snapshot is not None:
+                data = self.metadata_log.read_snapshot(response.snapshot, effect.read_from, effect.max_bytes)
+                response = response._replace(data=data)
+        asked.then(wire.write_response(asked.request, response, asked.version, self._listener_name))
+
+    # ---- time
+
+    def _schedule(self) -> None:
+        due = self.quorum.deadline()
+        if self._timer is not None:
+            if self._state.timer_due <= due:
+                return  # it fires early, and looks again
+            self._timer.cancel()
+            self._timer = None
+        if due < NEVER and not self._state.closed:
+            self._state.timer_due = due
+            delay = max(1, due - self._clock.monotonic()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._submit(self.quorum.tick)
 
 
-def start_quorum(settings: Settings, metadata_log: MetadataLog, directory_id: Uuid, now: Millis) -> Quorum:
+class _State:
+    __slots__ = ("closed", "draining", "error", "persisting", "timer_due")
+
+    def __init__(self) -> None:
+        self.draining = False
+        self.persisting = False
+        """The disk is writing a vote: events wait."""
+        self.closed = False
+        self.error: BaseException | None = None
+        self.timer_due = NEVER
+
+
+class _FlushState:
+    __slots__ = ("again", "running")
+
+    def __init__(self) -> None:
+        self.running: Flush | None = None
+        self.again = False
+
+
+_NAMES_NODES: Final = 2
+
+
+def start_quorum(settings: Settings, metadata_log: MetadataLog, directory_id: Uuid, now: Millis, draw: Draw) -> Quorum:
     """The core as the log and the configuration describe it. Raises MetadataLogError for a quorum we cannot run."""
-    facts = metadata_log.quorum
+    listeners = settings.controller_listener_names
+    listener = listeners[0] if listeners else ""
     local = local_voter(settings, directory_id)
-    voters = facts.voters
-    if facts.kraft_version == 0:
-        listeners = settings.controller_listener_names
-        voters = static_voters([(v.id, v.host, v.port) for v in settings.voters], listeners[0] if listeners else "")
-        local = voters.find(settings.node_id) or local
-    if voters is None or not voters.voters:
+    history = metadata_log.history
+    history.use_static(static_voters([(v.id, v.host, v.port) for v in settings.voters], listener))
+    if history.kraft_version == 0:
+        configured = history.voters.find(settings.node_id)
+        if configured is not None:
+            local = local._replace(endpoints=configured.endpoints)
+    _refuse_unusable(settings, metadata_log, directory_id)
+    return Quorum(
+        local,
+        metadata_log,
+        election=metadata_log.read_election(),
+        draw=draw,
+        now=now,
+        timing=_timing(settings),
+        bootstrap=tuple((VoterEndpoint(listener, b.host, b.port),) for b in settings.bootstrap_controllers),
+        can_vote=settings.is_controller,
+    )
+
+
+def _refuse_unusable(settings: Settings, metadata_log: MetadataLog, directory_id: Uuid) -> None:
+    history = metadata_log.history
+    if not history.voters.voters and (metadata_log.end_offset > 0 or not settings.bootstrap_controllers):
         raise MetadataLogError(
             f"{metadata_log.settings.path} names no voters. It was formatted for static voters: set "
             "controller.quorum.voters."
         )
-    _refuse_unsupported(settings, voters, directory_id, dynamic=facts.kraft_version > 0)
-    return Quorum.start(
-        local,
-        voters,
-        kraft_version=facts.kraft_version,
-        voters_offset=facts.voters_offset,
-        election=metadata_log.read_election(),
-        last_log_epoch=metadata_log.last_epoch,
-        now=now,
+    known = history.voters.find(settings.node_id)
+    alone = history.voters.ids == (settings.node_id,)
+    if history.kraft_version and alone and known is not None and known.directory_id != directory_id:
+        raise MetadataLogError(
+            f"Voter {settings.node_id} is known with directory {uuid_text(known.directory_id)}, but meta.properties "
+            f"says {uuid_text(directory_id)}: this is not the disk the quorum was formatted with."
+        )
+
+
+def _timing(settings: Settings) -> Timing:
+    return Timing(
+        election_timeout_ms=settings.get_int("controller.quorum.election.timeout.ms"),
+        backoff_max_ms=settings.get_int("controller.quorum.election.backoff.max.ms"),
+        fetch_timeout_ms=settings.get_int("controller.quorum.fetch.timeout.ms"),
+        request_timeout_ms=settings.get_int("controller.quorum.request.timeout.ms"),
+        retry_backoff_ms=settings.get_int("controller.quorum.retry.backoff.ms"),
+        grace_ms=settings.get_int("ottla.quorum.reconnect.grace.ms"),
+        fetch_max_bytes=settings.get_int("controller.quorum.fetch.max.bytes"),
+        snapshot_max_bytes=settings.get_int("controller.quorum.fetch.snapshot.max.bytes"),
+        auto_join=settings.get_bool("controller.quorum.auto.join.enable"),
     )
-
-
-def _refuse_unsupported(settings: Settings, voters: VoterSet, directory_id: Uuid, *, dynamic: bool) -> None:
-    if voters.ids != (settings.node_id,):
-        raise MetadataLogError(
-            f"The controllers of this cluster are {', '.join(map(str, voters.ids))}, this is node {settings.node_id}: "
-            "ottla runs a quorum of one so far."
-        )
-    known = voters.voters[0].directory_id
-    if dynamic and known != directory_id:
-        raise MetadataLogError(
-            f"Voter {settings.node_id} is known with directory {uuid_text(known)}, but meta.properties says "
-            f"{uuid_text(directory_id)}: this is not the disk the quorum was formatted with."
-        )

@@ -63,10 +63,10 @@ class Runner(Generic[Change]):
 
     async def committed(self, offset: int | None) -> None:
         """Also for a reply that changed nothing: it may have been decided from changes that are not committed yet."""
-        if offset is None or offset < self.high_watermark:
-            return
         if self.error is not None:
             raise self.error
+        if offset is None or offset < self.high_watermark:
+            return
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append((offset, waiter))
         await waiter

@@ -35,6 +35,8 @@ class LogConfig:
     preallocate: bool = False
     """Accepted for Kafka's sake. Segments always grow on demand: sparse or zeroed tails would slow recovery down."""
     producer_id_expiration_ms: int = 24 * 3600 * 1000
+    min_insync_replicas: int = 1
+    """The log itself has no use for it: it travels along for the partition's leader."""
     unpacking: Bounds = DEFAULT_BOUNDS
     """What a compressed batch may become where the log has to look inside."""
     is_plain: bool = field(init=False, compare=False)

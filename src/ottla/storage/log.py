@@ -6,7 +6,7 @@ error. All calls belong to the thread of the node's loop, except `Flush.run`, wh
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from operator import attrgetter
@@ -41,6 +41,8 @@ from ottla.storage.validate import RecordError
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _unpack_header = _HEADER.unpack_from
+_unpack_essentials = Struct(">qi4xbIhi8xqqhii").unpack_from
+"""The header without leader epoch and base timestamp, which nobody asks for on the way in."""
 _ASSIGN = Struct(">qii")
 _assign = _ASSIGN.pack_into
 _HEADER_SIZE: Final = b.HEADER_SIZE
@@ -49,8 +51,16 @@ _CRC_START: Final = b.CRC_START
 _UNUSUAL: Final = b.CONTROL | b.LOG_APPEND_TIME | b.DELETE_HORIZON | b.TRANSACTIONAL | 0x4
 """Attributes that need a second look: what a client may not set, transactions, codecs from zstd (4) on."""
 _ZSTD: Final = 4
+_new_tuple = tuple.__new__
+"""Makes a NamedTuple for a third of what its constructor costs."""
 
 T = TypeVar("T")
+
+Placed = tuple[int, int, int, int, int]
+"""The fields of a CachedBatch."""
+Admitted = tuple[File, memoryview, Segment, Placed, Producer | None]
+"""A batch between its check and its place in the log: the file it goes to, its bytes, the segment, what the log is to
+remember of it, and its producer if it has one. Plain tuples: they are taken apart at once, and nothing is cheaper."""
 
 
 class Origin(IntEnum):
@@ -170,6 +180,17 @@ class Flush:
             failure = StorageError(self.latch.directory, "fsync failed", error)
             self.latch.take_offline(failure)  # even for ENOSPC: a failed fsync is never retried
             raise failure from error
+
+
+def write_each(admitted: Mapping[T, Admitted]) -> tuple[T, OSError] | None:
+    """The second step, for batches of different logs. Ends at the first that the disk refuses, and tells which: that
+    one and those behind it are not to be settled, and its log has to hear of it by `append_failed`."""
+    try:
+        for key, (file, batch, segment, _, _) in admitted.items():  # noqa: B007 - used when a write fails
+            file.pwrite(batch, segment.size)
+    except OSError as error:
+        return key, error
+    return None
 
 
 class Log:
@@ -329,6 +350,7 @@ class Log:
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
+        self.active.doubt_room()
 
     @property
     def active(self) -> Segment:
@@ -375,7 +397,65 @@ class Log:
 
     # -- appending -----------------------------------------------------------------------------------------------
 
-    def append_as_leader(  # noqa: C901, PLR0912, PLR0915 - flat because it is the hot path
+    def admit(self, batch: memoryview, leader_epoch: int, now: int) -> Admitted | None:
+        """The first of three steps that append an ordinary batch of a client; `write_each` and `settle` follow.
+
+        None if anything about it is out of the ordinary, be it wrong or merely rare (the first batch of a producer, a
+        full segment, a transaction). Nothing has changed then, and `append_as_leader` knows what to make of it.
+        """
+        size = len(batch)
+        if size < _HEADER_SIZE or batch.readonly:
+            return None
+        (
+            offset, length, magic, crc, attributes, delta, timestamp, producer_id, producer_epoch, sequence, count,
+        ) = _unpack_essentials(batch)  # fmt: skip
+        config = self.config
+        segment = self.segments[-1]
+        base_offset = self.log_end_offset
+        last_offset = base_offset + delta
+        file = segment.file
+        if (
+            length + _OVERHEAD != size
+            or magic != 2
+            or offset
+            or attributes & _UNUSUAL
+            or count != delta + 1
+            or count <= 0
+            or size > config.max_message_bytes
+            or not config.is_plain
+            or timestamp - now > config.message_timestamp_after_max_ms
+            or leader_epoch != self.epochs.latest
+            or segment.size + size > segment.sure_size
+            or timestamp > segment.sure_timestamp
+            or last_offset > segment.sure_offset
+            or file is None
+            or self._latch.error is not None
+            or crc != crc32c(batch[_CRC_START:])
+        ):
+            return None
+        producer: Producer | None = None
+        if producer_id >= 0:
+            producers = self._producers
+            if producers is None:
+                return None
+            producer = producers.in_order(producer_id, producer_epoch, sequence)
+            if producer is None:
+                return None
+        _assign(batch, 0, base_offset, length, leader_epoch)
+        placed = (sequence, (sequence + delta) & SEQUENCE_MASK, base_offset, last_offset, timestamp)
+        return file, batch, segment, placed, producer
+
+    def settle(self, admitted: Admitted) -> int:
+        """The last step: an admitted batch has been written, and is part of the log. Returns its base offset."""
+        _, batch, segment, placed, producer = admitted
+        _, _, base_offset, last_offset, timestamp = placed
+        segment.written(len(batch), base_offset, last_offset, timestamp, self.config.index_interval_bytes)
+        self.log_end_offset = last_offset + 1
+        if producer is not None:
+            producer.remember(_new_tuple(CachedBatch, placed))
+        return base_offset
+
+    def append_as_leader(  # noqa: C901, PLR0912, PLR0915 - one batch, one look at everything
         self,
         batch: b.Buffer,
         leader_epoch: int,
@@ -473,7 +553,7 @@ class Log:
                 self.epochs.assign(leader_epoch, base_offset)
             segment.append(batch, base_offset, last_offset, max_timestamp, config.index_interval_bytes)
         except OSError as error:
-            self._append_failed(error)
+            self.append_failed(error)
         self.log_end_offset = last_offset + 1
         if producer is not None:
             producer.remember(CachedBatch(sequence, last_sequence, base_offset, last_offset, max_timestamp))
@@ -600,7 +680,7 @@ class Log:
         append_time = verdict.timestamp if self.config.log_append_time else -1
         return Appended(verdict.first_offset, verdict.last_offset, append_time, self.log_start_offset, True)
 
-    def _append_failed(self, error: OSError) -> NoReturn:
+    def append_failed(self, error: OSError) -> NoReturn:
         """Rolls a partial write back. If that fails too, or the error is more than lack of room: offline."""
         if isinstance(error, StorageError):
             raise error
@@ -639,6 +719,8 @@ class Log:
         try:
             while position + _HEADER_SIZE <= len(view):
                 header = b.read_header(view, position)
+                if position and header.size > len(view) - position:
+                    break  # the leader's answer ends anywhere; the rest of this batch comes with the next one
                 batch = view[position : position + header.size]
                 refused = self._check_replicated(header, batch, last)
                 if refused is not None:
@@ -654,7 +736,7 @@ class Log:
             if run:
                 self._write_run(view[run_start:position], run, now)
         except OSError as error:
-            self._append_failed(error)
+            self.append_failed(error)
         return Appended(first, last, -1, self.log_start_offset)
 
     def _check_replicated(self, header: b.BatchHeader, batch: memoryview, last: int) -> Rejected | None:
@@ -928,6 +1010,11 @@ class Log:
         if unstable is None:
             return high_watermark
         return min(high_watermark, max(unstable, self.log_start_offset))
+
+    def forget_replicated_ends(self, high_watermark: int) -> None:
+        """A follower nobody reads from asks for no stable offset: the ends of transactions must not pile up there."""
+        if self._producers is not None and self._producers.unreplicated:
+            self._producers.first_unstable(high_watermark)
 
     def active_producers(self) -> list[ActiveProducer]:
         return [

@@ -80,6 +80,9 @@ class Segment:
         "offsets",
         "prefix",
         "size",
+        "sure_offset",
+        "sure_size",
+        "sure_timestamp",
         "tail",
         "times",
     )
@@ -101,6 +104,11 @@ class Segment:
         self.created_ms = created_ms
         self.bytes_since_index = 0
         self.tail = Tail(base_offset)
+        self.sure_size = 0
+        """Up to this size, this timestamp and this offset `is_full` is known to be False, and the indexes are loaded:
+        appending asks this first, as it is true for all but a few batches. 0: not known."""
+        self.sure_timestamp = 0
+        self.sure_offset = base_offset + MAX_RELATIVE
 
     @classmethod
     def create(cls, files: "OpenFiles", directory: str, base_offset: int, now: int) -> "Segment":
@@ -121,31 +129,38 @@ class Segment:
 
     def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
         """One batch at the end. On an OSError nothing but the file may have changed; `rollback` mends it."""
+        if self.offsets is None:
+            self.load_indexes()
+        (self.file or self.files.open(self)).pwrite(data, self.size)
+        self.written(len(data), base_offset, last_offset, max_timestamp, index_interval)
+
+    def written(self, size: int, base_offset: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
+        """One batch more lies at the end of the file: it is part of the segment from now on."""
         offsets, times = self.offsets, self.times
         if offsets is None or times is None:
             offsets, times = self.load_indexes()
-        size = len(data)
         position = self.size
-        (self.file or self.files.open(self)).pwrite(data, position)
         self.hot = True
         self.size = position + size
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        if position == 0:
+        if not position:
             self.first_timestamp = max_timestamp
         if self.bytes_since_index > index_interval:
             offsets.relative.append(last_offset - self.base_offset)
             offsets.positions.append(position)
-            if not times.timestamps or self.max_timestamp > times.timestamps[-1]:
+            timestamps = times.timestamps
+            if not timestamps or self.max_timestamp > timestamps[-1]:
                 times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             self.bytes_since_index = size
         else:
             self.bytes_since_index += size
         tail = self.tail
-        if len(tail.positions) < TAIL_LIMIT - 1 and tail.positions:
+        positions = tail.positions
+        if positions and len(positions) < TAIL_LIMIT - 1:
             tail.last_offsets.append(last_offset)
-            tail.positions.append(position)
+            positions.append(position)
         else:
             tail.add(base_offset, last_offset, position)
 
@@ -192,7 +207,18 @@ class Segment:
         first = self.first_timestamp
         if first is None or first < 0:
             return self._waited(max_timestamp, now) > config.segment_ms - config.segment_jitter_ms
-        return max_timestamp - first > config.segment_ms - config.segment_jitter_ms
+        if max_timestamp - first > config.segment_ms - config.segment_jitter_ms:
+            return True
+        entries = min(limit // OFFSET_ENTRY - len(offsets.relative), limit // TIME_ENTRY - 1 - len(times.relative))
+        # An entry comes with a batch, and not before so many bytes; the next batch may bring one at once.
+        indexable = mine + (entries - 1) * max(config.index_interval_bytes, HEADER_SIZE)
+        self.sure_size = min(config.segment_bytes, indexable)
+        self.sure_timestamp = first + config.segment_ms - config.segment_jitter_ms
+        return False
+
+    def doubt_room(self) -> None:
+        """What decides whether the segment is full has changed."""
+        self.sure_size = 0
 
     def _waited(self, max_timestamp: int, now: int) -> int:
         first = self.first_timestamp
@@ -349,6 +375,7 @@ class Segment:
         if self.offsets.written < self.offsets.count or self.times.written < self.times.count:
             return False
         self.offsets = self.times = None
+        self.doubt_room()
         return True
 
     def largest_timestamp(self) -> int:
@@ -407,6 +434,7 @@ class Segment:
         ):
             self.files.fs.open(self.prefix + suffix, create=True).truncate(written)
         self.bytes_since_index = 0
+        self.doubt_room()
         self.tail.reset(offset)
         self._recount_timestamps(offsets, times)
 

@@ -61,6 +61,26 @@ class Transcript:
         self.play(what, request)
 
 
+def an_isr(scene: Scene, *isr: int) -> m.AlterPartitionRequest:
+    """What the leader of orders-0, broker 1, asks for."""
+    kind = m.AlterPartitionRequest
+    partition = scene.partition("orders")
+    data = kind.PartitionData(
+        partition_index=0,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        new_isr_with_epochs=[kind.BrokerState(broker_id=b, broker_epoch=scene.epoch_of(b)) for b in isr],
+    )
+    topic = kind.TopicData(topic_id=scene.image.topics["orders"].id, partitions=[data])
+    return kind(broker_id=1, broker_epoch=scene.epoch_of(1), topics=[topic])
+
+
+def a_move(*replicas: int) -> m.AlterPartitionReassignmentsRequest:
+    kind = m.AlterPartitionReassignmentsRequest
+    target = kind.ReassignablePartition(partition_index=0, replicas=list(replicas))
+    return kind(topics=[kind.ReassignableTopic(name="orders", partitions=[target])])
+
+
 def a_life() -> list[str]:
     script = Transcript(Scene(min_insync_replicas="2"))
     for broker in (1, 2, 3):
@@ -93,6 +113,15 @@ def a_life() -> list[str]:
     script.beat("broker 2 is back", 2)
     script.beat("broker 3 asks to shut down", 3, want_shut_down=True)
     script.beat("broker 3 asks again", 3, want_shut_down=True)
+    script.beat("broker 2 has read who leads", 2)
+    script.beat("broker 3 asks once more", 3, want_shut_down=True)
+    script.play("broker 1 takes 2 back into the ISR", an_isr(script.scene, 1, 2))
+    script.play("orders leaves broker 3", a_move(2, 1))
+    script.play("who is moving?", m.ListPartitionReassignmentsRequest(topics=None))
+    preferred = m.ElectLeadersRequest(election_type=0, topic_partitions=None)
+    script.play("the first replicas shall lead", preferred)
+    script.scene.controller.disconnected(2, script.scene.epoch_of(2), script.scene.now)
+    script.tick(script.scene.now + 300)
     script.play("broker 3 is taken out", m.UnregisterBrokerRequest(broker_id=3))
     script.play("delete orders", m.DeleteTopicsRequest(topic_names=["orders", "gone"]))
     return script.lines

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ottla.controller.machine import CommandContext, Controller
 from ottla.metadata.features import DEFAULTS, SUPPORTED
-from ottla.metadata.image import MetadataImage
+from ottla.metadata.image import MetadataImage, PartitionImage
 from ottla.metadata.replay import image_of
 from ottla.model.core import Decision
 from ottla.model.errors import Errors
@@ -93,6 +93,40 @@ class Scene:
         for name, value in fields.items():
             setattr(request, name, value)
         return self.play(request)
+
+    def epoch_of(self, broker_id: int) -> int:
+        return self.image.brokers[broker_id].epoch
+
+    def with_partition(self, *replicas: int, topic: str = "t", **configs: str) -> "Scene":
+        """A topic with one partition on these brokers; config names are written with underscores."""
+        self.create(
+            Topic(
+                name=topic,
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[Assignment(partition_index=0, broker_ids=list(replicas))],
+                configs=[TopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()],
+            )
+        )
+        return self
+
+    def partition(self, topic: str = "t", index: int = 0) -> PartitionImage:
+        return self.image.topics[topic].partitions[index]
+
+    def tick(self, now: int) -> Decision[None]:
+        self.now = Millis(now)
+        decision = self.controller.tick(self.now)
+        self.replay(decision.records)
+        return decision
+
+    def fence(self, *brokers: int) -> None:
+        for broker_id in brokers:
+            self.beat(broker_id, want_fence=True)
+
+    def has_isr(self, *isr: int, topic: str = "t", index: int = 0) -> None:
+        """The log says so, whatever the rules think of it."""
+        topic_id = self.image.topics[topic].id
+        self.replay([messages.PartitionChangeRecord(partition_id=index, topic_id=topic_id, isr=list(isr))])
 
     def with_brokers(self, *ids: int, **fields: object) -> "Scene":
         for broker_id in ids:

@@ -137,7 +137,7 @@ def test_a_partition_that_kafka_left_without_a_leader_is_led_again() -> None:
 def test_a_fenced_leader_hands_over_to_the_next_in_sync_replica() -> None:
     scene = with_partition(Scene().with_brokers(1, 2, 3), 2, 3, 1)
     scene.now = Millis(9000)
-    scene.controller.sessions.heard(3, Millis(9000))
+    scene.beat(3)
     scene.replay(scene.controller.tick(scene.now).records)
     after = the_partition(scene)
     assert (after.leader, after.isr, after.leader_epoch) == (3, (3, 1), 1)
@@ -212,6 +212,7 @@ def test_a_broker_that_leads_what_others_can_take_shuts_down_in_two_steps() -> N
     assert first == messages.BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
     assert scene.image.brokers[2].in_controlled_shutdown
     assert (the_partition(scene).leader, the_partition(scene).isr) == (3, (3,))
+    scene.beat(3)  # has read who leads
     second = scene.beat(2, want_shut_down=True).reply
     assert second == messages.BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True, should_shut_down=True)
 

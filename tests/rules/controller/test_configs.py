@@ -152,3 +152,21 @@ def test_kip_966_with_elr_on_min_isr_is_a_matter_of_topics_and_the_cluster() -> 
     assert alter(scene, BROKER_RESOURCE, "", ("min.insync.replicas", DELETE, None)) == Errors.INVALID_CONFIG
     without = Scene(records=features(elr=0)).with_brokers(1)
     assert alter(without, BROKER_RESOURCE, "1", ("min.insync.replicas", SET, "2")) == Errors.NONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "config", "value"),
+    [
+        (TOPIC_RESOURCE, "t", "leader.replication.throttled.replicas", "0:1,1:2"),
+        (TOPIC_RESOURCE, "t", "follower.replication.throttled.replicas", "*"),
+        (BROKER_RESOURCE, "1", "leader.replication.throttled.rate", "1000000"),
+        (BROKER_RESOURCE, "1", "follower.replication.throttled.rate", "1000000"),
+        (BROKER_RESOURCE, "1", "replica.alter.log.dirs.io.max.bytes.per.second", "1000000"),
+    ],
+)
+def test_kip_73_the_throttles_of_a_reassignment_are_configs(kind: int, name: str, config: str, value: str) -> None:
+    scene = a_scene()
+    assert alter(scene, kind, name, (config, SET, value)) == Errors.NONE
+    assert scene.image.configs[kind, name][config] == value
+    assert alter(scene, kind, name, (config, DELETE, None)) == Errors.NONE
+    assert (kind, name) not in scene.image.configs

@@ -71,3 +71,19 @@ def test_every_placement_has_distinct_replicas_and_a_live_leader(
     for replicas in placed:
         assert len(set(replicas)) == len(replicas) == factor
         assert not registered[replicas[0]].fenced
+
+
+def test_the_next_in_line_after_a_leader_is_not_always_the_same_broker() -> None:
+    # Otherwise one broker would inherit all that a dead one led.
+    placed = place([a_broker(i) for i in range(3)], 300, 3, 7)
+    assert not isinstance(placed, Refusal)
+    heirs = [replicas[1] for replicas in placed if replicas[0] == 0]
+    assert len(heirs) == 100
+    assert all(heirs.count(broker) > 30 for broker in (1, 2))
+
+
+def test_each_round_gives_every_live_broker_one_leadership() -> None:
+    placed = place([a_broker(i) for i in range(5)], 50, 2, 3)
+    assert not isinstance(placed, Refusal)
+    leaders = [replicas[0] for replicas in placed]
+    assert [sorted(leaders[n : n + 5]) for n in range(0, 50, 5)] == [[0, 1, 2, 3, 4]] * 10

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ottla.controller.topics import MAX_PARTITIONS_PER_REQUEST, UNASSIGNED_DIRECTORY
+from ottla.controller.partitions import UNASSIGNED_DIRECTORY
+from ottla.controller.topics import MAX_PARTITIONS_PER_REQUEST
 from ottla.metadata.image import PartitionImage, TopicImage
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID

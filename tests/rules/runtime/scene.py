@@ -4,11 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
+from ottla.net.peer import Address, Then
 from ottla.protocol import messages
+from ottla.protocol.codec import Message
+from ottla.runtime.committed import CommittedImage
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.disk import InlineDisk
+from ottla.runtime.lifecycle import BrokerLifecycle
 from ottla.testing.disk import SimDisk
 
 T = TypeVar("T")
@@ -34,6 +39,9 @@ class CountingIds:
         self.last += 1
         return Uuid(self.last.to_bytes(16, "big"))
 
+    def number(self, low: int, high: int) -> int:
+        return low
+
 
 def settings(**overrides: str) -> Settings:
     return Settings.defaults("/data", **overrides)
@@ -46,10 +54,30 @@ def dynamic(**overrides: str) -> Settings:
     return Settings.from_properties({**given, "controller.quorum.bootstrap.servers": "127.0.0.1:9093"})
 
 
+class Nobody:
+    """A quorum of one has no one to talk to."""
+
+    def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
+        raise AssertionError(f"{type(request).__name__} was sent to {to}")
+
+    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+        raise AssertionError(f"{type(request).__name__} was sent to {to}")
+
+    def close(self) -> None: ...
+
+
 def opened(disk: SimDisk, configured: Settings | None = None, *, ids: int = 1000) -> ControlPlane:
     return ControlPlane.open(
-        configured or settings(), fs=disk, clock=StillClock(), ids=CountingIds(ids), disk=InlineDisk()
+        configured or settings(), peers=Nobody(), fs=disk, clock=StillClock(), ids=CountingIds(ids), disk=InlineDisk()
     )
+
+
+def image_on(disk: SimDisk, configured: Settings | None = None) -> MetadataImage:
+    """What the snapshot and the whole log on a disk say."""
+    log = opened(disk, configured).raft.metadata_log
+    committed = CommittedImage(log.load("") if log.snapshots else MetadataImage())
+    committed.follow(log.log, log.log.log_end_offset)
+    return committed.image
 
 
 def run(action: Callable[[], Awaitable[T]]) -> T:
@@ -60,10 +88,18 @@ def run(action: Callable[[], Awaitable[T]]) -> T:
 
 
 async def started(disk: SimDisk, configured: Settings | None = None, *, ids: int = 1000) -> ControlPlane:
+    return (await registered(disk, configured, ids=ids))[0]
+
+
+async def registered(
+    disk: SimDisk, configured: Settings | None = None, *, ids: int = 1000
+) -> tuple[ControlPlane, BrokerLifecycle]:
     plane = opened(disk, configured, ids=ids)
     await plane.start()
-    await plane.register_broker()
-    return plane
+    broker = BrokerLifecycle(plane.settings, plane, CountingIds(ids + 500), plane.settings.advertised_listeners)
+    await broker.register()
+    await broker.unfence()
+    return plane, broker
 
 
 async def create(plane: ControlPlane, *names: str) -> None:

@@ -4,10 +4,11 @@ from asyncio import Future
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ottla.broker.hints import absent_error, leader_hint, topic_in_image
 from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.purgatory import ProduceWait
-from ottla.broker.replicas import Replicas
+from ottla.broker.replicas import OFFLINE, Replicas
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -15,6 +16,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol.batch import CRC_START, TRANSACTIONAL
 from ottla.protocol.messages import ProduceRequest, ProduceResponse
+from ottla.protocol.produce_ack import FIRST_VERSION, ProduceAck, read_row
 from ottla.storage.log import Rejected
 
 if TYPE_CHECKING:
@@ -25,11 +27,12 @@ NEEDS = (Operation.WRITE, Resource.TOPIC)
 TopicResponse: TypeAlias = ProduceResponse.TopicProduceResponse
 PartitionResponse: TypeAlias = ProduceResponse.PartitionProduceResponse
 TopicData: TypeAlias = ProduceRequest.TopicProduceData
-PartitionData: TypeAlias = ProduceRequest.PartitionProduceData
+Answer: TypeAlias = ProduceResponse | ProduceAck
 
 ACKS_ALL = -1
 ATTRIBUTES = CRC_START + 1
 """The low byte of a batch's attributes."""
+LEADER_HINTS = 10
 BY_TOPIC_ID = 13
 _WITHOUT_LOG_START = (
     Errors.CORRUPT_MESSAGE,
@@ -44,7 +47,7 @@ ADMIN_CLIENT = "__admin_client"
 
 def handle(
     services: Services, session: Session, request: ProduceRequest, version: int
-) -> ProduceResponse | Future[ProduceResponse] | Coroutine[Any, Any, ProduceResponse | None] | None:
+) -> Answer | Future[Answer] | Coroutine[Any, Any, Answer | None] | None:
     if request.transactional_id is None:
         return _produce(services, session, request, version, None, None)
     from ottla.broker.transactional_produce import proofs_for  # noqa: PLC0415  most producers have no transactions
@@ -62,7 +65,7 @@ def handle(
 
 async def _produce_later(
     services: Services, session: Session, request: ProduceRequest, version: int, asked: "Future[Proofs]"
-) -> ProduceResponse | None:
+) -> Answer | None:
     """The connection's next request waits for this one: batches of one producer stay in order."""
     produced = _produce(services, session, request, version, await asked, None)
     return await produced if isinstance(produced, Future) else produced
@@ -75,7 +78,7 @@ def _produce(
     version: int,
     proofs: "Proofs | None",
     refusal: Errors | None,
-) -> ProduceResponse | Future[ProduceResponse] | None:
+) -> Answer | Future[Answer] | None:
     """`proofs` are those of the request's transaction; None if it has none."""
     acks = request.acks
     if acks not in (-1, 0, 1):
@@ -83,40 +86,79 @@ def _produce(
     replicas = services.replicas
     now = services.clock.wall()
     uncommitted: dict[object, int] = {}
-    failed = False
-    responses: list[TopicResponse] = []
+    appended: list[tuple[str, bytes, list[bytes]]] = []
+    others: dict[int, list[PartitionResponse]] = {}
+    """Position of a topic -> its answers that took a closer look."""
     for topic in request.topic_data:
         known = replicas.by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else replicas.by_name.get(topic.name)
         error = refusal or _topic_error(services, session, topic, known, version)
-        results: list[PartitionResponse] = []
-        responses.append(TopicResponse(topic.name, topic.topic_id, results))
-        for data in topic.partition_data:
-            partition = known.partitions.get(data.index) if known is not None else None
-            if error is not None:
-                result = _error(data.index, error)
-            elif partition is None:
-                result = _error(data.index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
-            else:
-                result = _append(replicas, partition, data.records, acks, now, uncommitted, proofs)
-            failed = failed or result.error_code != 0
-            results.append(result)
-    response = ProduceResponse(responses=responses)
+        rows: list[bytes] = []
+        left = topic.partition_data
+        refused: list[Partition] = []
+        if proofs is None and error is None and known is not None:
+            rows, left, refused = replicas.append_ordinary(
+                known.partitions, left, now, uncommitted, by_all=acks == ACKS_ALL
+            )
+        if left or refused:
+            results = others[len(appended)] = [_rejected(partition, OFFLINE) for partition in refused]
+            for data in left:
+                partition = known.partitions.get(data.index) if known is not None else None
+                if error is not None:
+                    results.append(_error(data.index, error))
+                elif partition is None:
+                    results.append(_error(data.index, absent_error(services, _key(topic, version), data.index)))
+                else:
+                    results.append(_append(replicas, partition, data.records, acks, now, uncommitted, proofs))
+        appended.append((topic.name, topic.topic_id, rows))
+    failed = bool(others) and any(result.error_code for results in others.values() for result in results)
     if acks == 0:
         if failed:
             # Nobody waits for an answer: a closed connection is how the client learns to look for the leader again.
             session.connection.close()
         return None
-    if uncommitted:
-        return _wait(services, response, uncommitted, request.timeout_ms)
-    return response
+    answer: Answer = ProduceAck(appended)
+    if others or version < FIRST_VERSION:
+        answer = _response(appended)
+        for at, results in others.items():
+            _join(answer.responses[at].partition_responses, results, request.topic_data[at])
+        if failed and version >= LEADER_HINTS:
+            _add_hints(services, session, answer)
+    if acks == ACKS_ALL and uncommitted:
+        return _wait(services, session, answer, uncommitted, request.timeout_ms, version)
+    return answer
+
+
+def _response(appended: list[tuple[str, bytes, list[bytes]]]) -> ProduceResponse:
+    return ProduceResponse(
+        [TopicResponse(name, topic_id, [_appended(row) for row in rows]) for name, topic_id, rows in appended]
+    )
+
+
+def _join(results: list[PartitionResponse], others: list[PartitionResponse], asked: TopicData) -> None:
+    """Answers come in the order of the request."""
+    order = {data.index: place for place, data in enumerate(asked.partition_data)}
+    results += others
+    results.sort(key=lambda result: order[result.index])
+
+
+def _appended(row: bytes) -> PartitionResponse:
+    index, base_offset, log_start_offset = read_row(row)
+    return PartitionResponse(index=index, base_offset=base_offset, log_start_offset=log_start_offset)
+
+
+def _key(topic: TopicData, version: int) -> str | bytes:
+    return topic.topic_id if version >= BY_TOPIC_ID else topic.name
 
 
 def _topic_error(
     services: Services, session: Session, topic: TopicData, known: TopicPartitions | None, version: int
 ) -> Errors | None:
-    if version >= BY_TOPIC_ID and known is None:
-        return Errors.UNKNOWN_TOPIC_ID
     name = topic.name if known is None else known.name
+    if version >= BY_TOPIC_ID and known is None:
+        elsewhere = topic_in_image(services, topic.topic_id)
+        if elsewhere is None:
+            return Errors.UNKNOWN_TOPIC_ID
+        name = elsewhere.name
     if not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
         return Errors.TOPIC_AUTHORIZATION_FAILED
     if name in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT:
@@ -138,6 +180,8 @@ def _append(
         return _error(partition.index, partition.unavailable_error())
     if records is None:
         return _error(partition.index, Errors.INVALID_RECORD)
+    if acks == ACKS_ALL and leader.under_min_isr:
+        return _error(partition.index, Errors.NOT_ENOUGH_REPLICAS)
     if proofs is None:
         if len(records) > ATTRIBUTES and records[ATTRIBUTES] & TRANSACTIONAL:
             # CVE-2018-17196: what the batch says counts, and this request names no transactional id.
@@ -182,28 +226,69 @@ def _unproven(partition: Partition, error: Errors) -> PartitionResponse:
 
 
 def _wait(
-    services: Services, response: ProduceResponse, uncommitted: dict[object, int], timeout_ms: int
-) -> Future[ProduceResponse]:
-    future: Future[ProduceResponse] = services.waiting.loop.create_future()
+    services: Services,
+    session: Session,
+    answer: Answer,
+    uncommitted: dict[object, int],
+    timeout_ms: int,
+    version: int,
+) -> Future[Answer]:
+    future: Future[Answer] = services.waiting.loop.create_future()
+    waited = list(uncommitted)
     wait = ProduceWait(services.waiting.deadline(timeout_ms), uncommitted, None)
 
     def resume(*_: Any) -> None:
         if future.done():
             return
-        for partition in wait.required:  # what is left has timed out
+        errors: dict[Partition, Errors] = {}
+        for partition in waited:
             assert isinstance(partition, Partition)
-            _mark_timed_out(response, partition)
-        future.set_result(response)
+            error = _outcome(partition, committed=partition not in wait.required)
+            if error:
+                errors[partition] = error
+        future.set_result(_marked(services, session, answer, errors, version) if errors else answer)
 
     wait.resume = resume
     services.waiting.park_produce(wait, future)
     return future
 
 
-def _mark_timed_out(response: ProduceResponse, partition: Partition) -> None:
+def _outcome(partition: Partition, *, committed: bool) -> Errors:
+    leader = partition.leader
+    if committed:
+        if leader is not None and len(leader.maximal_isr) < leader.effective_min_isr:
+            return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return Errors.NONE
+    return partition.unavailable_error() if leader is None else Errors.REQUEST_TIMED_OUT
+
+
+def _marked(
+    services: Services, session: Session, answer: Answer, errors: dict[Partition, Errors], version: int
+) -> ProduceResponse:
+    response = _response(answer.topics) if isinstance(answer, ProduceAck) else answer
+    for partition, error in errors.items():
+        for topic in response.responses:
+            if partition.topic_id == topic.topic_id or partition.topic == topic.name:
+                for result in topic.partition_responses:
+                    if result.index == partition.index:
+                        result.error_code = error
+                        result.base_offset = -1
+    if version >= LEADER_HINTS:
+        _add_hints(services, session, response)
+    return response
+
+
+def _add_hints(services: Services, session: Session, response: ProduceResponse) -> None:
+    nodes: dict[int, ProduceResponse.NodeEndpoint] = {}
     for topic in response.responses:
-        if partition.topic_id == topic.topic_id or partition.topic == topic.name:
-            for result in topic.partition_responses:
-                if result.index == partition.index:
-                    result.error_code = Errors.REQUEST_TIMED_OUT
-                    result.base_offset = -1
+        for result in topic.partition_responses:
+            if result.error_code != Errors.NOT_LEADER_OR_FOLLOWER:
+                continue
+            hint = leader_hint(services, session, topic.name or topic.topic_id, result.index)
+            if hint is not None:
+                result.current_leader = ProduceResponse.LeaderIdAndEpoch(hint.leader_id, hint.leader_epoch)
+                if hint.has_endpoint:
+                    nodes[hint.leader_id] = ProduceResponse.NodeEndpoint(
+                        hint.leader_id, hint.host, hint.port, hint.rack
+                    )
+    response.node_endpoints = list(nodes.values())

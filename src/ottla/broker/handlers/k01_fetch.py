@@ -1,43 +1,86 @@
-"""Fetch: look up file slices, wait until there are enough bytes, and let sendfile carry them."""
+"""Fetch: look up file slices, wait until there are enough bytes, and let sendfile carry them.
+
+A client sees a leader's log, or a follower's, up to the high watermark. A follower sees its leader's whole log, and
+what it asks for tells the leader how far it has come.
+"""
 
 from asyncio import Future
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from ottla.broker.fetch_sessions import FetchContext, SessionPartition, sent_with_data
+from ottla.broker.fetch_sessions import FetchContext, PartitionKey, SessionPartition, sent_with_data
 from ottla.broker.partition import Partition
 from ottla.broker.purgatory import FetchWait, StableFetchWait
-from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import FetchRequest, FetchResponse
+from ottla.replication.leader import Diverging, PartitionLeader, check_position
 from ottla.storage.fs import StorageError
+from ottla.storage.log import Log
 
 NEEDS = (Operation.READ, Resource.TOPIC)
 
 TopicResponse: TypeAlias = FetchResponse.FetchableTopicResponse
 PartitionData: TypeAlias = FetchResponse.PartitionData
 
-BY_TOPIC_ID = 13
-READ_COMMITTED = 1
-NO_RECORDS = b""
+BY_TOPIC_ID: Final = 13
+KNOWS_REPLICAS: Final = 11
+"""KIP-392: from here on a client may read from a follower."""
+REPLICA_STATE: Final = 15
+LEADER_HINTS: Final = 16
+READ_COMMITTED: Final = 1
+NO_RECORDS: Final = b""
+
+
+class Reader:
+    """Who asks, and what that lets it see."""
+
+    __slots__ = (
+        "broker_epoch",
+        "by_id",
+        "committed_only",
+        "from_followers",
+        "max_bytes",
+        "rack",
+        "replica_id",
+        "version",
+    )
+
+    def __init__(self, request: FetchRequest, version: int, limit: int) -> None:
+        self.version = version
+        self.by_id = version >= BY_TOPIC_ID
+        state = request.replica_state
+        self.replica_id, self.broker_epoch = (
+            (state.replica_id, state.replica_epoch) if version >= REPLICA_STATE else (request.replica_id, -1)
+        )
+        """The id of a broker that copies, negative for clients."""
+        self.committed_only = self.replica_id < 0 and request.isolation_level == READ_COMMITTED
+        self.from_followers = self.replica_id < 0 and version >= KNOWS_REPLICAS
+        self.rack = request.rack_id if self.from_followers else ""
+        self.max_bytes = request.max_bytes if self.replica_id >= 0 else min(request.max_bytes, limit)
 
 
 class Attempt:
     """One pass over the asked partitions: what it found, how much, and whether it must be answered at once."""
 
-    __slots__ = ("found_bytes", "results", "urgent")
+    __slots__ = ("found_bytes", "is_first", "results", "settled", "urgent")
 
-    def __init__(self) -> None:
+    def __init__(self, is_first: bool) -> None:
         self.results: list[tuple[SessionPartition, PartitionData]] = []
         self.found_bytes = 0
         self.urgent = False
+        self.settled: list[PartitionKey] = []
+        """Partitions of which a replica in sync has everything: not worth a look before something happens to them."""
+        self.is_first = is_first
+        """What a follower asks for is news only once, however often its fetch is looked at again."""
 
 
 def handle(
     services: Services, session: Session, request: FetchRequest, version: int
 ) -> FetchResponse | Future[FetchResponse]:
-    by_id = version >= BY_TOPIC_ID
+    reader = Reader(request, version, services.limits.fetch_max_bytes)
+    by_id = reader.by_id
     asked = [
         SessionPartition(
             topic.topic_id if by_id else topic.topic,
@@ -61,39 +104,43 @@ def handle(
             for partition in topic.partitions
         ),
         uses_topic_ids=by_id,
-        privileged=False,
+        privileged=reader.replica_id >= 0,
         new_session_id=services.new_fetch_session_id(),
         now=services.clock.monotonic(),
     )
     if context.error:
         return FetchResponse(error_code=context.error, session_id=0)
-    attempt = _read(services, session, request, context, by_id)
+    if reader.replica_id >= 0 and by_id and context.session is not None and not context.incremental:
+        services.replicas.attend(reader.replica_id, context.session)
+    attempt = _read(services, session, reader, context, is_first=True)
     missing = request.min_bytes - attempt.found_bytes
-    if missing <= 0 or attempt.urgent or request.max_wait_ms <= 0 or not context.partitions:
-        return _response(context, attempt, by_id)
-    return _wait(services, session, request, context, missing, by_id)
+    if missing <= 0 or attempt.urgent or request.max_wait_ms <= 0 or (not asked and context.session is None):
+        return _response(services, session, reader, context, attempt)
+    return _wait(services, session, request, reader, context, missing)
 
 
 def _wait(
-    services: Services, session: Session, request: FetchRequest, context: FetchContext, missing: int, by_id: bool
+    services: Services, session: Session, request: FetchRequest, reader: Reader, context: FetchContext, missing: int
 ) -> Future[FetchResponse]:
     future: Future[FetchResponse] = services.waiting.loop.create_future()
     deadline = services.waiting.deadline(request.max_wait_ms)
-    committed_only = request.isolation_level == READ_COMMITTED
 
     def resume(*_: Any) -> None:
         if future.done():
             return
-        attempt = _read(services, session, request, context, by_id)
+        attempt = _read(services, session, reader, context, is_first=False)
         still_missing = request.min_bytes - attempt.found_bytes
-        if committed_only and still_missing > 0 and not attempt.urgent and services.clock.monotonic() < deadline:
+        if still_missing > 0 and not attempt.urgent and services.clock.monotonic() < deadline:
             park(still_missing)
         else:
-            future.set_result(_response(context, attempt, by_id))
+            future.set_result(_response(services, session, reader, context, attempt))
 
     def park(missing_bytes: int) -> None:
-        keys = [p for p in (_find(services, asked, by_id) for asked in context.partitions) if p is not None]
-        if committed_only:
+        if reader.replica_id >= 0:
+            services.waiting.park_copy(FetchWait(deadline, missing_bytes, resume), reader.replica_id, future)
+            return
+        keys = [p for p in (_find(services, asked, reader.by_id) for asked in context.partitions) if p is not None]
+        if reader.committed_only:
             wait: FetchWait = StableFetchWait(deadline, missing_bytes, resume, keys, _stable_offset)
         else:
             wait = FetchWait(deadline, missing_bytes, resume)
@@ -104,7 +151,7 @@ def _wait(
 
 
 def _stable_offset(partition: Partition) -> int:
-    return partition.last_stable_offset() if partition.log is not None and partition.leader is not None else -1
+    return partition.last_stable_offset() if partition.log is not None else -1
 
 
 def _find(services: Services, asked: SessionPartition, by_id: bool) -> Partition | None:
@@ -113,61 +160,107 @@ def _find(services: Services, asked: SessionPartition, by_id: bool) -> Partition
     return topic.partitions.get(asked.partition) if topic is not None else None
 
 
-def _read(services: Services, session: Session, request: FetchRequest, context: FetchContext, by_id: bool) -> Attempt:
-    attempt = Attempt()
-    left = min(request.max_bytes, services.limits.fetch_max_bytes)
-    for asked in context.partitions:
-        partition = _find(services, asked, by_id)
+def _read(services: Services, session: Session, reader: Reader, context: FetchContext, *, is_first: bool) -> Attempt:
+    attempt = Attempt(is_first)
+    left = reader.max_bytes
+    allows = services.authorizer.allows
+    may_copy = reader.replica_id >= 0 and allows(
+        session.principal, session.host, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME
+    )
+    for asked in context.partitions if is_first else context.to_read_again():
+        partition = _find(services, asked, reader.by_id)
         if partition is None:
-            error = Errors.UNKNOWN_TOPIC_ID if by_id and asked.topic not in services.replicas.by_id else None
-            data = _error(asked.partition, error or Errors.UNKNOWN_TOPIC_OR_PARTITION)
-        elif not services.authorizer.allows(session.principal, session.host, *NEEDS, partition.topic):
+            data = _absent(services, session, asked)
+        elif not may_copy and not allows(session.principal, session.host, *NEEDS, partition.topic):
             data = _error(asked.partition, Errors.TOPIC_AUTHORIZATION_FAILED)
         else:
             try:
-                data = _read_partition(partition, asked, request.isolation_level == READ_COMMITTED, left, attempt)
+                data = _read_partition(services, partition, asked, reader, left, attempt)
             except StorageError as failure:
                 services.replicas.read_failed(partition, failure)
                 data = _error(asked.partition, Errors.KAFKA_STORAGE_ERROR)
         size = len(data.records) if data.records else 0
         attempt.found_bytes += size
         left = max(0, left - size)
-        if data.error_code:
+        if data.error_code or (may_copy and not is_first and data.log_start_offset != asked.sent_log_start_offset):
+            # Records that were deleted on request are gone only when they are gone from every replica.
             attempt.urgent = True
         attempt.results.append((asked, data))
     return attempt
 
 
+def _absent(services: Services, session: Session, asked: SessionPartition) -> PartitionData:
+    """Its leader is elsewhere, or it is nowhere. Who may not read a topic does not learn which."""
+    from ottla.broker.hints import absent_error, topic_in_image  # noqa: PLC0415  not on the way of those who ask right
+
+    known = topic_in_image(services, asked.topic)
+    if known is not None and not services.authorizer.allows(session.principal, session.host, *NEEDS, known.name):
+        return _error(asked.partition, Errors.TOPIC_AUTHORIZATION_FAILED)
+    return _error(asked.partition, absent_error(services, asked.topic, asked.partition))
+
+
 def _read_partition(
-    partition: Partition, asked: SessionPartition, committed_only: bool, left: int, attempt: Attempt
+    services: Services, partition: Partition, asked: SessionPartition, reader: Reader, left: int, attempt: Attempt
 ) -> PartitionData:
     log, leader = partition.log, partition.leader
-    if log is None or leader is None:
+    role = leader if leader is not None or not reader.from_followers else partition.follower
+    if log is None or role is None:
         return _error(asked.partition, partition.unavailable_error())
-    standing = leader.check_epoch(asked.current_leader_epoch)
-    if standing:
-        return _error(asked.partition, Errors.FENCED_LEADER_EPOCH if standing < 0 else Errors.UNKNOWN_LEADER_EPOCH)
-    high_watermark = leader.high_watermark
-    last_stable_offset = partition.last_stable_offset()
+    if 0 <= asked.current_leader_epoch != role.leader_epoch:
+        return _error(asked.partition, partition.check_epoch(asked.current_leader_epoch))
+    if leader is not None and reader.replica_id >= 0:
+        refused = leader.refuses(reader.replica_id, reader.broker_epoch, asked.current_leader_epoch)
+        if refused:
+            return _error(asked.partition, refused)
+    position: Diverging | Errors | None = None
+    if asked.last_fetched_epoch >= 0:
+        position = check_position(log, role.leader_epoch, asked.fetch_offset, asked.last_fetched_epoch)
+        if isinstance(position, Errors):
+            return _error(asked.partition, position)
+    if leader is not None and reader.replica_id >= 0 and attempt.is_first and position is None:
+        _note_progress(services, partition, log, asked, reader)
+    high_watermark = role.high_watermark
     data = PartitionData(
         asked.partition,
         0,
         high_watermark,
-        last_stable_offset,
+        log.last_stable_offset(high_watermark),
         log.log_start_offset,
-        aborted_transactions=[] if committed_only else None,
+        aborted_transactions=[] if reader.committed_only else None,
         records=NO_RECORDS,
     )
-    if asked.last_fetched_epoch >= 0:
-        epoch, end_offset = log.offset_for_leader_epoch(asked.last_fetched_epoch)
-        if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
-            data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    if isinstance(position, Diverging):
+        attempt.urgent = True
+        data.diverging_epoch = FetchResponse.EpochEndOffset(*position)
+        return data
+    if reader.rack and leader is not None:
+        data.preferred_read_replica = _preferred(services, leader, asked, reader)
+        if data.preferred_read_replica >= 0:
             attempt.urgent = True
             return data
-    upper = last_stable_offset if committed_only else high_watermark
+    data = _add_records(log, data, asked, reader, left, attempt)
+    if leader is not None and asked.fetch_offset == log.log_end_offset and reader.replica_id in leader.isr:
+        attempt.settled.append(asked.key)
+    return data
+
+
+def _note_progress(services: Services, partition: Partition, log: Log, asked: SessionPartition, reader: Reader) -> None:
+    """A follower that asks for an offset has everything below."""
+    offset = asked.fetch_offset
+    if log.log_start_offset <= offset <= log.log_end_offset:
+        services.replicas.fetched_by(partition, reader.replica_id, offset, asked.log_start_offset, reader.broker_epoch)
+
+
+def _add_records(
+    log: Log, data: PartitionData, asked: SessionPartition, reader: Reader, left: int, attempt: Attempt
+) -> PartitionData:
     first = not attempt.found_bytes
     if left <= 0 and not first:
         return data
+    if reader.replica_id >= 0:
+        upper = log.log_end_offset
+    else:
+        upper = data.last_stable_offset if reader.committed_only else data.high_watermark
     found = log.read(asked.fetch_offset, min(left, asked.partition_max_bytes), upper_bound=upper, min_one_message=first)
     if found is None:
         return data
@@ -176,7 +269,7 @@ def _read_partition(
         data.aborted_transactions = None  # as Kafka, whose clients tell null from nothing
         return data
     data.records = found
-    if committed_only:
+    if reader.committed_only:
         data.aborted_transactions = [
             FetchResponse.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
             for producer_id, first_offset in log.aborted_transactions(
@@ -184,6 +277,15 @@ def _read_partition(
             )
         ]
     return data
+
+
+def _preferred(services: Services, leader: PartitionLeader, asked: SessionPartition, reader: Reader) -> int:
+    """KIP-392: a replica in the client's own rack, if the node's settings want that; -1 for this one."""
+    if not services.configs.settings.find_str("replica.selector.class"):
+        return -1
+    from ottla.broker.read_replicas import preferred_replica  # noqa: PLC0415  few clusters use racks
+
+    return preferred_replica(leader, services.replicas.brokers, reader.rack, asked.fetch_offset)
 
 
 def _error(index: int, error: Errors) -> PartitionData:
@@ -198,16 +300,19 @@ def _error(index: int, error: Errors) -> PartitionData:
     )
 
 
-def _response(context: FetchContext, attempt: Attempt, by_id: bool) -> FetchResponse:
-    session = context.session
+def _response(
+    services: Services, session: Session, reader: Reader, context: FetchContext, attempt: Attempt
+) -> FetchResponse:
+    kept = context.session
     responses: list[TopicResponse] = []
     current: TopicResponse | None = None
     current_topic: str | bytes | None = None
     with_data: list[tuple[str | bytes, int]] = []
     for asked, data in attempt.results:
-        if session is not None:
+        if kept is not None:
             news = asked.told(data.high_watermark, data.log_start_offset)
-            if context.incremental and not (news or data.records or data.error_code or data.diverging_epoch.epoch >= 0):
+            news = news or data.preferred_read_replica >= 0 or data.diverging_epoch.epoch >= 0
+            if context.incremental and not (news or data.records or data.error_code):
                 continue
             if data.error_code:
                 asked.sent_high_watermark = -1  # an error is repeated until it is gone
@@ -222,6 +327,26 @@ def _response(context: FetchContext, attempt: Attempt, by_id: bool) -> FetchResp
                 current.topic = current_topic
             responses.append(current)
         current.partitions.append(data)
-    if session is not None:
-        sent_with_data(session, with_data)
-    return FetchResponse(session_id=context.session_id, responses=responses)
+    if kept is not None:
+        sent_with_data(kept, with_data)
+        if kept.attention is not None:
+            for key in attempt.settled:
+                kept.attention.pop(key, None)
+    response = FetchResponse(session_id=context.session_id, responses=responses)
+    if attempt.urgent and reader.version >= LEADER_HINTS:
+        _add_hints(services, session, response, attempt)
+    return response
+
+
+def _add_hints(services: Services, session: Session, response: FetchResponse, attempt: Attempt) -> None:
+    nodes: dict[int, FetchResponse.NodeEndpoint] = {}
+    for asked, data in attempt.results:
+        if data.error_code in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH):
+            from ottla.broker.hints import leader_hint  # noqa: PLC0415
+
+            hint = leader_hint(services, session, asked.topic, asked.partition)
+            if hint is not None:
+                data.current_leader = FetchResponse.LeaderIdAndEpoch(hint.leader_id, hint.leader_epoch)
+                if hint.has_endpoint:
+                    nodes[hint.leader_id] = FetchResponse.NodeEndpoint(hint.leader_id, hint.host, hint.port, hint.rack)
+    response.node_endpoints = list(nodes.values())

@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+from ottla.broker.hints import absent_error
 from ottla.broker.partition import Partition
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
@@ -28,6 +29,10 @@ _SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, L
 }
 READ_COMMITTED = 1
 TELLS_EPOCH = 4
+KNOWS_NOT_AVAILABLE = 5
+CONSUMER = -1
+DEBUGGER = -2
+"""May ask a follower."""
 
 
 def handle(services: Services, session: Session, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
@@ -46,32 +51,38 @@ def handle(services: Services, session: Session, request: ListOffsetsRequest, ve
             elif seen[topic.name, asked.partition_index] > 1:
                 result = _error(asked.partition_index, Errors.INVALID_REQUEST)
             else:
-                result = _offset(services, topic.name, asked, request.isolation_level == READ_COMMITTED, version)
+                result = _offset(services, topic.name, asked, request, version)
             results.append(result)
         topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=results))
     return ListOffsetsResponse(topics=topics)
 
 
-def _offset(services: Services, topic: str, asked: Asked, committed_only: bool, version: int) -> PartitionResponse:
+def _offset(
+    services: Services, topic: str, asked: Asked, request: ListOffsetsRequest, version: int
+) -> PartitionResponse:
     index = asked.partition_index
     if asked.timestamp < 0 and version < _SINCE_VERSION.get(asked.timestamp, 1 << 15):
         return _error(index, Errors.UNSUPPORTED_VERSION)
     partition = services.replicas.find(topic, index)
     if partition is None:
-        return _error(index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
-    if partition.log is None or partition.leader is None:
+        return _error(index, absent_error(services, topic, index))
+    if partition.log is None or (partition.leader is None and request.replica_id != DEBUGGER):
         return _error(index, partition.unavailable_error())
-    standing = partition.leader.check_epoch(asked.current_leader_epoch)
-    if standing:
-        return _error(index, Errors.FENCED_LEADER_EPOCH if standing < 0 else Errors.UNKNOWN_LEADER_EPOCH)
+    refused = partition.check_epoch(asked.current_leader_epoch)
+    if refused:
+        return _error(index, refused)
     try:
-        timestamp, offset, epoch = _look_up(partition, asked.timestamp, committed_only)
+        found = _look_up(partition, asked.timestamp, request)
     except StorageError as error:
         services.replicas.read_failed(partition, error)
         return _error(index, Errors.KAFKA_STORAGE_ERROR)
     except CorruptBatch:
         # The broker took the batch without looking inside; a search by time is the first to see that it unfolds badly.
         return _error(index, Errors.UNKNOWN_SERVER_ERROR)
+    if found is None:
+        known = version >= KNOWS_NOT_AVAILABLE
+        return _error(index, Errors.OFFSET_NOT_AVAILABLE if known else Errors.LEADER_NOT_AVAILABLE)
+    timestamp, offset, epoch = found
     return PartitionResponse(
         partition_index=index,
         error_code=Errors.NONE,
@@ -84,23 +95,31 @@ def _offset(services: Services, topic: str, asked: Asked, committed_only: bool, 
 _NOWHERE = (-1, -1, -1)
 
 
-def _look_up(partition: Partition, timestamp: int, committed_only: bool) -> tuple[int, int, int]:
-    """Timestamp, offset and leader epoch of what was found."""
+def _look_up(partition: Partition, timestamp: int, request: ListOffsetsRequest) -> tuple[int, int, int] | None:
+    """Timestamp, offset and leader epoch of what was found. None while it is beyond what may be told: a leader just
+    elected does not know yet that all the last one committed is committed, and its end would seem to go back."""
     log, leader = partition.log, partition.leader
-    assert log is not None and leader is not None
-    last_fetchable = partition.last_stable_offset() if committed_only else leader.high_watermark
+    assert log is not None
+    from_client = request.replica_id < 0
+    if not from_client:
+        last_fetchable = log.log_end_offset
+    elif request.isolation_level == READ_COMMITTED:
+        last_fetchable = partition.last_stable_offset()
+    else:
+        last_fetchable = partition.high_watermark
+    is_settled = not from_client or leader is None or leader.is_settled
     if timestamp == LATEST:
-        return -1, last_fetchable, leader.leader_epoch
+        return (-1, last_fetchable, partition.leader_epoch) if is_settled else None
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         # What is written next is written in the leader's epoch.
-        return -1, start, leader.leader_epoch if start >= log.log_end_offset else log.epochs.epoch_for(start)
+        return -1, start, partition.leader_epoch if start >= log.log_end_offset else log.epochs.epoch_for(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOWHERE  # nothing is tiered
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    if found is None or found[1] >= last_fetchable:
-        return _NOWHERE
-    return found
+    if found is not None and found[1] < last_fetchable:
+        return found
+    return _NOWHERE if is_settled else None
 
 
 def _error(index: int, error: Errors) -> PartitionResponse:

@@ -102,13 +102,21 @@ def _answer(
         operations = allowed_operations(
             services.authorizer, session.principal, session.host, Resource.CLUSTER, CLUSTER_NAME
         )
+    brokers = _brokers(image, session.listener)
     return MetadataResponse(
-        brokers=_brokers(image, session.listener),
+        brokers=brokers,
         cluster_id=image.cluster_id,
-        controller_id=services.broker_id,
+        controller_id=_any_of(brokers, services.broker_id),
         topics=topics,
         cluster_authorized_operations=operations,
     )
+
+
+def _any_of(brokers: list[MetadataResponse.MetadataResponseBroker], own_id: int) -> int:
+    """Any broker passes an administrator's request on to the controller (KIP-500), but one that clients do not find in
+    the list, because it is fenced, would leave them waiting."""
+    ids = [broker.node_id for broker in brokers]
+    return own_id if own_id in ids or not ids else ids[0]
 
 
 def _brokers(image: MetadataImage, listener: str) -> list[MetadataResponse.MetadataResponseBroker]:

@@ -1,8 +1,12 @@
-"""DeleteRecords: moves the log start; whole segments below it go away."""
+"""DeleteRecords: moves the log start; whole segments below it go away. Answered when every living replica has moved."""
 
-from typing import TypeAlias
+from asyncio import Future
+from typing import Any, TypeAlias
 
+from ottla.broker.hints import absent_error
 from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.partition import Partition
+from ottla.broker.purgatory import ProduceWait
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -15,27 +19,34 @@ PartitionResult: TypeAlias = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 TO_HIGH_WATERMARK = -1
 
+Behind = dict[object, int]
+"""Partitions some follower of which still keeps records below the offset given."""
 
-def handle(services: Services, session: Session, request: DeleteRecordsRequest, version: int) -> DeleteRecordsResponse:
+
+def handle(
+    services: Services, session: Session, request: DeleteRecordsRequest, version: int
+) -> "DeleteRecordsResponse | Future[DeleteRecordsResponse]":
     topics = []
+    behind: Behind = {}
     for topic in request.topics:
         allowed = services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name)
         results = [
-            _delete(services, topic.name, asked.partition_index, asked.offset)
+            _delete(services, topic.name, asked.partition_index, asked.offset, behind)
             if allowed
             else _error(asked.partition_index, Errors.TOPIC_AUTHORIZATION_FAILED)
             for asked in topic.partitions
         ]
         topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=results))
-    return DeleteRecordsResponse(topics=topics)
+    response = DeleteRecordsResponse(topics=topics)
+    return _wait(services, response, behind, request.timeout_ms) if behind else response
 
 
-def _delete(services: Services, topic: str, index: int, offset: int) -> PartitionResult:
+def _delete(services: Services, topic: str, index: int, offset: int, behind: Behind) -> PartitionResult:
     if topic in INTERNAL_TOPICS:
         return _error(index, Errors.INVALID_TOPIC_EXCEPTION)
     partition = services.replicas.find(topic, index)
     if partition is None:
-        return _error(index, Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        return _error(index, absent_error(services, topic, index))
     log, leader = partition.log, partition.leader
     if log is None or leader is None:
         return _error(index, partition.unavailable_error())
@@ -47,7 +58,50 @@ def _delete(services: Services, topic: str, index: int, offset: int) -> Partitio
     error = services.replicas.delete_records_before(partition, until)
     if error:
         return _error(index, error)
-    return PartitionResult(partition_index=index, low_watermark=log.log_start_offset, error_code=Errors.NONE)
+    low_watermark = leader.low_watermark(log.log_start_offset)
+    if low_watermark < until:
+        behind[partition] = until
+    return PartitionResult(partition_index=index, low_watermark=low_watermark, error_code=Errors.NONE)
+
+
+def _wait(
+    services: Services, response: DeleteRecordsResponse, behind: Behind, timeout_ms: int
+) -> "Future[DeleteRecordsResponse]":
+    future: Future[DeleteRecordsResponse] = services.waiting.loop.create_future()
+    waited = list(behind)
+    wait = ProduceWait(services.waiting.deadline(timeout_ms), behind, None)
+
+    def resume(*_: Any) -> None:
+        if not future.done():
+            for partition in waited:
+                assert isinstance(partition, Partition)
+                _complete(response, partition, is_done=partition not in wait.required)
+            future.set_result(response)
+
+    wait.resume = resume
+    services.waiting.park_delete(wait, future)
+    services.waiting.followers_changed(_followers(waited))  # their next fetch brings them the new log start
+    return future
+
+
+def _followers(partitions: list[object]) -> list[int]:
+    ids: dict[int, None] = {}
+    for partition in partitions:
+        assert isinstance(partition, Partition)
+        if partition.leader is not None:
+            ids.update(dict.fromkeys(partition.leader.followers))
+    return list(ids)
+
+
+def _complete(response: DeleteRecordsResponse, partition: Partition, *, is_done: bool) -> None:
+    for topic in response.topics:
+        for result in topic.partitions:
+            if (topic.name, result.partition_index) == (partition.topic, partition.index):
+                if partition.log is not None and partition.leader is not None:
+                    result.low_watermark = partition.leader.low_watermark(partition.log.log_start_offset)
+                    result.error_code = Errors.NONE if is_done else Errors.REQUEST_TIMED_OUT
+                else:
+                    result.low_watermark, result.error_code = -1, partition.unavailable_error()
 
 
 def _error(index: int, error: Errors) -> PartitionResult:

@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+from ottla.broker.hints import absent_error
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -33,16 +34,11 @@ def handle(
 def _end_offset(services: Services, topic: str, asked: Asked) -> EndOffset:
     partition = services.replicas.find(topic, asked.partition)
     if partition is None:
-        return EndOffset(error_code=Errors.UNKNOWN_TOPIC_OR_PARTITION, partition=asked.partition)
+        return EndOffset(error_code=absent_error(services, topic, asked.partition), partition=asked.partition)
     if partition.log is None or partition.leader is None:
         return EndOffset(error_code=partition.unavailable_error(), partition=asked.partition)
-    standing = partition.leader.check_epoch(asked.current_leader_epoch)
-    if standing:
-        error = Errors.FENCED_LEADER_EPOCH if standing < 0 else Errors.UNKNOWN_LEADER_EPOCH
+    error = partition.check_epoch(asked.current_leader_epoch)
+    if error:
         return EndOffset(error_code=error, partition=asked.partition)
-    if asked.leader_epoch == partition.leader.leader_epoch:
-        # The current epoch ends at the log end even if nothing was written in it yet.
-        epoch, end_offset = asked.leader_epoch, partition.log.log_end_offset
-    else:
-        epoch, end_offset = partition.log.offset_for_leader_epoch(asked.leader_epoch)
+    epoch, end_offset = partition.end_of_epoch(asked.leader_epoch)
     return EndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

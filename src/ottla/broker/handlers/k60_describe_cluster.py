@@ -2,8 +2,9 @@
 
 from ottla.broker.handlers.k03_metadata import NOT_ASKED
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
-from ottla.broker.services import Services
+from ottla.broker.services import ControllerServices, Services
 from ottla.broker.session import Session
+from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
 from ottla.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 
@@ -14,37 +15,57 @@ CONTROLLERS = 2
 
 
 def handle(
-    services: Services, session: Session, request: DescribeClusterRequest, version: int
+    services: Services | ControllerServices, session: Session, request: DescribeClusterRequest, version: int
 ) -> DescribeClusterResponse:
-    if request.endpoint_type == CONTROLLERS:
-        # A broker listener describes brokers; controllers are asked at their own listener (KIP-919).
-        return DescribeClusterResponse(
-            error_code=Errors.MISMATCHED_ENDPOINT_TYPE,
-            error_message="this listener is a broker's: ask a controller's listener for the controllers",
-            endpoint_type=BROKERS,
-        )
-    if request.endpoint_type != BROKERS:
+    here = BROKERS if isinstance(services, Services) else CONTROLLERS
+    if request.endpoint_type not in (BROKERS, CONTROLLERS):
         return DescribeClusterResponse(
             error_code=Errors.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"endpoint type {request.endpoint_type} is unknown",
         )
-    image = services.control_plane.image
+    if request.endpoint_type != here:
+        # Each kind of listener describes its own kind (KIP-919).
+        other = "broker's: ask a controller's" if here == BROKERS else "controller's: ask a broker's"
+        return DescribeClusterResponse(
+            error_code=Errors.MISMATCHED_ENDPOINT_TYPE,
+            error_message=f"this listener is a {other} listener",
+            endpoint_type=here,
+        )
+    control_plane = services.control_plane
     operations = NOT_ASKED
     if request.include_cluster_authorized_operations:
         operations = allowed_operations(
             services.authorizer, session.principal, session.host, Resource.CLUSTER, CLUSTER_NAME
         )
     return DescribeClusterResponse(
-        endpoint_type=BROKERS,
-        cluster_id=image.cluster_id,
-        controller_id=services.broker_id,
-        brokers=[
-            DescribeClusterResponse.DescribeClusterBroker(
-                broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
-            )
-            for broker in image.brokers.values()
-            if (request.include_fenced_brokers or not broker.fenced)
-            and (endpoint := broker.listener(session.listener)) is not None
-        ],
+        endpoint_type=here,
+        cluster_id=control_plane.image.cluster_id,
+        controller_id=services.broker_id if isinstance(services, Services) else control_plane.leader_id,
+        brokers=_brokers(control_plane.image, session, fenced_too=request.include_fenced_brokers)
+        if here == BROKERS
+        else _controllers(control_plane.image, session),
         cluster_authorized_operations=operations,
     )
+
+
+def _brokers(
+    image: MetadataImage, session: Session, *, fenced_too: bool
+) -> list[DescribeClusterResponse.DescribeClusterBroker]:
+    return [
+        DescribeClusterResponse.DescribeClusterBroker(
+            broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
+        )
+        for broker in image.brokers.values()
+        if (fenced_too or not broker.fenced) and (endpoint := broker.listener(session.listener)) is not None
+    ]
+
+
+def _controllers(image: MetadataImage, session: Session) -> list[DescribeClusterResponse.DescribeClusterBroker]:
+    return [
+        DescribeClusterResponse.DescribeClusterBroker(
+            broker_id=controller.id, host=endpoint.host, port=endpoint.port, rack=None
+        )
+        for controller in image.controllers.values()
+        for endpoint in controller.listeners
+        if endpoint.name == session.listener
+    ]

@@ -61,6 +61,33 @@ PROPERTIES: tuple[Property, ...] = (
         at_least=1,
     ),
     Property(
+        "ottla.broker.disconnect.grace.ms",
+        INT,
+        300,
+        "A broker whose connection to the active controller broke is fenced after this long unless it comes "
+        "back; -1 waits for broker.session.timeout.ms.",
+        HIGH,
+        at_least=-1,
+    ),
+    Property(
+        "ottla.broker.activation.grace.ms",
+        INT,
+        1_500,
+        "How long a broker may take to find a newly elected controller before it is fenced; -1 waits for "
+        "broker.session.timeout.ms. The node that led before gets ottla.broker.disconnect.grace.ms only.",
+        MEDIUM,
+        at_least=-1,
+    ),
+    Property(
+        "ottla.quorum.reconnect.grace.ms",
+        INT,
+        100,
+        "A voter whose connection to the quorum's leader broke asks for an election after this long, give or take a "
+        "half; while connected, controller.quorum.fetch.timeout.ms counts.",
+        MEDIUM,
+        at_least=1,
+    ),
+    Property(
         "ottla.decompressed.batch.max.bytes",
         INT,
         67_108_864,
@@ -135,5 +162,13 @@ PROPERTIES: tuple[Property, ...] = (
         MEDIUM,
         at_least=0,
         at_most=1,
+    ),
+    Property(
+        "ottla.controlled.shutdown.timeout.ms",
+        LONG,
+        10_000,
+        "How long a stopping broker waits for the controller to move its leaders before it goes without.",
+        MEDIUM,
+        at_least=0,
     ),
 )

@@ -13,6 +13,7 @@ _r_UB = Layout(">16sB").unpack_from
 _r_h = Layout(">h").unpack_from
 _r_i = Layout(">i").unpack_from
 _r_iB = Layout(">iB").unpack_from
+_r_iBBB = Layout(">iBBB").unpack_from
 _r_ihiB = Layout(">ihiB").unpack_from
 _r_ihii = Layout(">ihii").unpack_from
 _r_ihqqi = Layout(">ihqqi").unpack_from
@@ -506,18 +507,17 @@ def _decode_12(buf, pos):
                         if t:
                             pos = skip_tags(buf, pos, t, size)
                         a6.append(o7)
-                o5.preferred_read_replica, n = _r_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    m = buf[pos]
-                    if m < 128:
-                        n = n & 127 | m << 7
-                        pos += 1
-                    elif buf[pos + 1] < 128:
-                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
-                        pos += 2
-                    else:
-                        n, pos = long_varint(buf, pos, n)
+                o5.preferred_read_replica, n, m, k = _r_iBBB(buf, pos)
+                if n < 128:
+                    pos += 5
+                elif m < 128:
+                    n += (m << 7) - 128
+                    pos += 6
+                elif k < 128:
+                    n += (m << 7) + (k << 14) - 16512
+                    pos += 7
+                else:
+                    n, pos = long_varint(buf, pos + 5, n)
                 if n == 0:
                     o5.records = None
                 else:
@@ -625,18 +625,17 @@ def _decode_13(buf, pos):
                         if t:
                             pos = skip_tags(buf, pos, t, size)
                         a6.append(o7)
-                o5.preferred_read_replica, n = _r_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    m = buf[pos]
-                    if m < 128:
-                        n = n & 127 | m << 7
-                        pos += 1
-                    elif buf[pos + 1] < 128:
-                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
-                        pos += 2
-                    else:
-                        n, pos = long_varint(buf, pos, n)
+                o5.preferred_read_replica, n, m, k = _r_iBBB(buf, pos)
+                if n < 128:
+                    pos += 5
+                elif m < 128:
+                    n += (m << 7) - 128
+                    pos += 6
+                elif k < 128:
+                    n += (m << 7) + (k << 14) - 16512
+                    pos += 7
+                else:
+                    n, pos = long_varint(buf, pos + 5, n)
                 if n == 0:
                     o5.records = None
                 else:
@@ -744,18 +743,17 @@ def _decode_16(buf, pos):
                         if t:
                             pos = skip_tags(buf, pos, t, size)
                         a6.append(o7)
-                o5.preferred_read_replica, n = _r_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    m = buf[pos]
-                    if m < 128:
-                        n = n & 127 | m << 7
-                        pos += 1
-                    elif buf[pos + 1] < 128:
-                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
-                        pos += 2
-                    else:
-                        n, pos = long_varint(buf, pos, n)
+                o5.preferred_read_replica, n, m, k = _r_iBBB(buf, pos)
+                if n < 128:
+                    pos += 5
+                elif m < 128:
+                    n += (m << 7) - 128
+                    pos += 6
+                elif k < 128:
+                    n += (m << 7) + (k << 14) - 16512
+                    pos += 7
+                else:
+                    n, pos = long_varint(buf, pos + 5, n)
                 if n == 0:
                     o5.records = None
                 else:

@@ -13,7 +13,7 @@ _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
 _r_ihqiB = Layout(">ihqiB").unpack_from
 _r_iiB = Layout(">iiB").unpack_from
-_r_qqB = Layout(">qqB").unpack_from
+_r_qqBBB = Layout(">qqBBB").unpack_from
 _w_Hx = Layout(">Hx").pack
 _w_i = Layout(">i").pack
 _w_iB = Layout(">iB").pack
@@ -172,18 +172,17 @@ def _decode_0(buf, pos):
                 if t:
                     pos = skip_tags(buf, pos, t, size)
                 o5.snapshot_id = o6
-                o5.size, o5.position, n = _r_qqB(buf, pos)
-                pos += 17
-                if n > 127:
-                    m = buf[pos]
-                    if m < 128:
-                        n = n & 127 | m << 7
-                        pos += 1
-                    elif buf[pos + 1] < 128:
-                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
-                        pos += 2
-                    else:
-                        n, pos = long_varint(buf, pos, n)
+                o5.size, o5.position, n, m, k = _r_qqBBB(buf, pos)
+                if n < 128:
+                    pos += 17
+                elif m < 128:
+                    n += (m << 7) - 128
+                    pos += 18
+                elif k < 128:
+                    n += (m << 7) + (k << 14) - 16512
+                    pos += 19
+                else:
+                    n, pos = long_varint(buf, pos + 17, n)
                 end = pos + n - 1
                 if n == 0 or end > size:
                     raise bad_length("PartitionSnapshot.unaligned_records", n - 1, size - pos)
@@ -264,18 +263,17 @@ def _decode_1(buf, pos):
                 if t:
                     pos = skip_tags(buf, pos, t, size)
                 o5.snapshot_id = o6
-                o5.size, o5.position, n = _r_qqB(buf, pos)
-                pos += 17
-                if n > 127:
-                    m = buf[pos]
-                    if m < 128:
-                        n = n & 127 | m << 7
-                        pos += 1
-                    elif buf[pos + 1] < 128:
-                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
-                        pos += 2
-                    else:
-                        n, pos = long_varint(buf, pos, n)
+                o5.size, o5.position, n, m, k = _r_qqBBB(buf, pos)
+                if n < 128:
+                    pos += 17
+                elif m < 128:
+                    n += (m << 7) - 128
+                    pos += 18
+                elif k < 128:
+                    n += (m << 7) + (k << 14) - 16512
+                    pos += 19
+                else:
+                    n, pos = long_varint(buf, pos + 17, n)
                 end = pos + n - 1
                 if n == 0 or end > size:
                     raise bad_length("PartitionSnapshot.unaligned_records", n - 1, size - pos)

@@ -14,7 +14,7 @@ _r_h = Layout(">h").unpack_from
 _r_hiB = Layout(">hiB").unpack_from
 _r_hii = Layout(">hii").unpack_from
 _r_i = Layout(">i").unpack_from
-_r_iB = Layout(">iB").unpack_from
+_r_iBBB = Layout(">iBBB").unpack_from
 _r_ii = Layout(">ii").unpack_from
 _w_U = Layout(">16s").pack
 _w_UB = Layout(">16sB").pack
@@ -177,18 +177,17 @@ def _decode_9(buf, pos):
             o3.partition_data = a4 = []
             for _ in range(n):
                 o5 = new(_PartitionProduceData)
-                o5.index, n = _r_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    m = buf[pos]
-                    if m < 128:
-                        n = n & 127 | m << 7
-                        pos += 1
-                    elif buf[pos + 1] < 128:
-                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
-                        pos += 2
-                    else:
-                        n, pos = long_varint(buf, pos, n)
+                o5.index, n, m, k = _r_iBBB(buf, pos)
+                if n < 128:
+                    pos += 5
+                elif m < 128:
+                    n += (m << 7) - 128
+                    pos += 6
+                elif k < 128:
+                    n += (m << 7) + (k << 14) - 16512
+                    pos += 7
+                else:
+                    n, pos = long_varint(buf, pos + 5, n)
                 if n == 0:
                     o5.records = None
                 else:
@@ -254,18 +253,17 @@ def _decode_13(buf, pos):
             o3.partition_data = a4 = []
             for _ in range(n):
                 o5 = new(_PartitionProduceData)
-                o5.index, n = _r_iB(buf, pos)
-                pos += 5
-                if n > 127:
-                    m = buf[pos]
-                    if m < 128:
-                        n = n & 127 | m << 7
-                        pos += 1
-                    elif buf[pos + 1] < 128:
-                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
-                        pos += 2
-                    else:
-                        n, pos = long_varint(buf, pos, n)
+                o5.index, n, m, k = _r_iBBB(buf, pos)
+                if n < 128:
+                    pos += 5
+                elif m < 128:
+                    n += (m << 7) - 128
+                    pos += 6
+                elif k < 128:
+                    n += (m << 7) + (k << 14) - 16512
+                    pos += 7
+                else:
+                    n, pos = long_varint(buf, pos + 5, n)
                 if n == 0:
                     o5.records = None
                 else:

@@ -10,6 +10,7 @@ from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_lengt
 new = object.__new__
 ZERO_UUID = bytes(16)
 _r_UB = Layout(">16sB").unpack_from
+_r_BBB = Layout(">BBB").unpack_from
 _r_hB = Layout(">hB").unpack_from
 _r_iB = Layout(">iB").unpack_from
 _r_ihB = Layout(">ihB").unpack_from
@@ -211,18 +212,17 @@ def _decode_1(buf, pos):
                 if t:
                     pos = skip_tags(buf, pos, t, size)
                 o5.current_leader = o6
-                n = buf[pos]
-                pos += 1
-                if n > 127:
-                    m = buf[pos]
-                    if m < 128:
-                        n = n & 127 | m << 7
-                        pos += 1
-                    elif buf[pos + 1] < 128:
-                        n = n & 127 | (m & 127) << 7 | buf[pos + 1] << 14
-                        pos += 2
-                    else:
-                        n, pos = long_varint(buf, pos, n)
+                n, m, k = _r_BBB(buf, pos)
+                if n < 128:
+                    pos += 1
+                elif m < 128:
+                    n += (m << 7) - 128
+                    pos += 2
+                elif k < 128:
+                    n += (m << 7) + (k << 14) - 16512
+                    pos += 3
+                else:
+                    n, pos = long_varint(buf, pos + 1, n)
                 end = pos + n - 1
                 if n == 0 or end > size:
                     raise bad_length("PartitionData.records", n - 1, size - pos)

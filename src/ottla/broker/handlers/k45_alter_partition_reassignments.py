@@ -1,0 +1,21 @@
+"""AlterPartitionReassignments: partitions move to other brokers, or stop moving (KIP-455)."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
+from ottla.broker.services import Services
+from ottla.broker.session import Session
+from ottla.model.errors import Errors
+from ottla.protocol.codec import Message
+from ottla.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
+
+NEEDS = (Operation.ALTER, Resource.CLUSTER)
+
+
+def handle(
+    services: Services, session: Session, request: AlterPartitionReassignmentsRequest, version: int
+) -> AlterPartitionReassignmentsResponse | Coroutine[Any, Any, Message]:
+    if not services.authorizer.allows(session.principal, session.host, *NEEDS, CLUSTER_NAME):
+        return AlterPartitionReassignmentsResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
+    return services.control_plane.submit(request)

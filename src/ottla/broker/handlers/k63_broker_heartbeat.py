@@ -1,0 +1,18 @@
+"""BrokerHeartbeat: a broker lives, has read this far, and wants to be fenced, unfenced or let go (KIP-631)."""
+
+from ottla.broker.handlers import controlled
+from ottla.broker.services import ControllerServices
+from ottla.broker.session import Session
+from ottla.protocol.codec import Message
+from ottla.protocol.messages import BrokerHeartbeatRequest
+
+NEEDS = controlled.NEEDS
+
+
+async def handle(
+    services: ControllerServices, session: Session, request: BrokerHeartbeatRequest, version: int
+) -> Message:
+    # Before the answer is waited for: the connection may break meanwhile, and whoever sees that must know whose it was.
+    session.broker = (request.broker_id, request.broker_epoch)
+    services.control_plane.broker_connected(request.broker_id, request.broker_epoch, session)
+    return await controlled.handle(services, session, request, version)

@@ -1,0 +1,16 @@
+"""RemoveRaftVoter: a controller leaves the voters on the metadata log."""
+
+from ottla.broker.handlers import quorum
+from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.services import ControllerServices, Services
+from ottla.broker.session import Session
+from ottla.protocol.codec import Message
+from ottla.protocol.messages import RemoveRaftVoterRequest
+
+NEEDS = (Operation.ALTER, Resource.CLUSTER)
+
+
+async def handle(
+    services: Services | ControllerServices, session: Session, request: RemoveRaftVoterRequest, version: int
+) -> Message:
+    return await quorum.answer(services, session, request, version, NEEDS)

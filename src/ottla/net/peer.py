@@ -1,0 +1,297 @@
+"""Outgoing connections to other nodes: requests go out in order, each outcome comes back exactly once.
+
+One connection per address and lane. It is opened by the first request, greets with ApiVersions, and is opened anew by
+the next request after it was lost; whoever sends decides how soon that is. An answer is decoded where it lies in the
+read buffer and handed over at once, so a follower appends fetched records without a copy of them.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from ottla.net.connection import Connection, ReadBudget, Scratch
+from ottla.protocol import messages
+from ottla.protocol.codec import DecodeError, EncodeError, Message
+from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
+
+_HELLO_VERSION: Final = 4
+_SILENCE_SECONDS: Final = 3
+_MAX_ANSWER_BYTES: Final = 256 << 20
+"""Above any fetch a follower asks for: whoever announces more does not speak our protocol."""
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Unreachable(Exception):
+    """No answer: refused, lost, timed out or unreadable. Whether the request was carried out is not known."""
+
+
+Outcome = Message | Unreachable
+Then = Callable[[Outcome], None]
+
+
+class Peers(Protocol):
+    """How a node reaches the others. The simulator has its own."""
+
+    def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
+        """`then` is called once, on the loop, never from inside this call. Records in an answer are views that end with
+        it. A request that times out takes its connection and all that wait on it along: answers come in order."""
+
+    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+        """For answers without records. Raises Unreachable."""
+
+    def close(self) -> None: ...
+
+
+class SocketPeers:
+    __slots__ = ("_budget", "_client_id", "_links", "_loop", "_scratch")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str) -> None:
+        self._loop = loop
+        self._client_id = client_id
+        self._scratch = Scratch()
+        self._budget = ReadBudget(0)
+        self._links: dict[tuple[Address, str], _Link] = {}
+
+    def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
+        link = self._links.get((to, lane))
+        if link is None or link.lost:
+            link = self._links[to, lane] = _Link(to, self._client_id, self._loop)
+            link.open(partial(self._connection, link))
+        link.send(_Pending(request, then, timeout_ms))
+
+    def _connection(self, link: "_Link", sock: socket.socket) -> Connection:
+        return Connection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES)
+
+    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+        return await ask(self, self._loop, to, request, timeout_ms=timeout_ms, lane=lane)
+
+    def close(self) -> None:
+        for link in list(self._links.values()):
+            link.end("this node is closing its connections")
+        self._links.clear()
+
+
+async def ask(
+    peers: Peers,
+    loop: asyncio.AbstractEventLoop,
+    to: Address,
+    request: Message,
+    *,
+    timeout_ms: int,
+    lane: str = "",
+) -> Message:
+    """`Peers.ask` in terms of `Peers.send`."""
+    waiter: asyncio.Future[Message] = loop.create_future()
+
+    def then(outcome: Outcome) -> None:
+        if waiter.done():
+            return
+        if isinstance(outcome, Unreachable):
+            waiter.set_exception(outcome)
+        else:
+            waiter.set_result(outcome)
+
+    peers.send(to, request, then, timeout_ms=timeout_ms, lane=lane)
+    return await waiter
+
+
+class _Pending:
+    """One request on its way. It is given up by its timer, by the link's end, or by its answer."""
+
+    __slots__ = ("request", "then", "timeout_ms", "timer", "version")
+
+    def __init__(self, request: Message, then: Then, timeout_ms: int) -> None:
+        self.request = request
+        self.then = then
+        self.timeout_ms = timeout_ms
+        self.timer: asyncio.TimerHandle | None = None
+        self.version = -1
+
+    def settle(self, outcome: Outcome) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.then(outcome)
+
+
+class _Link:
+    """One connection and what waits on it. Once lost it is never used again."""
+
+    __slots__ = (
+        "_address",
+        "_client_id",
+        "_connection",
+        "_correlation",
+        "_loop",
+        "_ranges",
+        "_sent",
+        "_task",
+        "_unsent",
+        "_why",
+        "lost",
+    )
+
+    def __init__(self, address: Address, client_id: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._address = address
+        self._client_id = client_id
+        self._loop = loop
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ranges: dict[int, tuple[int, int]] | None = None
+        """What the other side speaks, by API key; None until it has said so."""
+        self._unsent: deque[_Pending] = deque()
+        self._sent: deque[_Pending] = deque()
+        self._correlation = 0
+        self._why = "the connection was closed by the other side"
+        self.lost = False
+
+    # ---- opening
+
+    def open(self, connected: Callable[[socket.socket], Connection]) -> None:
+        self._task = self._loop.create_task(self._open(connected))
+
+    async def _open(self, connected: Callable[[socket.socket], Connection]) -> None:
+        sock: socket.socket | None = None
+        try:
+            found = await self._loop.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
+            family, kind, protocol, _, address = found[0]
+            sock = socket.socket(family, kind, protocol)
+            sock.setblocking(False)
+            _detect_silence(sock)
+            await self._loop.sock_connect(sock, address)
+        except OSError as error:
+            if sock is not None:
+                sock.close()
+            self.end(f"cannot connect: {error.strerror or error}")
+            return
+        except asyncio.CancelledError:
+            if sock is not None:
+                sock.close()
+            raise
+        if self.lost:
+            sock.close()
+            return
+        self._connection = connected(sock)
+        self._connection.start(self)
+        hello = messages.ApiVersionsRequest(client_software_name="ottla", client_software_version="inter.node")
+        self._write(_Pending(hello, self._greeted, 0), _HELLO_VERSION)
+
+    def _greeted(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Unreachable):
+            return  # the end was told to everyone who waits
+        assert isinstance(outcome, messages.ApiVersionsResponse)
+        if outcome.error_code:
+            self.end(f"it refuses ApiVersions with error {outcome.error_code}")
+            return
+        self._ranges = {api.api_key: (api.min_version, api.max_version) for api in outcome.api_keys}
+        while self._unsent and not self.lost:
+            self._negotiated(self._unsent.popleft())
+
+    # ---- requests
+
+    def send(self, pending: _Pending) -> None:
+        pending.timer = self._loop.call_later(pending.timeout_ms / 1000, self._timed_out, pending)
+        if self._ranges is None:
+            self._unsent.append(pending)
+        else:
+            self._negotiated(pending)
+
+    def _negotiated(self, pending: _Pending) -> None:
+        kind = type(pending.request)
+        assert self._ranges is not None
+        low, high = self._ranges.get(kind.API_KEY, (1, 0))
+        version = min(high, messages.API[kind.API_KEY].stable_max)
+        if version < low or version not in kind.ENCODERS:
+            self._fail_later(pending, f"{self._address} does not serve {kind.__name__}")
+            return
+        self._write(pending, version)
+
+    def _write(self, pending: _Pending, version: int) -> None:
+        assert self._connection is not None
+        correlation = self._correlation
+        self._correlation = (correlation + 1) & 0x7FFFFFFF
+        pending.version = version
+        header = RequestHeader(pending.request.API_KEY, version, correlation, self._client_id)
+        try:
+            frame = encode_request(header, pending.request)
+        except EncodeError as error:
+            self._fail_later(pending, f"{type(pending.request).__name__} cannot be written at v{version}: {error}")
+            return
+        self._sent.append(pending)
+        self._connection.send_bytes(frame)
+
+    def _fail_later(self, pending: _Pending, why: str) -> None:
+        self._loop.call_soon(pending.settle, Unreachable(why))
+
+    def _timed_out(self, pending: _Pending) -> None:
+        pending.timer = None
+        self.end(f"no answer to {type(pending.request).__name__} within {pending.timeout_ms} ms")
+
+    # ---- what the connection says
+
+    def frame_received(self, frame: memoryview) -> None:
+        if not self._sent:
+            self.end("it answered a question that was not asked")
+            return
+        pending = self._sent.popleft()
+        key = pending.request.API_KEY
+        try:
+            _, body = decode_response_header(frame, key, pending.version)
+            answer: Any = messages.response_class(key).decode(frame, pending.version, body)
+        except DecodeError as error:
+            self._sent.appendleft(pending)
+            self.end(f"its answer to {type(pending.request).__name__} v{pending.version} cannot be read: {error}")
+            return
+        pending.settle(answer)
+
+    def frame_refused(self, size: int) -> None:
+        self._why = f"it announced an answer of {size} bytes"
+
+    def output_drained(self) -> None:
+        """Requests are small; whoever sends waits for answers, not for buffers."""
+
+    def connection_lost(self) -> None:
+        self._connection = None
+        self.end(self._why)
+
+    def end(self, why: str) -> None:
+        if self.lost:
+            return
+        self.lost = True
+        if self._task is not None and not self._task.done() and self._task is not _current_task(self._loop):
+            self._task.cancel()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        problem = Unreachable(f"{self._address}: {why}")
+        waiting = [*self._sent, *self._unsent]
+        self._sent.clear()
+        self._unsent.clear()
+        for pending in waiting:
+            if pending.timer is not None:
+                pending.timer.cancel()
+            self._loop.call_soon(pending.then, problem)
+
+
+def _detect_silence(sock: socket.socket) -> None:
+    """A peer whose packets are dropped on the way is missed after a few seconds, not after TCP's quarter of an hour."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 1), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", _SILENCE_SECONDS)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENCE_SECONDS * 1000)
+
+
+def _current_task(loop: asyncio.AbstractEventLoop) -> "asyncio.Task[Any] | None":
+    return asyncio.current_task(loop) if loop.is_running() else None

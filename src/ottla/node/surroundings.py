@@ -1,0 +1,26 @@
+"""What a node touches of the world: clock, dice, disk and network. A simulated cluster has others."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ottla.broker.admission import Admission
+from ottla.broker.server import Server, SocketOptions
+from ottla.model.ports import Clock, Ids
+from ottla.net.connection import ReadBudget
+from ottla.net.peer import Peers, SocketPeers
+from ottla.runtime.clock import SystemClock, SystemIds
+from ottla.runtime.disk import DiskThread, SyncThread
+from ottla.storage.fs import Filesystem, RealFilesystem
+
+Listen = Callable[[asyncio.AbstractEventLoop, Admission, ReadBudget, SocketOptions], Server]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=SystemIds)
+    filesystem: Filesystem = field(default_factory=RealFilesystem)
+    disk: Callable[[], DiskThread] = SyncThread
+    listen: Listen = Server
+    peers: Callable[[asyncio.AbstractEventLoop, str], Peers] = SocketPeers

@@ -1,0 +1,147 @@
+"""The active controller: decides, appends, replays, and answers when the quorum has committed.
+
+It exists only while this node leads the quorum, and is thrown away with everything uncommitted when it no longer does.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ottla.controller.activation import activation_records
+from ottla.controller.machine import CommandContext, Controller
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
+from ottla.model.ids import Millis
+from ottla.model.ports import Clock, Ids
+from ottla.model.properties import Settings
+from ottla.protocol import messages
+from ottla.protocol.codec import Message
+from ottla.runtime.runner import Placed, Runner
+
+log = logging.getLogger(__name__)
+
+Change = tuple[MetadataDelta, MetadataImage]
+
+
+class NotController(Exception):
+    """This node is not the active controller, or has just ceased to be."""
+
+
+class LeaderLog(Protocol):
+    """What the active controller needs of the quorum."""
+
+    def append(self, records: Sequence[Message]) -> Placed: ...
+
+    def commit(self) -> None: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def kraft_version(self) -> int: ...
+
+
+class ActiveController:
+    __slots__ = ("_clock", "_ids", "_log", "_on_features", "_runner", "_timer", "controller")
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        settings: Settings,
+        log: LeaderLog,
+        *,
+        clock: Clock,
+        ids: Ids,
+        publish: Callable[[MetadataDelta, MetadataImage], None],
+        on_features: Callable[[MetadataImage], None],
+    ) -> None:
+        self.controller = Controller(image, settings)
+        self._log = log
+        self._clock = clock
+        self._ids = ids
+        self._on_features = on_features
+        self._runner: Runner[Change] = Runner(self, log, lambda change, _: publish(*change))
+        self._timer: asyncio.TimerHandle | None = None
+
+    def activate(self, bootstrap: Sequence[Message], *, min_isr: int, torn_transaction: bool, predecessor: int) -> None:
+        """Writes what a new cluster begins with, and the end of what the last controller left open. The broker in the
+        process of the last controller is the first to be missed."""
+        self.controller.activated(self._clock.monotonic(), (predecessor,))
+        records = activation_records(
+            self.controller.image, bootstrap, min_isr=str(min_isr), open_transaction=torn_transaction
+        )
+        if torn_transaction:
+            # The abort was replayed by forgetting; a delta has no way to take it.
+            self._log.append(records[:1])
+            records = records[1:]
+        self._runner.carry_out(records)
+        self._schedule()
+
+    def deactivate(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._runner.fail(NotController("another node is the active controller now"))
+
+    async def submit(self, request: Message) -> Message:
+        """Raises NotController if leadership was lost before the decision was committed: it may or may not hold."""
+        fresh = len(request.topics) if isinstance(request, messages.CreateTopicsRequest) else 0
+        decision = self.controller.decide(request, self._context(fresh))
+        # No await between deciding and replaying: two requests must not be decided from the same image.
+        offset = self._runner.carry_out(_messages(decision.records))
+        self._schedule()
+        await self._runner.committed(offset)
+        return decision.reply
+
+    def advance(self, high_watermark: int) -> None:
+        self._runner.advance(high_watermark)
+
+    def fail(self, error: BaseException) -> None:
+        self._runner.fail(error)
+
+    def _context(self, fresh_ids: int) -> CommandContext:
+        return CommandContext(
+            now=self._clock.monotonic(),
+            next_offset=self._log.log_end_offset,
+            kraft_version=self._log.kraft_version,
+            fresh_ids=[self._ids.uuid() for _ in range(fresh_ids)],
+        )
+
+    def replay(self, records: Sequence[Message], *, base_offset: int, epoch: int, timestamp: int) -> Change:
+        delta = self.controller.replay(records, base_offset=base_offset, epoch=epoch, timestamp=timestamp)
+        if delta.features_changed:
+            self._on_features(self.controller.image)
+        return delta, self.controller.image
+
+    # ---- time
+
+    def connected(self, broker_id: int, broker_epoch: int, connection: object) -> None:
+        self.controller.connected(broker_id, broker_epoch, self._clock.monotonic(), connection)
+        self._schedule()
+
+    def disconnected(self, broker_id: int, broker_epoch: int, connection: object) -> None:
+        self.controller.disconnected(broker_id, broker_epoch, self._clock.monotonic(), connection)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self.controller.next_tick(self._clock.monotonic())
+        if due is not None and self._runner.error is None:
+            delay = max(0, due - self._clock.monotonic()) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now: Millis = self._clock.monotonic()
+        decision = self.controller.tick(now)
+        for effect in decision.effects:
+            log.warning("%s", effect)
+        self._runner.carry_out(_messages(decision.records))
+        self._schedule()
+
+
+def _messages(records: Sequence[object]) -> list[Message]:
+    return [record for record in records if isinstance(record, Message)]

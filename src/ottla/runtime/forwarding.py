@@ -1,0 +1,139 @@
+"""Requests of this node that only the active controller can decide, when that is another node.
+
+What clients ask travels in an Envelope, as between Kafka's brokers and controllers; what brokers say for themselves
+goes as it is. The controller may move at any moment, so a request is offered again until someone answers or its time is
+up.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from ottla.model.errors import Errors
+from ottla.model.ids import Millis
+from ottla.model.ports import Clock
+from ottla.net.peer import Address, Peers, Unreachable
+from ottla.protocol import messages
+from ottla.protocol.codec import DecodeError, Message
+from ottla.protocol.frames import (
+    RequestHeader,
+    decode_request_header,
+    decode_response_header,
+    encode_request,
+    encode_response,
+)
+from ottla.runtime.refusals import is_refusal, refused
+
+LANE: Final = "control"
+_RETRY_SECONDS: Final = 0.05
+_SIZE_BYTES: Final = 4
+_OWN_WORDS: Final = frozenset(
+    (
+        "AllocateProducerIdsRequest",
+        "AlterPartitionRequest",
+        "AssignReplicasToDirsRequest",
+        "BrokerHeartbeatRequest",
+        "BrokerRegistrationRequest",
+        "ControllerRegistrationRequest",
+        "DescribeQuorumRequest",
+        "AddRaftVoterRequest",
+        "RemoveRaftVoterRequest",
+        "UpdateRaftVoterRequest",
+    )
+)
+_MOVED: Final = (Errors.NOT_CONTROLLER, Errors.NOT_LEADER_OR_FOLLOWER)
+
+
+class Forwarder:
+    __slots__ = ("_clock", "_leader", "_leader_known", "_peers")
+
+    def __init__(self, peers: Peers, leader: Callable[[], Address | None], clock: Clock) -> None:
+        self._peers = peers
+        self._leader = leader
+        self._clock = clock
+        self._leader_known = asyncio.Event()
+
+    def leader_changed(self) -> None:
+        """Those who wait for a controller look again."""
+        self._leader_known.set()
+        self._leader_known = asyncio.Event()
+
+    async def forward(self, request: Message, timeout_ms: int) -> Message:
+        """The controller's answer; REQUEST_TIMED_OUT in the request's own shape if none came."""
+        deadline = self._clock.monotonic() + timeout_ms
+        while (left := deadline - self._clock.monotonic()) > 0:
+            leader = self._leader()
+            if leader is not None:
+                answer = await self._unless_it_moves(self._offer(leader, request, Millis(left)))
+                if answer is not None:
+                    return answer
+                if self._leader() not in (leader, None):
+                    continue
+            await self._leader_or_pause()
+        return refused(request, Errors.REQUEST_TIMED_OUT, "No controller answered in time.")
+
+    async def _unless_it_moves(self, offer: Coroutine[Any, Any, Message | None]) -> Message | None:
+        """A controller that is no longer one may be cut off, and its answer a long time coming: when another is known
+        nobody waits for it. What it decided may hold; a request that is decided twice is answered as such."""
+        moved = asyncio.ensure_future(self._leader_known.wait())
+        answer = asyncio.ensure_future(offer)
+        try:
+            await asyncio.wait((answer, moved), return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
+            moved.cancel()
+
+    async def _offer(self, leader: Address, request: Message, left: Millis) -> Message | None:
+        """None: ask again, perhaps someone else."""
+        try:
+            if type(request).__name__ in _OWN_WORDS:
+                answer = await self._peers.ask(leader, request, timeout_ms=left, lane=LANE)
+            else:
+                answer = await self._in_envelope(leader, request, left)
+        except Unreachable:
+            return None
+        return None if any(is_refusal(answer, error) for error in _MOVED) else answer
+
+    async def _in_envelope(self, leader: Address, request: Message, left: Millis) -> Message:
+        envelope = messages.EnvelopeRequest(request_data=sealed(request))
+        reply = await self._peers.ask(leader, envelope, timeout_ms=left, lane=LANE)
+        assert isinstance(reply, messages.EnvelopeResponse)
+        if reply.error_code:
+            return refused(request, Errors(reply.error_code))
+        return opened_reply(request, reply.response_data or b"")
+
+    async def _leader_or_pause(self) -> None:
+        """A new leader is tried at once, the same one after a pause."""
+        try:
+            async with asyncio.timeout(_RETRY_SECONDS):
+                await self._leader_known.wait()
+        except TimeoutError:
+            return
+
+
+def _version(request: Message) -> int:
+    return messages.API[request.API_KEY].stable_max
+
+
+def sealed(request: Message) -> bytes:
+    return encode_request(RequestHeader(request.API_KEY, _version(request), 0, ""), request)[_SIZE_BYTES:]
+
+
+def opened(data: bytes) -> tuple[RequestHeader, Message]:
+    """Raises DecodeError."""
+    header, body = decode_request_header(data)
+    if header.api_key not in messages.API or header.api_version not in messages.request_class(header.api_key).DECODERS:
+        raise DecodeError(f"an envelope with request {header.api_key} v{header.api_version}")
+    return header, messages.request_class(header.api_key).decode(memoryview(data), header.api_version, body)
+
+
+def sealed_reply(header: RequestHeader, response: Message) -> bytes:
+    return encode_response(header.api_key, header.api_version, header.correlation_id, response)[_SIZE_BYTES:]
+
+
+def opened_reply(request: Message, data: bytes) -> Message:
+    version = _version(request)
+    _, body = decode_response_header(data, request.API_KEY, version)
+    answer: Message = messages.response_class(request.API_KEY).decode(memoryview(data), version, body)
+    return answer

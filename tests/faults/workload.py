@@ -1,0 +1,432 @@
+"""The clients: writers, readers, a transactional copy, and an observer. Each is a thread that records what it saw.
+
+Values are numbers written as text, each sent once. All clients are librdkafka's, configured as a careful user does,
+with short backoffs so that what is measured is the cluster and not the client's patience.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from ottla.testing.checkers import Action, Kind, Leadership, Poll, Send, Watermarks
+from tests.faults.cluster import FaultyCluster, Member
+from tests.faults.recorder import Recorder
+
+T = TypeVar("T")
+
+PADDING: Final = b"." * 120
+IN_FLIGHT: Final = 100
+"""Unacknowledged records that a writer allows itself in one partition, so that a dead one does not stop the others."""
+CLIENT: Final = {
+    "socket.connection.setup.timeout.ms": 1000,
+    "socket.timeout.ms": 10_000,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    "topic.metadata.refresh.fast.interval.ms": 50,
+    "log_level": 0,
+}
+TAIL: Final = -2000
+"""librdkafka counts offsets below this from the end of a partition."""
+ATTEMPTS: Final = 1000
+"""A copied value is its source's times this, plus the number of the attempt: what is repeated stays unique."""
+
+
+def encoded(value: int) -> bytes:
+    return b"%d %s" % (value, PADDING)
+
+
+def decoded(message: Message) -> int:
+    payload = message.value()
+    assert isinstance(payload, bytes)
+    return int(payload[: payload.index(b" ")])
+
+
+def origin(copied: int) -> int:
+    return copied // ATTEMPTS
+
+
+class Client(threading.Thread):
+    """Runs until it is told to end; an exception in it is kept for the one who asks for the result."""
+
+    def __init__(self, recorder: Recorder, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self._recorder = recorder
+        self._ending = threading.Event()
+        self.trouble: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except BaseException as error:  # noqa: BLE001  it belongs to the thread that asks for the result
+            self.trouble = error
+
+    def work(self) -> None:
+        raise NotImplementedError
+
+    def end(self) -> None:
+        self._ending.set()
+
+    def finish(self, seconds: float = 150.0) -> None:
+        self.end()
+        self.join(seconds)
+        assert not self.is_alive(), f"{self.name} does not end"
+        if self.trouble is not None:
+            raise self.trouble
+
+
+class Writer(Client):
+    """Sends to all partitions in turn, `rate` records a second, and never gives up on one."""
+
+    def __init__(
+        self, recorder: Recorder, bootstrap: str, topic: str, partitions: int, *, rate: int, acks: str = "all"
+    ) -> None:
+        super().__init__(recorder, f"writer to {topic}")
+        self._topic = topic
+        self._partitions = partitions
+        self._rate = rate
+        self._settings = {
+            **CLIENT,
+            "bootstrap.servers": bootstrap,
+            "acks": acks,
+            "enable.idempotence": acks == "all",
+            "linger.ms": 2,
+            "delivery.timeout.ms": 120_000,
+            "retry.backoff.ms": 20,
+            "retry.backoff.max.ms": 200,
+        }
+        self._fatal = False
+
+    def work(self) -> None:
+        while not self._ending.is_set():
+            self._one_producer()
+
+    def _one_producer(self) -> None:
+        """A producer with a fatal error is replaced, and the new one is another process of the history."""
+        process, self._fatal = self._recorder.new_process(), False
+        producer = Producer(self._settings, error_cb=self._on_error)
+        under_way = [0] * self._partitions
+        turns, began = 0, time.monotonic()
+        while not self._ending.is_set() and not self._fatal:
+            due = int((time.monotonic() - began) * self._rate)
+            for turn in range(turns, due):
+                partition = turn % self._partitions
+                if under_way[partition] < IN_FLIGHT:  # one that is full misses its turn
+                    self._send(producer, process, partition, under_way)
+            turns = due
+            producer.poll(0.005)
+        producer.flush(130)
+
+    def _send(self, producer: Producer, process: int, partition: int, under_way: list[int]) -> None:
+        value, invoked = self._recorder.new_value(), time.monotonic_ns()
+        place = f"{self._topic}-{partition}"
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            under_way[partition] -= 1
+            if error is None:
+                self._recorder.acknowledged += 1
+                self._recorder.written[place] = max(self._recorder.written.get(place, 0), invoked)
+                self._recorder.ended(process, Action.SEND, Kind.OK, invoked, (Send(place, value, message.offset()),))
+            else:
+                # Whatever went wrong, an earlier attempt may have been written.
+                self._recorder.failed.append(str(error))
+                self._recorder.ended(process, Action.SEND, Kind.INFO, invoked, (Send(place, value),))
+
+        under_way[partition] += 1
+        producer.produce(self._topic, encoded(value), partition=partition, on_delivery=delivered)
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._recorder.failed.append(f"fatal: {error}")
+            self._fatal = True
+
+
+def grouped(topic: str, messages: Sequence[Message]) -> tuple[Poll, ...]:
+    """The records of one poll by partition, in the order they came."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for message in messages:
+        offset = message.offset()
+        assert offset is not None
+        found.setdefault(f"{topic}-{message.partition()}", []).append((offset, decoded(message)))
+    return tuple(Poll(place, tuple(records)) for place, records in found.items())
+
+
+def reading(bootstrap: str, **more: str | int | bool) -> Consumer:
+    return Consumer(
+        {
+            **CLIENT,
+            "bootstrap.servers": bootstrap,
+            "group.id": "faults",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 100,
+            **{name.replace("_", "."): value for name, value in more.items()},
+        },
+        error_cb=lambda error: None,
+    )
+
+
+class Reader(Client):
+    """Follows a topic by assignment. `lives_s`: after so long it is replaced by another that begins near the end."""
+
+    def __init__(
+        self, recorder: Recorder, bootstrap: str, topic: str, partitions: int, *, lives_s: float | None = None
+    ) -> None:
+        super().__init__(recorder, f"reader of {topic}")
+        self._servers = bootstrap
+        self._topic = topic
+        self._partitions = partitions
+        self._lives_s = lives_s
+
+    def work(self) -> None:
+        start = OFFSET_BEGINNING
+        while not self._ending.is_set():
+            self._one_consumer(start)
+            start = TAIL - 500
+
+    def _one_consumer(self, start: int) -> None:
+        process, invoked = self._recorder.new_process(), time.monotonic_ns()
+        consumer = reading(self._servers)
+        try:
+            consumer.assign([TopicPartition(self._topic, p, start) for p in range(self._partitions)])
+            places = tuple(f"{self._topic}-{p}" for p in range(self._partitions))
+            self._recorder.ended(process, Action.ASSIGN, Kind.OK, invoked, partitions=places, fresh=True)
+            until = time.monotonic() + self._lives_s if self._lives_s else float("inf")
+            while not self._ending.is_set() and time.monotonic() < until:
+                self._poll(consumer, process)
+        finally:
+            consumer.close()
+
+    def _poll(self, consumer: Consumer, process: int) -> None:
+        invoked = time.monotonic_ns()
+        polls = grouped(self._topic, [m for m in consumer.consume(500, 0.2) if m.error() is None])
+        if polls:
+            self._recorder.ended(process, Action.POLL, Kind.OK, invoked, polls)
+
+
+class Copier(Client):
+    """Copies a topic to another, partition by partition, exactly once: reads, writes and offsets in one transaction."""
+
+    def __init__(self, recorder: Recorder, bootstrap: str, source: str, target: str, partitions: int) -> None:
+        super().__init__(recorder, f"copier of {source}")
+        self._servers = bootstrap
+        self._source = source
+        self._target = target
+        self._partitions = partitions
+        self._attempt = 0
+        self._goal: dict[int, int] | None = None
+        self._copied: dict[int, int] = {}
+        """Partition to the offset below which all is copied."""
+        self.restarts: list[str] = []
+
+    def end_at(self, goal: dict[int, int]) -> None:
+        """Ends when it has copied everything below these offsets."""
+        self._goal = goal
+
+    def work(self) -> None:
+        while not self._ending.is_set():
+            try:
+                self._one_copier()
+            except KafkaException as error:
+                self.restarts.append(str(error.args[0]))
+
+    def _one_copier(self) -> None:
+        process = self._recorder.new_process()
+        producer = Producer(
+            {
+                **CLIENT,
+                "bootstrap.servers": self._servers,
+                "transactional.id": "copier",
+                "transaction.timeout.ms": 20_000,
+                "linger.ms": 2,
+                "retry.backoff.ms": 20,
+                "retry.backoff.max.ms": 200,
+            },
+            error_cb=lambda error: None,
+        )
+        self._patiently(lambda: producer.init_transactions(10))
+        consumer = reading(self._servers, group_id="copy")
+        try:
+            self._rewind(consumer, process)
+            while not self._ending.is_set() and not self._done():
+                messages = [m for m in consumer.consume(2000, 0.2) if m.error() is None]
+                if messages:
+                    self._copy(producer, consumer, process, messages)
+            if self._done():
+                self._ending.set()
+        finally:
+            consumer.close()
+
+    def _done(self) -> bool:
+        return self._goal is not None and all(self._copied.get(p, 0) >= end for p, end in self._goal.items())
+
+    def _rewind(self, consumer: Consumer, process: int) -> None:
+        """To what is committed. Whoever reads it waits for the transaction before (KIP-447)."""
+        wanted = [TopicPartition(self._source, p) for p in range(self._partitions)]
+        invoked, committed = time.monotonic_ns(), self._patiently(lambda: consumer.committed(wanted, timeout=10))
+        assert committed is not None
+        places = [TopicPartition(p.topic, p.partition, p.offset if p.offset >= 0 else 0) for p in committed]
+        consumer.assign(places)
+        self._copied = {place.partition: place.offset for place in places}
+        names = tuple(f"{self._source}-{p}" for p in range(self._partitions))
+        self._recorder.ended(process, Action.ASSIGN, Kind.OK, invoked, partitions=names, fresh=True)
+
+    def _copy(self, producer: Producer, consumer: Consumer, process: int, messages: list[Message]) -> None:
+        invoked, sends = time.monotonic_ns(), list[Send]()
+        self._attempt = (self._attempt + 1) % ATTEMPTS
+        polls = grouped(self._source, messages)
+        outcome = Kind.INFO
+        try:
+            producer.begin_transaction()
+            for message in messages:
+                self._send_copy(producer, message, sends)
+            after = {m.partition(): m.offset() for m in messages}
+            places = [TopicPartition(self._source, p, o + 1) for p, o in after.items()]  # type: ignore[operator,arg-type]
+            group = consumer.consumer_group_metadata()
+            self._patiently(lambda: producer.send_offsets_to_transaction(places, group, 10))
+            self._patiently(lambda: producer.commit_transaction(10))
+            outcome = Kind.OK
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            self._patiently(lambda: producer.abort_transaction(10))
+            outcome = Kind.FAIL
+        finally:
+            self._recorder.ended(process, Action.TXN, outcome, invoked, (*polls, *sends))
+        if outcome is Kind.FAIL:
+            self._rewind(consumer, process)
+        else:
+            self._copied.update((place.partition, place.offset) for place in places)
+
+    def _send_copy(self, producer: Producer, message: Message, sends: list[Send]) -> None:
+        value, partition = decoded(message) * ATTEMPTS + self._attempt, message.partition()
+        assert partition is not None
+        index, place = len(sends), f"{self._target}-{partition}"
+        sends.append(Send(place, value))
+
+        def delivered(error: KafkaError | None, done: Message) -> None:
+            if error is None:
+                sends[index] = Send(place, value, done.offset())
+
+        producer.produce(self._target, encoded(value), partition=partition, on_delivery=delivered)
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Again while librdkafka says that the same call may be repeated."""
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                return call()
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise
+
+
+class Observer(Client):
+    """Asks one node again and again who leads what; nodes that lag behind may say so, but not contradict."""
+
+    def __init__(self, recorder: Recorder, member: Member, topics: Sequence[str]) -> None:
+        super().__init__(recorder, f"observer of node {member.number}")
+        self._member = member
+        self._topics = topics
+
+    def work(self) -> None:
+        while not self._ending.wait(0.3):
+            answer = self._member.metadata(*self._topics)
+            for topic in answer.topics if answer else ():
+                for p in topic.partitions:
+                    seen = Leadership(f"{topic.name}-{p.partition_index}", p.leader_epoch, p.leader_id)
+                    self._recorder.leaderships.append(seen)
+
+
+class WatermarkReader(Client):
+    """Asks leaders for the high watermark and the last stable offset, which must not go back (KIP-207)."""
+
+    def __init__(self, recorder: Recorder, bootstrap: str, topic: str, partitions: int) -> None:
+        super().__init__(recorder, f"watermarks of {topic}")
+        self._servers = bootstrap
+        self._topic = topic
+        self._partitions = partitions
+
+    def work(self) -> None:
+        high = reading(self._servers, isolation_level="read_uncommitted")
+        stable = reading(self._servers)
+        try:
+            while not self._ending.wait(0.5):
+                for partition in range(self._partitions):
+                    self._look(stable, high, TopicPartition(self._topic, partition))
+        finally:
+            high.close()
+            stable.close()
+
+    def _look(self, stable: Consumer, high: Consumer, place: TopicPartition) -> None:
+        try:
+            # The stable offset first: asked for in the other order, it may have passed the high watermark meanwhile.
+            last_stable = stable.get_watermark_offsets(place, timeout=2)[1]
+            high_watermark = high.get_watermark_offsets(place, timeout=2)[1]
+        except KafkaException:
+            return
+        name = f"{place.topic}-{place.partition}"
+        self._recorder.watermarks.append(Watermarks("observer", name, high_watermark, last_stable))
+
+
+def ends(cluster: FaultyCluster, topic: str, partitions: int, seconds: float = 60.0) -> dict[int, int]:
+    """Partition to its last stable offset, from leaders that know it."""
+    consumer = reading(cluster.bootstrap)
+    found: dict[int, int] = {}
+
+    def ask() -> bool:
+        for partition in range(partitions):
+            try:
+                found[partition] = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=5)[1]
+            except KafkaException:
+                return False
+        return True
+
+    try:
+        cluster.wait(f"all leaders of {topic} tell where it ends", ask, seconds)
+    finally:
+        consumer.close()
+    return found
+
+
+def read_everything(recorder: Recorder, cluster: FaultyCluster, topic: str, partitions: int) -> dict[int, list[int]]:
+    """The final polls: each partition from its beginning to its end. Returns the values by partition."""
+    goal = ends(cluster, topic, partitions)
+    process, invoked = recorder.new_process(), time.monotonic_ns()
+    # Markers of transactions are never handed out: only the event at the end tells that a partition is read.
+    consumer = reading(cluster.bootstrap, enable_partition_eof=True)
+    consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
+    names = tuple(f"{topic}-{p}" for p in range(partitions))
+    recorder.ended(process, Action.ASSIGN, Kind.OK, invoked, partitions=names, fresh=True)
+    found: dict[int, list[int]] = {p: [] for p in range(partitions)}
+    reached = dict.fromkeys(range(partitions), 0)
+    deadline = time.monotonic() + 120
+    try:
+        while any(reached[p] < goal[p] for p in range(partitions)):
+            assert time.monotonic() < deadline, f"{topic} was to be read to {goal} and was to {reached}"
+            invoked = time.monotonic_ns()
+            messages = consumer.consume(1000, 0.5)
+            _advance(reached, messages)
+            polls = grouped(topic, [m for m in messages if m.error() is None])
+            for poll in polls:
+                found[int(poll.partition.rsplit("-", 1)[1])].extend(value for _, value in poll.records)
+            if polls:
+                recorder.ended(process, Action.POLL, Kind.OK, invoked, polls)
+    finally:
+        consumer.close()
+    return found
+
+
+def _advance(reached: dict[int, int], messages: Sequence[Message]) -> None:
+    for message in messages:
+        partition, offset, error = message.partition(), message.offset(), message.error()
+        if partition is None or offset is None:
+            continue
+        if error is None:
+            reached[partition] = max(reached[partition], offset + 1)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            reached[partition] = max(reached[partition], offset)

@@ -1,0 +1,332 @@
+"""What becomes of a produce request on the way through handler, leaders and logs, when something is not as usual."""
+
+import errno
+from asyncio import sleep
+from collections import OrderedDict
+from collections.abc import Iterator
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ottla.broker.configs import Configs
+from ottla.broker.fetch_sessions import FetchSession
+from ottla.broker.handlers import k00_produce
+from ottla.broker.partition import Partition
+from ottla.broker.purgatory import FetchWait
+from ottla.broker.replicas import Replicas
+from ottla.broker.security.authorizer import AllowAll
+from ottla.broker.services import Limits, Services
+from ottla.broker.session import Session
+from ottla.broker.waiting import WaitingRequests
+from ottla.metadata.image import BrokerRegistration, MetadataImage, PartitionImage, TopicImage
+from ottla.model.errors import Errors
+from ottla.model.ids import BrokerId, Millis, Uuid
+from ottla.model.properties import Settings
+from ottla.protocol import messages as m
+from ottla.protocol.produce_ack import ProduceAck, read_row
+from ottla.replication.follower import PartitionFollower
+from ottla.storage.checkpoints import MetaProperties
+from ottla.storage.config import LogConfig
+from ottla.storage.directory import LogDirectory
+from ottla.storage.segment import OpenFiles
+from ottla.testing.disk import SimDisk
+from ottla.testing.sim.loop import SimLoop
+from ottla.testing.sim.world import SeededIds, SimClock
+from tests.rules.storage.scene import a_batch, values
+
+STORAGE = Errors.KAFKA_STORAGE_ERROR
+TOPIC = Uuid(bytes(range(1, 17)))
+DIRECTORIES = (Uuid(b"directory-number1"[:16]), Uuid(b"directory-2-of-us"[:16]))
+ME = BrokerId(1)
+ZSTD = 4
+Answers = list[tuple[int, int, int]]
+"""Index, error, base offset."""
+
+
+class BreakingDisk(SimDisk):
+    """Refuses to write to files whose path contains `broken`."""
+
+    broken = "?"
+
+    def step(self, operation: str, path: str) -> None:
+        if operation == "pwrite" and self.broken in path:
+            raise OSError(errno.EIO, "a simulated disk breaks")
+        super().step(operation, path)
+
+
+def registered(broker_id: int) -> BrokerRegistration:
+    return BrokerRegistration(broker_id, 5, TOPIC, (), {}, None, False, False, (), ())
+
+
+class Scene:
+    """One broker, its four partitions alternating between two directories, and the client that writes to them."""
+
+    def __init__(self, replicas: tuple[int, ...] = (1,), isr: tuple[int, ...] = (1,), min_isr: int = 1) -> None:
+        self.loop = SimLoop(Random(1))
+        self.clock = SimClock(self.loop)
+        self.disk = BreakingDisk()
+        files = OpenFiles(self.disk)
+        directories = []
+        for number, directory_id in enumerate(DIRECTORIES):
+            directory = LogDirectory.open(files, f"/disk{number}")
+            directory.format(MetaProperties("cluster", ME, directory_id))
+            directories.append(directory)
+        topic = TopicImage("t", TOPIC, {index: self._placed(index, replicas, isr) for index in range(4)})
+        image = MetadataImage(
+            topics={"t": topic},
+            topics_by_id={TOPIC: topic},
+            brokers={broker: registered(broker) for broker in replicas},
+        )
+        configs = Configs(Settings.defaults("/disk0", min_insync_replicas=str(min_isr)), ME, image)
+        self.waiting = WaitingRequests(self.loop, self.clock)
+        self.replicas = Replicas(ME, directories, configs, self.waiting, self.clock, SeededIds(Random(2)))
+        self.replicas.load(image)
+        unused = cast("Any", None)
+        self.services = Services(
+            broker_id=ME, configs=configs, limits=Limits(100, 1 << 20, 1 << 20, 1000), clock=self.clock,
+            control_plane=cast("Any", SimpleNamespace(image=image)), replicas=self.replicas, waiting=self.waiting,
+            fetch_sessions=unused, authorizer=AllowAll(), new_fetch_session_id=unused, producer_ids=unused,
+            groups=unused, transactions=unused, markers=unused, verifier=unused,
+        )  # fmt: skip
+        self.session = Session(unused, "here", "PLAINTEXT", unused, self.services, self.loop, unused)
+
+    @staticmethod
+    def _placed(index: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionImage:
+        directory = DIRECTORIES[index % 2]
+        return PartitionImage(replicas, (directory,) * len(replicas), isr, (), (), (), (), ME, 0, 0, 0)
+
+    def partition(self, index: int) -> Partition:
+        return self.replicas.by_id[TOPIC].partitions[index]
+
+    def ends(self) -> list[int]:
+        logs = [self.partition(index).log for index in range(4)]
+        return [-1 if log is None else log.log_end_offset for log in logs]
+
+    def ask(self, *batches: tuple[int, bytes], acks: int = 1, codec: int = 0) -> Any:
+        """`codec` is that of the first batch."""
+        kind = m.ProduceRequest
+        data = [
+            kind.PartitionProduceData(
+                index, memoryview(a_batch(value, at=self.clock.wall(), codec=0 if place else codec))
+            )
+            for place, (index, value) in enumerate(batches)
+        ]
+        topics = [kind.TopicProduceData(topic_id=TOPIC, partition_data=data)]
+        return k00_produce.handle(self.services, self.session, kind(acks=acks, timeout_ms=1000, topic_data=topics), 13)
+
+    def send(self, *batches: tuple[int, bytes], acks: int = 1, codec: int = 0) -> Answers:
+        return answers(self.ask(*batches, acks=acks, codec=codec))
+
+    def warm(self) -> None:
+        """From now on batches for these partitions are ordinary: two lie in each."""
+        for value in (b"one", b"two"):
+            self.send(*((index, value) for index in range(4)))
+
+    def copied(self, index: int, offset: int, *followers: int) -> None:
+        for follower in followers:
+            self.replicas.fetched_by(self.partition(index), follower, offset, 0, 5)
+
+    def turn(self) -> None:
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
+
+
+def answers(answer: Any) -> Answers:
+    if isinstance(answer, ProduceAck):
+        ((_, _, rows),) = answer.topics
+        return [(index, 0, base_offset) for index, base_offset, _ in map(read_row, rows)]
+    assert isinstance(answer, m.ProduceResponse)
+    (topic,) = answer.responses
+    return [(part.index, part.error_code, part.base_offset) for part in topic.partition_responses]
+
+
+@pytest.fixture
+def scenes() -> Iterator[type[Scene]]:
+    made: list[Scene] = []
+
+    class Noted(Scene):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            made.append(self)
+
+    yield Noted
+    for scene in made:
+        scene.loop.close()
+
+
+# ---- when a disk refuses in the middle of a request
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_disk_without_room_refuses_one_partition_and_those_behind_it(scenes: type[Scene], acks: int) -> None:
+    scene = scenes()
+    scene.warm()
+    scene.disk.room = scene.disk.used + 150  # for the first of these, and a part of the second
+    sent = [(index, b"x" * 50) for index in (2, 0, 3, 1)]
+
+    assert scene.send(*sent, acks=acks) == [(2, 0, 2), (0, STORAGE, -1), (3, STORAGE, -1), (1, STORAGE, -1)]
+    assert scene.ends() == [2, 2, 3, 2]
+
+    scene.disk.room = None
+    assert scene.send(*sent, acks=acks) == [(2, 0, 3), (0, 0, 2), (3, 0, 2), (1, 0, 2)]
+    log = scene.partition(0).log
+    assert log is not None
+    assert values(log) == [b"one", b"two", b"x" * 50]
+
+
+def test_a_broken_disk_takes_its_partitions_along_and_no_others(scenes: type[Scene]) -> None:
+    scene = scenes()
+    scene.warm()
+    scene.disk.broken = "t-2/"
+    sent = [(index, b"x") for index in (0, 1, 2, 3)]
+
+    # 0 was written, but to the directory that is offline now; 3 lies elsewhere, behind the one that failed.
+    assert scene.send(*sent) == [(0, STORAGE, -1), (1, 0, 2), (2, STORAGE, -1), (3, STORAGE, -1)]
+    assert scene.ends() == [-1, 3, -1, 2]
+    assert scene.send(*sent) == [(0, STORAGE, -1), (1, 0, 3), (2, STORAGE, -1), (3, 0, 2)]
+
+
+# ---- the order of a request
+
+
+def test_answers_come_in_the_order_of_the_request_whatever_took_a_closer_look(scenes: type[Scene]) -> None:
+    scene = scenes()
+    assert scene.send((1, b"a"), (3, b"a")) == [(1, 0, 0), (3, 0, 0)]
+    scene.send((1, b"b"), (3, b"b"))
+    sent = ((9, b"c"), (3, b"c"), (0, b"c"), (1, b"c"))
+    unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert scene.send(*sent) == [(9, unknown, -1), (3, 0, 2), (0, 0, 0), (1, 0, 2)]
+
+
+def test_batches_for_a_partition_named_twice_stay_in_their_order(scenes: type[Scene]) -> None:
+    scene = scenes()
+    scene.warm()
+    log = scene.partition(0).log
+    assert log is not None
+    assert scene.send((0, b"a"), (0, b"b")) == [(0, 0, 2), (0, 0, 3)]
+    assert scene.send((0, b"c"), (0, b"d"), codec=ZSTD) == [(0, 0, 4), (0, 0, 5)]  # only the second is ordinary
+    assert values(log) == [b"one", b"two", b"a", b"b", b"c", b"d"]
+
+
+# ---- with followers
+
+
+def test_an_ordinary_batch_is_acknowledged_when_all_in_sync_have_it(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2, 3), (1, 2, 3), 2)
+    scene.warm()
+    scene.copied(0, 2, 2, 3)
+    copying = FetchSession(7, True, True, OrderedDict(), Millis(0), Millis(0))
+    scene.replicas.attend(2, copying)
+    woken: list[bool] = []
+    wait = FetchWait(Millis(10_000), 1, lambda: woken.append(True))
+    scene.waiting.park_copy(wait, 2, scene.loop.create_future())
+
+    answer = scene.ask((0, b"three"), acks=-1)
+    scene.turn()
+    assert (woken, copying.attention) == ([True], {(TOPIC, 0): None})
+    assert (answer.done(), scene.partition(0).high_watermark) == (False, 2)
+    scene.copied(0, 3, 2)
+    scene.turn()
+    assert not answer.done()
+    scene.copied(0, 3, 3)
+    scene.turn()
+    assert isinstance(answer.result(), ProduceAck)
+    assert answers(answer.result()) == [(0, 0, 2)]
+
+
+def test_a_follower_that_had_everything_was_in_sync_until_the_next_ordinary_batch(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2))
+    scene.warm()
+    scene.copied(0, 2, 2)
+    scene.loop.run_until_complete(sleep(100))
+    scene.send((0, b"three"))
+    leader = scene.partition(0).leader
+    assert leader is not None
+    assert leader.followers[2].caught_up_at == scene.clock.monotonic() == 100_000
+
+
+def test_without_enough_in_sync_acks_all_is_refused_and_acks_one_is_not_shown(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2, 3), (1,), 2)
+    scene.warm()
+    refused = Errors.NOT_ENOUGH_REPLICAS
+    assert scene.send((0, b"three"), (1, b"three"), acks=-1) == [(0, refused, -1), (1, refused, -1)]
+    assert scene.send((0, b"three"), acks=1) == [(0, 0, 2)]
+    assert (scene.ends(), scene.partition(0).high_watermark) == ([3, 2, 2, 2], 0)
+
+
+def test_what_too_few_hold_when_it_is_committed_is_answered_as_such(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2, 3), (1, 2), 2)
+    scene.warm()
+    for index in (0, 1):
+        scene.copied(index, 2, 2)
+    answer = scene.ask((0, b"three"), (1, b"three"), acks=-1)
+    for index in (0, 1):
+        scene.copied(index, 3, 2)
+    leader = scene.partition(1).leader
+    assert leader is not None
+    leader.reconfigure(3, 30_000, 0)
+    scene.turn()
+    assert answers(answer.result()) == [(0, 0, 2), (1, Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)]
+
+
+def test_a_high_watermark_that_moves_but_not_to_the_end_acknowledges_nothing(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2))
+    log = scene.partition(0).log
+    assert log is not None
+    log.update_config(LogConfig(flush_messages=1))  # the leader counts what is on its disk: nothing yet
+    scene.warm()
+    scene.copied(0, 2, 2)
+    log.config = LogConfig()  # as a new configuration, but the next batch is ordinary
+    answer = scene.ask((0, b"three"), acks=-1)
+    scene.turn()
+    assert (scene.partition(0).high_watermark, answer.done()) == (2, False)
+    scene.copied(0, 3, 2)
+    scene.turn()
+    assert isinstance(answer.result(), ProduceAck)
+    assert answers(answer.result()) == [(0, 0, 2)]
+
+
+def test_an_ordinary_batch_that_is_promised_to_be_on_the_disk_waits_for_it(scenes: type[Scene]) -> None:
+    scene = scenes()
+    wanted: list[Partition] = []
+    scene.replicas.flush_wanted = wanted.append
+    partition = scene.partition(0)
+    assert partition.log is not None
+    partition.log.update_config(LogConfig(flush_messages=1))
+    scene.warm()
+    wanted.clear()
+    answer = scene.ask((0, b"three"), (1, b"three"), acks=-1)
+    scene.turn()
+    assert (wanted, answer.done(), partition.high_watermark) == ([partition], False, 0)
+    partition.log.flush()
+    scene.replicas.flushed(partition)
+    scene.turn()
+    assert answers(answer.result()) == [(0, 0, 2), (1, 0, 2)]
+
+
+def test_who_leads_instead_is_told_of_partitions_that_moved_and_the_others_are_written(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2))
+    scene.warm()
+    moved = scene.partition(0)
+    moved.leader, moved.follower = None, PartitionFollower(2, 1, 1, 0)
+    answer = scene.ask((0, b"three"), (1, b"three"))
+    assert answers(answer) == [(0, Errors.NOT_LEADER_OR_FOLLOWER, -1), (1, 0, 2)]
+    hints = [part.current_leader.leader_id for part in answer.responses[0].partition_responses]
+    assert hints == [ME, -1]  # as the image says, which has not heard of the change
+
+
+def test_a_leadership_lost_while_waiting_is_answered_with_the_next_leader(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2))
+    scene.warm()
+    answer = scene.ask((0, b"three"), (1, b"three"), acks=-1)
+    for index in (0, 1):
+        scene.copied(index, 3 if index else 2, 2)
+    lost = scene.partition(0)
+    lost.leader, lost.follower = None, PartitionFollower(2, 1, 1, 0)
+    scene.waiting.partition_changed(lost)
+    scene.turn()
+    assert answers(answer.result()) == [(0, Errors.NOT_LEADER_OR_FOLLOWER, -1), (1, 0, 2)]
+    hints = [part.current_leader.leader_id for part in answer.result().responses[0].partition_responses]
+    assert hints == [ME, -1]

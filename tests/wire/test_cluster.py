@@ -1,0 +1,178 @@
+"""Three nodes in this process: what clients see when one of them is lost, stopped, paused or cut off."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from ottla.testing import Cluster
+
+PARTITIONS = 3
+DEADLINE_SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Cluster]:
+    with Cluster(3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(kafka: Cluster, new_topic_name: Callable[[], str]) -> str:
+    for node_id in (1, 2, 3):
+        kafka.resume(node_id)
+        if node_id not in kafka.running:
+            kafka.restart(node_id)
+    kafka.heal()
+    name = new_topic_name()
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.create_topics([NewTopic(name, PARTITIONS, 3)])[name].result(DEADLINE_SECONDS)
+    eventually(lambda: all(len(kafka.in_sync(name, p)) == 3 for p in range(PARTITIONS)))
+    return name
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)
+
+
+class Acknowledged:
+    """Sends numbered records with acks=all and keeps those that were acknowledged."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "delivery.timeout.ms": int(DEADLINE_SECONDS * 1000),
+                "linger.ms": 1,
+            }
+        )
+        self._topic = topic
+        self._next = 0
+        self.values: list[str] = []
+        self.failures: list[str] = []
+
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            value = str(self._next)
+            self._next += 1
+            self._producer.produce(
+                self._topic, value.encode(), partition=int(value) % PARTITIONS, on_delivery=self._delivered
+            )
+            self._producer.poll(0)
+
+    def flush(self) -> None:
+        assert self._producer.flush(DEADLINE_SECONDS) == 0
+
+    def _delivered(self, error: object, message: object) -> None:
+        value = message.value().decode()  # type: ignore[attr-defined]
+        if error is None:
+            self.values.append(value)
+        else:
+            self.failures.append(f"{value}: {error}")
+
+
+def everything(bootstrap: str, topic: str) -> list[str]:
+    """All records of the topic, partition by partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    found: list[str] = []
+    try:
+        for index in range(PARTITIONS):
+            place = TopicPartition(topic, index, 0)
+            _, end = watermarks(consumer, place)
+            consumer.assign([place])
+            read = 0
+            while read < end:
+                message = consumer.poll(DEADLINE_SECONDS)
+                assert message is not None and message.error() is None
+                found.append((message.value() or b"").decode())
+                read = (message.offset() or 0) + 1
+    finally:
+        consumer.close()
+    return found
+
+
+def watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(place, timeout=5)
+            return low, high
+        except KafkaException:
+            assert time.monotonic() < deadline
+
+
+def in_order(values: list[str]) -> list[str]:
+    """What a reader of the partitions one after the other sees if nothing was lost, doubled or reordered."""
+    return [
+        v for index in range(PARTITIONS) for v in sorted((v for v in values if int(v) % PARTITIONS == index), key=int)
+    ]
+
+
+def test_records_are_on_every_node_before_they_are_acknowledged(kafka: Cluster, topic: str) -> None:
+    sent = Acknowledged(kafka.bootstrap_servers, topic)
+    sent.send(300)
+    sent.flush()
+    assert everything(kafka.bootstrap_servers, topic) == in_order(sent.values)
+    assert len(sent.values) == 300
+
+
+def test_a_killed_leader_is_replaced_and_nothing_acknowledged_is_lost(kafka: Cluster, topic: str) -> None:
+    sent = Acknowledged(kafka.bootstrap_servers, topic)
+    sent.send(300)
+    sent.flush()
+    leader = kafka.leader_of(topic)
+    kafka.kill(leader)
+    started = time.monotonic()
+    sent.send(300)
+    sent.flush()
+    assert time.monotonic() - started < 10
+    eventually(lambda: kafka.leader_of(topic) not in (leader, -1))
+    kafka.restart(leader)
+    eventually(lambda: all(len(kafka.in_sync(topic, p)) == 3 for p in range(PARTITIONS)))
+    assert (sent.failures, everything(kafka.bootstrap_servers, topic)) == ([], in_order(sent.values))
+
+
+def test_the_controller_may_die_with_its_node(kafka: Cluster, topic: str) -> None:
+    sent = Acknowledged(kafka.bootstrap_servers, topic)
+    controller = kafka.controller
+    kafka.kill(controller)
+    sent.send(100)
+    sent.flush()
+    eventually(lambda: kafka.controller not in (controller, -1))
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.create_topics([NewTopic(f"{topic}-later", 1, 2)])[f"{topic}-later"].result(DEADLINE_SECONDS)
+    kafka.restart(controller)
+    assert (sent.failures, everything(kafka.bootstrap_servers, topic)) == ([], in_order(sent.values))
+
+
+def test_a_node_that_is_shut_down_hands_its_leaders_over_first(kafka: Cluster, topic: str) -> None:
+    sent = Acknowledged(kafka.bootstrap_servers, topic)
+    for node_id in (1, 2, 3):
+        sent.send(50)
+        kafka.shut_down(node_id)
+        sent.send(50)
+        sent.flush()
+        kafka.restart(node_id)
+        eventually(lambda: all(len(kafka.in_sync(topic, p)) == 3 for p in range(PARTITIONS)))
+    assert (sent.failures, everything(kafka.bootstrap_servers, topic)) == ([], in_order(sent.values))
+
+
+def test_a_leader_cut_off_from_the_others_acknowledges_nothing(kafka: Cluster, topic: str) -> None:
+    sent = Acknowledged(kafka.bootstrap_servers, topic)
+    sent.send(60)
+    sent.flush()
+    leader = kafka.leader_of(topic)
+    others = [node_id for node_id in kafka.running if node_id != leader]
+    kafka.partition([leader], others)
+    sent.send(60)
+    eventually(lambda: kafka.leader_of(topic, seen_by=others[0]) in others)
+    kafka.heal()
+    sent.flush()
+    eventually(lambda: all(len(kafka.in_sync(topic, p)) == 3 for p in range(PARTITIONS)))
+    assert (sent.failures, everything(kafka.bootstrap_servers, topic)) == ([], in_order(sent.values))
