@@ -64,7 +64,7 @@ class Loopback:
         return []
 
     def cut(self, source: int, target: int) -> None:
-        raise NotImplementedError("links on the loopback device cannot be cut")
+        raise AssertionError("links on the loopback device cannot be cut: build the cluster with links of its own")
 
     def heal(self) -> None:
         pass

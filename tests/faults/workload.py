@@ -6,6 +6,7 @@ with short backoffs so that what is measured is the cluster and not the client's
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -48,7 +49,7 @@ def origin(copied: int) -> int:
     return copied // ATTEMPTS
 
 
-class Client(threading.Thread):
+class Client(threading.Thread, ABC):
     """Runs until it is told to end; an exception in it is kept for the one who asks for the result."""
 
     def __init__(self, recorder: Recorder, name: str) -> None:
@@ -63,8 +64,8 @@ class Client(threading.Thread):
         except BaseException as error:  # noqa: BLE001  it belongs to the thread that asks for the result
             self.trouble = error
 
-    def work(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def work(self) -> None: ...
 
     def end(self) -> None:
         self._ending.set()

@@ -4,8 +4,7 @@ node is away. The files that the nodes leave are read by Apache's tools as well.
 import json
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from ottla.testing import Cluster
 from tests.support.clients.base import Given
 from tests.support.clients.foreign import ApacheJava
 from tests.support.jvm import Tools
+from tests.support.patience import eventually
 
 pytestmark = pytest.mark.jvm
 
@@ -21,13 +21,6 @@ DEADLINE_SECONDS = 60.0
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

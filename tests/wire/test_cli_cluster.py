@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +15,7 @@ import pytest
 
 from ottla.cli.app import run
 from ottla.testing import Cluster
+from tests.support.patience import eventually
 
 NewTopicName = Callable[[], str]
 DEADLINE_SECONDS = 60.0
@@ -57,13 +57,6 @@ class Shell:
     def until_healthy(self) -> None:
         eventually(lambda: run(["cluster", "status"]) == 0)
         self._capture.readouterr()
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture

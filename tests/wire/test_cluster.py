@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from ottla.testing import Cluster
+from tests.support.patience import eventually
 
 PARTITIONS = 3
 DEADLINE_SECONDS = 60.0
@@ -31,13 +32,6 @@ def topic(kafka: Cluster, new_topic_name: Callable[[], str]) -> str:
     admin.create_topics([NewTopic(name, PARTITIONS, 3)])[name].result(DEADLINE_SECONDS)
     eventually(lambda: all(len(kafka.in_sync(name, p)) == 3 for p in range(PARTITIONS)))
     return name
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
 
 
 class Acknowledged:

@@ -1,7 +1,6 @@
 """Compaction as clients see it: a node cleans in the background, and goes on cleaning after a restart."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.storage.checkpoints import decode_offsets
 from ottla.testing import Cluster
+from tests.support.patience import eventually
 from tests.support.requests import create_topic, fetch, list_offset, produced, records_in
 from tests.support.wire import Wire
 
@@ -23,13 +23,6 @@ def write(wire: Wire, topic: str, first: int, batches: int) -> None:
     for number in range(first, first + batches):
         records = [NewRecord(b"%d" % key, b"%d." % number + bytes(600), NOW) for key in range(KEYS)]
         produced(wire, topic, bytes(build_batch(records)))
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.02)
 
 
 def cleaned_to(data: Path, topic: str) -> int:
@@ -97,8 +90,8 @@ def test_a_node_stops_at_once_in_the_middle_of_a_round(tmp_path: Path) -> None:
         with Wire(cluster.bootstrap_servers) as wire:
             create_topic(wire, "table", 1, COMPACTED)
             write(wire, "table", 0, 60)
-        # At this pace the round would take a minute.
-        time.sleep(0.5)
+        # At this pace the round takes a minute, so this is its middle.
+        eventually(lambda: any((tmp_path / "table-0").glob("*.cleaned")), "the beginning of the round")
         began = time.monotonic()
     assert time.monotonic() - began < 20
     with Cluster(data_dir=tmp_path, **SETTINGS) as cluster, Wire(cluster.bootstrap_servers) as wire:

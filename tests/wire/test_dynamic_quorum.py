@@ -2,8 +2,7 @@
 operator takes a vote and gives it back."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from ottla.cli.app import run
 from ottla.model.properties import Settings
 from ottla.testing.node_thread import NodeThread
 from tests.support.nodes import free_ports
+from tests.support.patience import eventually
 
 DEADLINE_SECONDS = 60.0
 NODE = """\
@@ -25,13 +25,6 @@ controller.listener.names=CONTROLLER
 log.dirs={data}
 max.connections.per.ip=1000000
 """
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
 
 
 class Nodes:

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import eventually
 from tests.support.requests import create_topic
 from tests.support.wire import Wire
 
 NewTopicName = Callable[[], str]
 PATIENCE_S = 30.0
+_POLLS_THAT_BRING_ALL = 10
+"""Each waits for records for a twentieth of a second."""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,7 @@ class Member:
         self.consumer = consumer
         self._poll = poll
         self.seen: list[tuple[int, bytes]] = []
+        self.polls = 0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -50,11 +54,17 @@ class Member:
         while not self._stop.is_set():
             with self._lock:
                 self.seen += self._poll(self.consumer)
+            self.polls += 1
             time.sleep(0.01)
 
     def with_consumer(self, action: Callable[[Any], Any]) -> Any:
         with self._lock:
             return action(self.consumer)
+
+    def poll_again(self) -> None:
+        """Returns when the consumer has been polled so often that it would have brought what there is to bring."""
+        enough = self.polls + _POLLS_THAT_BRING_ALL
+        eventually(lambda: self.polls >= enough, "polling")
 
     def partitions(self) -> list[int]:
         return sorted(place.partition for place in self.with_consumer(lambda consumer: consumer.assignment()))
@@ -67,13 +77,6 @@ class Member:
     def close(self) -> None:
         self.halt()
         self.consumer.close()
-
-
-def eventually(what: str, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.05)
 
 
 def librdkafka(bootstrap: str, group: str, topics: list[str], **settings: str) -> Member:
@@ -161,29 +164,29 @@ def orders(bootstrap: str, topic: str) -> str:
 def test_members_share_a_topic_and_take_over_from_who_leaves(start: Start, orders: str) -> None:
     group = f"{orders}-group"
     one = start(group, [orders])
-    eventually("one has everything", lambda: one.partitions() == [0, 1, 2, 3])
-    eventually("one reads everything", lambda: len(one.seen) == 40)
+    eventually(lambda: one.partitions() == [0, 1, 2, 3], "one has everything")
+    eventually(lambda: len(one.seen) == 40, "one reads everything")
     two = start(group, [orders])
     eventually(
-        "both have half",
         lambda: sorted(one.partitions() + two.partitions()) == [0, 1, 2, 3] and len(two.partitions()) == 2,
+        "both have half",
     )
     two.close()
-    eventually("one has everything again", lambda: one.partitions() == [0, 1, 2, 3])
+    eventually(lambda: one.partitions() == [0, 1, 2, 3], "one has everything again")
 
 
 def test_a_group_goes_on_where_it_committed(start: Start, orders: str) -> None:
     group = f"{orders}-group"
     one = start(group, [orders])
-    eventually("one reads everything", lambda: len(one.seen) == 40)
+    eventually(lambda: len(one.seen) == 40, "one reads everything")
     one.with_consumer(commit)
     one.close()
     two = start(group, [orders])
-    eventually("two has everything", lambda: two.partitions() == [0, 1, 2, 3])
-    time.sleep(0.5)
+    eventually(lambda: two.partitions() == [0, 1, 2, 3], "two has everything")
+    two.poll_again()
     assert two.seen == []
     two.with_consumer(seek_to_start)
-    eventually("two reads again from the start", lambda: len(two.seen) == 40)
+    eventually(lambda: len(two.seen) == 40, "two reads again from the start")
 
 
 def commit(consumer: Any) -> None:
@@ -204,7 +207,7 @@ def seek_to_start(consumer: Any) -> None:
 
 def test_a_paused_partition_is_kept_and_not_read(start: Start, orders: str) -> None:
     one = start(f"{orders}-group", [orders])
-    eventually("one reads everything", lambda: len(one.seen) == 40)
+    eventually(lambda: len(one.seen) == 40, "one reads everything")
 
     def pause(consumer: Any) -> None:
         places = list(consumer.assignment())
@@ -216,22 +219,22 @@ def test_a_paused_partition_is_kept_and_not_read(start: Start, orders: str) -> N
 
     one.with_consumer(pause)
     one.with_consumer(seek_to_start)
-    time.sleep(0.5)
+    one.poll_again()
     assert len(one.seen) == 40
     one.with_consumer(resume)
-    eventually("one reads on", lambda: len(one.seen) == 80)
+    eventually(lambda: len(one.seen) == 80, "one reads on")
 
 
 def test_a_member_that_dies_is_replaced_when_its_session_is_over(bootstrap: str, orders: str) -> None:
     group = f"{orders}-group"
     settings = {"session_timeout_ms": "6000", "heartbeat_interval_ms": "300"}
     one = librdkafka(bootstrap, group, [orders], **settings)
-    eventually("one has everything", lambda: one.partitions() == [0, 1, 2, 3])
+    eventually(lambda: one.partitions() == [0, 1, 2, 3], "one has everything")
     with Wire(bootstrap) as wire:
         # A member that joins, takes part in one rebalance and is never heard of again.
         ghost(wire, group, orders)
-    eventually("the ghost got its share", lambda: len(one.partitions()) == 2)
-    eventually("one has everything again", lambda: one.partitions() == [0, 1, 2, 3])
+    eventually(lambda: len(one.partitions()) == 2, "the ghost got its share")
+    eventually(lambda: one.partitions() == [0, 1, 2, 3], "one has everything again")
     one.close()
 
 
@@ -275,12 +278,12 @@ def test_a_static_member_that_restarts_keeps_its_partitions(bootstrap: str, orde
         return librdkafka(bootstrap, group, [orders], group_protocol=protocol, group_instance_id=instance, **quick)
 
     one, two = member("one"), member("two")
-    eventually("both have half", lambda: len(one.partitions()) == len(two.partitions()) == 2)
+    eventually(lambda: len(one.partitions()) == len(two.partitions()) == 2, "both have half")
     before = one.partitions()
     two_before = two.partitions()
     one.close()
     one = member("one")
-    eventually("one is back", lambda: one.partitions() == before)
+    eventually(lambda: one.partitions() == before, "one is back")
     assert two.partitions() == two_before
     one.close()
     two.close()
@@ -301,9 +304,9 @@ def test_a_pattern_finds_topics_that_come_later(bootstrap: str, new_topic_name: 
         def topics() -> set[str]:
             return {place.topic for place in member.with_consumer(lambda consumer: consumer.assignment())}
 
-        eventually("the first topic is assigned", lambda: first in topics())
+        eventually(lambda: first in topics(), "the first topic is assigned")
         create_topic(wire, second, 1)
-        eventually("the second one too", lambda: {first, second} <= topics())
+        eventually(lambda: {first, second} <= topics(), "the second one too")
         member.close()
 
 
@@ -318,18 +321,18 @@ def test_a_living_group_moves_to_the_consumer_protocol_and_back(bootstrap: str, 
         return str(next(found.type for found in listed.valid if found.group_id == group)).rsplit(".", 1)[-1]
 
     classic = librdkafka(bootstrap, group, [orders], heartbeat_interval_ms="300")
-    eventually("the classic member has everything", lambda: classic.partitions() == [0, 1, 2, 3])
-    eventually("it reads everything", lambda: len(classic.seen) == 40)
+    eventually(lambda: classic.partitions() == [0, 1, 2, 3], "the classic member has everything")
+    eventually(lambda: len(classic.seen) == 40, "it reads everything")
     classic.with_consumer(commit)
     assert kind() == "CLASSIC"
     modern = librdkafka(bootstrap, group, [orders], group_protocol="consumer")
-    eventually("both have half", lambda: len(modern.partitions()) == len(classic.partitions()) == 2)
+    eventually(lambda: len(modern.partitions()) == len(classic.partitions()) == 2, "both have half")
     assert kind() == "CONSUMER"
     assert not set(modern.partitions()) & set(classic.partitions())
     modern.close()
-    eventually("the classic member has everything again", lambda: classic.partitions() == [0, 1, 2, 3])
+    eventually(lambda: classic.partitions() == [0, 1, 2, 3], "the classic member has everything again")
     assert kind() == "CLASSIC"
-    time.sleep(0.3)
+    classic.poll_again()
     assert (len(classic.seen), modern.seen) == (40, [])  # nothing was read twice: the offsets moved along
     classic.close()
 
@@ -389,7 +392,7 @@ def test_the_command_line_lists_describes_moves_and_deletes(
 
     group = f"{orders}-group"
     with closing(librdkafka(bootstrap, group, [orders])) as member:
-        eventually("it reads everything", lambda: len(member.seen) == 40)
+        eventually(lambda: len(member.seen) == 40, "it reads everything")
         member.with_consumer(commit)
         (described,) = json.loads(ottla("describe", group, "--json"))
         assert (described["state"], described["type"], described["lag"]) == ("Stable", "Classic", 0)

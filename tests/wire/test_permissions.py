@@ -31,9 +31,10 @@ class Gate:
 
     def __init__(self) -> None:
         self.open = True
+        self.denied: Operation | None = None
 
     def allows(self, principal: str, host: str, operation: Operation, resource: Resource, name: str) -> bool:
-        return self.open
+        return self.open and operation != self.denied
 
 
 def batch() -> bytes:
@@ -171,6 +172,8 @@ def converse(bootstrap: str, gate: Gate) -> dict[int, Any]:
         found[66] = wire.ask(m.ListTransactionsRequest())
         gate.open = True
         found[-1] = wire.ask(m.MetadataRequest(topics=None))
+        gate.denied = Operation.DESCRIBE_CONFIGS
+        found[-2] = wire.ask(m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic("opaque", 1, 1)]))
         return found
 
 
@@ -191,3 +194,10 @@ def test_nothing_was_done_for_those_who_may_do_nothing(answers: dict[int, Any]) 
 def test_a_topic_one_may_not_see_is_told_apart_from_none_by_nobody(answers: dict[int, Any]) -> None:
     (topic,) = answers[3].topics
     assert (topic.topic_id, topic.partitions) == (bytes(16), [])
+
+
+def test_who_may_create_a_topic_but_not_look_at_its_settings_is_told_its_id_only(answers: dict[int, Any]) -> None:
+    (created,) = answers[-2].topics
+    assert (created.error_code, created.num_partitions, created.configs) == (0, -1, [])
+    assert created.topic_config_error_code == Errors.TOPIC_AUTHORIZATION_FAILED
+    assert any(created.topic_id)

@@ -11,6 +11,7 @@ from ottla.model.errors import Errors
 from ottla.protocol import messages as m
 from ottla.protocol.records import NewRecord, build_batch, read_records
 from ottla.testing import Cluster
+from tests.support.patience import eventually
 from tests.support.wire import Wire
 
 DEADLINE_SECONDS = 30.0
@@ -26,13 +27,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def kafka(data: Path) -> Iterator[Cluster]:
     with Cluster(3, data_dir=data, replica_lag_time_max_ms=2000) as cluster:
         yield cluster
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)
 
 
 def wire_to(kafka: Cluster, node_id: int) -> Wire:

@@ -344,12 +344,12 @@ def guarded(outcome: "R | Future[R]", on_error: Callable[[Errors], R]) -> "R | F
     outer: Future[R] = inner.get_loop().create_future()
 
     def done(_: "Future[R]") -> None:
-        if outer.done():
-            return
         if inner.cancelled():
             outer.cancel()
             return
-        problem = inner.exception()
+        problem = inner.exception()  # asked for even if nobody waits any more: an error unasked for would be logged
+        if outer.done():
+            return
         if isinstance(problem, CoordinatorError):
             outer.set_result(on_error(problem.error))
         elif problem is not None:

@@ -41,7 +41,6 @@ class CommandContext:
     next_offset: int
     kraft_version: int = 0
     fresh_ids: Sequence[Uuid] = ()
-    describable: Container[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ class Controller:
     # One line for each command
 
     def _create_topics(self, command: "messages.CreateTopicsRequest", context: CommandContext) -> Decision[Message]:
-        new = topics.NewTopics(command, context.fresh_ids, context.describable)
+        new = topics.NewTopics(command, context.fresh_ids)
         return topics.create_topics(self.image, self.settings, self._colliding, new)
 
     def _delete_topics(self, command: "messages.DeleteTopicsRequest", context: CommandContext) -> Decision[Message]:

@@ -1,6 +1,6 @@
 """Topics and partitions are created and deleted here (KIP-464, KIP-599's limits, KIP-516's ids)."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,8 +34,6 @@ class NewTopics:
     request: "messages.CreateTopicsRequest"
     topic_ids: Sequence[Uuid]
     """One fresh id for each topic of the request."""
-    describable: Container[str] | None = None
-    """Topics whose configs the asker may see; None for all."""
     described: "dict[tuple[tuple[str, str], ...], list[messages.CreateTopicsResponse.CreatableTopicConfigs]]" = field(
         default_factory=dict
     )
@@ -156,25 +154,13 @@ def _create(
     # Kafka's order: a reader that builds the topic knows its configs before its first partition.
     records += [configs.config_record(TOPIC_RESOURCE, topic.name, k, v) for k, v in overrides.items()]
     records += [partition_record(topic_id, index, partition) for index, partition in created.partitions.items()]
-    may_describe = new.describable is None or topic.name in new.describable
-    described = new.describe(image, settings, overrides) if may_describe else None
-    return _created(created, described), records
+    return _created(created, new.describe(image, settings, overrides)), records
 
 
 def _created(
-    topic: TopicImage,
-    described: "list[messages.CreateTopicsResponse.CreatableTopicConfigs] | None",
+    topic: TopicImage, described: "list[messages.CreateTopicsResponse.CreatableTopicConfigs]"
 ) -> "messages.CreateTopicsResponse.CreatableTopicResult":
-    """`described` is None for who may create the topic but not look at it."""
-    kind = messages.CreateTopicsResponse.CreatableTopicResult
-    if described is None:
-        return kind(
-            name=topic.name,
-            topic_id=topic.id,
-            error_message=None,
-            topic_config_error_code=Errors.TOPIC_AUTHORIZATION_FAILED,
-        )
-    return kind(
+    return messages.CreateTopicsResponse.CreatableTopicResult(
         name=topic.name,
         topic_id=topic.id,
         error_message=None,

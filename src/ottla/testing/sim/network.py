@@ -14,7 +14,7 @@ from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
 from ottla.storage.log import FileSlice
-from ottla.testing.sim.loop import LIFE, Life, SimLoop
+from ottla.testing.sim.loop import Life, SimLoop
 
 Frame = bytes
 
@@ -388,9 +388,3 @@ class Lane:
         for each in asked:
             each.timer.cancel()
             self._loop.call_soon(each.then, problem)
-
-
-def current_life() -> Life:
-    life = LIFE.get()
-    assert life is not None, "only a simulated process can do this"
-    return life
