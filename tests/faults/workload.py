@@ -4,14 +4,20 @@ Values are numbers written as text, each sent once. All clients are librdkafka's
 with short backoffs so that what is measured is the cluster and not the client's patience.
 """
 
+import sys
 import threading
 import time
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from ottla.client import transactions
+from ottla.client.cluster import Cluster
+from ottla.client.connection import parse_bootstrap
+from ottla.client.errors import ClientError
 from ottla.testing.checkers import Action, Kind, Leadership, Poll, Send, Watermarks
 from tests.faults.cluster import FaultyCluster, Member
 from tests.faults.recorder import Recorder
@@ -31,6 +37,7 @@ CLIENT: Final = {
 }
 TAIL: Final = -2000
 """librdkafka counts offsets below this from the end of a partition."""
+TRANSACTIONAL_ID: Final = "copier"
 ATTEMPTS: Final = 1000
 """A copied value is its source's times this, plus the number of the attempt: what is repeated stays unique."""
 
@@ -70,10 +77,15 @@ class Client(threading.Thread, ABC):
     def end(self) -> None:
         self._ending.set()
 
+    def situation(self) -> str:
+        """For the one who has to find out why it does not end: where its thread is."""
+        frame = sys._current_frames().get(self.ident or 0)
+        return "".join(traceback.format_stack(frame)) if frame else "its thread has ended"
+
     def finish(self, seconds: float = 150.0) -> None:
         self.end()
         self.join(seconds)
-        assert not self.is_alive(), f"{self.name} does not end"
+        assert not self.is_alive(), f"{self.name} does not end: {self.situation()}"
         if self.trouble is not None:
             raise self.trouble
 
@@ -223,10 +235,28 @@ class Copier(Client):
         self._copied: dict[int, int] = {}
         """Partition to the offset below which all is copied."""
         self.restarts: list[str] = []
+        self.refusals: list[str] = []
+        """What was answered to calls that were then repeated."""
 
     def end_at(self, goal: dict[int, int]) -> None:
         """Ends when it has copied everything below these offsets."""
         self._goal = goal
+
+    def situation(self) -> str:
+        with Cluster(parse_bootstrap(self._servers), timeout_s=5.0) as cluster:
+            try:
+                transaction: object = transactions.describe(cluster, TRANSACTIONAL_ID)
+            except ClientError as error:
+                transaction = error
+        facts = {
+            "attempt": self._attempt,
+            "goal": self._goal,
+            "copied": self._copied,
+            "restarts": self.restarts,
+            "refusals": self.refusals[-20:],
+            "transaction": transaction,
+        }
+        return "\n".join([*(f"{name}: {fact}" for name, fact in facts.items()), super().situation()])
 
     def work(self) -> None:
         while not self._ending.is_set():
@@ -241,7 +271,7 @@ class Copier(Client):
             {
                 **CLIENT,
                 "bootstrap.servers": self._servers,
-                "transactional.id": "copier",
+                "transactional.id": TRANSACTIONAL_ID,
                 "transaction.timeout.ms": 20_000,
                 "linger.ms": 2,
                 "retry.backoff.ms": 20,
@@ -324,6 +354,7 @@ class Copier(Client):
             except KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:
                     raise
+                self.refusals.append(str(error.args[0]))
 
 
 class Observer(Client):

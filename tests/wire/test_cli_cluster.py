@@ -100,10 +100,11 @@ def test_status_names_what_suffers_when_a_node_is_lost(ottla: Shell, kafka: Clus
     kafka.kill(3)
     eventually(lambda: kafka.leader_of(f"{topic}-single") == -1 and kafka.in_sync(topic) == [1, 2])
     told = ottla.json("cluster", "status", ends=1)
-    assert told["offline"] == [f"{topic}-single-0"]
+    # Other tests of this cluster may have left topics that suffer too.
+    assert [name for name in told["offline"] if name.startswith(topic)] == [f"{topic}-single-0"]
     assert {f"{topic}-0", f"{topic}-1"} <= set(told["under_replicated"])
     assert [b["state"] for b in told["brokers"]] == ["up", "up", "fenced"]
-    assert f"offline           1: {topic}-single-0\n" in ottla("cluster", "status", ends=1)
+    assert re.search(rf"^offline +\d+: .*{topic}-single-0", ottla("cluster", "status", ends=1), re.MULTILINE)
     kafka.restart(3)
     ottla.until_healthy()
     ottla("topics", "delete", f"{topic}-single")

@@ -152,8 +152,10 @@ def read_lines(fd: int, idle: Callable[[], None]) -> Iterator[bytes]:
 
     rest: list[bytes] = []
     size = 0
+    readable = select.poll()  # select.select refuses descriptors of 1,024 and more
+    readable.register(fd, select.POLLIN)
     while True:
-        if not select.select([fd], [], [], LINGER_S)[0]:
+        if not readable.poll(LINGER_S * 1000):
             idle()
         chunk = os.read(fd, READ_BYTES)
         if not chunk:
