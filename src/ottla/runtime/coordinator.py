@@ -243,8 +243,8 @@ class CoordinatorRunner(Generic[ShardT]):
     ) -> None:
         def then(error: Errors) -> None:
             if error:
-                self._disappoint(effects, error)
-            else:
+                self._disappoint(offset, effects, error)
+            elif self._error is None:
                 self._perform(effects)
             if waiting is None or waiting.done():
                 return
@@ -274,12 +274,22 @@ class CoordinatorRunner(Generic[ShardT]):
         if future is not None and not future.done():
             future.set_result(effect.response)
 
-    def _disappoint(self, effects: Iterable[object], error: Errors) -> None:
-        """Replies that were to come with a commit which did not."""
+    def _disappoint(self, offset: int, effects: Iterable[object], error: Errors) -> None:
+        """Replies that were to come with a commit which did not, or not in time.
+
+        The records may still be committed, as long as this node leads: what else was to follow them then follows.
+        Dropped with the replies, the markers of a transaction would never be written.
+        """
+        still_due = []
         for effect in effects:
-            future = self._parked.pop(effect.token, None) if isinstance(effect, Respond) else None
+            if not isinstance(effect, Respond):
+                still_due.append(effect)
+                continue
+            future = self._parked.pop(effect.token, None)
             if future is not None and not future.done():
                 future.set_exception(CoordinatorError(error))
+        if still_due and self._error is None and error is not Errors.NOT_COORDINATOR:
+            self._when_committed(offset, tuple(still_due), None, None)
 
     async def _run(self, effect: Run) -> None:
         outcome = await self._loop.run_in_executor(None, effect.work)

@@ -210,6 +210,46 @@ def test_a_parked_reply_whose_commit_fails_is_told_so() -> None:
     play(scene)
 
 
+def test_what_follows_a_commit_follows_also_if_it_comes_too_late_for_the_reply() -> None:
+    """Or a transaction whose end took long to commit would wait for its markers for ever."""
+
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        paper.committed = 0
+        work = Run(lambda: "found", lambda found, now: Decision(None, (), (Respond(1, found),)))
+        effects = (Respond(5, "now"), work)
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(5), (note("x"),), effects))
+        paper.waiting.pop()[1](Errors.COORDINATOR_NOT_AVAILABLE)
+        with pytest.raises(CoordinatorError, match="COORDINATOR_NOT_AVAILABLE"):
+            await parked
+        paper.waiting.pop()[1](Errors.COORDINATOR_NOT_AVAILABLE)
+        offset, then = paper.waiting.pop()
+        paper.committed = 1 << 60
+        found: Any = runner.submit(lambda shard, now: Decision(Parked(1)))
+        then(Errors.NONE)
+        assert (offset, await found, paper.waiting) == (0, "found", [])
+
+    play(scene)
+
+
+def test_nothing_follows_what_another_leader_may_have_undone() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        paper.committed = 0
+        work = Run(lambda: diary.events.append("worked"), lambda found, now: Decision(None))
+        runner.submit(lambda shard, now: Decision("lost", (note("x"),), (work,)))
+        runner.submit(lambda shard, now: Decision("resigned", (note("y"),), (work,)))
+        (_, first), (_, second) = paper.waiting
+        paper.waiting.clear()
+        first(Errors.NOT_COORDINATOR)
+        runner.resign()
+        second(Errors.NONE)
+        await asyncio.sleep(0)
+        assert ("worked" in diary.events, paper.waiting) == (False, [])
+
+    play(scene)
+
+
 def test_deadlines_are_kept() -> None:
     async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
         await begun(runner)
