@@ -289,10 +289,14 @@ class Transactions:
 
         if self._is_current(markers):
             try:
-                self.coordinators.runner_for(name).submit(command)
+                answer = self.coordinators.runner_for(name).submit(command)
             except CoordinatorError as refused:
                 # The shard is loaded afresh then, and sends its markers again.
                 log.warning("the end of %s could not be logged: %s", name, refused)
+            else:
+                if isinstance(answer, Future):
+                    # Nobody waits for it, and an error unasked for would be logged: it is committed late, or elsewhere.
+                    answer.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def _is_current(self, markers: WriteMarkers) -> bool:
         try:
