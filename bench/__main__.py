@@ -1,25 +1,25 @@
 """`python -m bench`: runs the workloads, writes the table, and fails when a target is missed."""
 
 import argparse
-import json
 import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 
 from confluent_kafka import KafkaException
 
+from bench import ledger
 from bench.context import Context
 from bench.java_tools import ToolFailed
 from bench.kafka_jars import JarsMissing, fetch_jars
-from bench.machine import busy_share, facts
-from bench.measures import Failure, Measure
-from bench.report import document, summary, table
+from bench.ledger import Entry, Ledger
+from bench.machine import busy_share, commit, facts
+from bench.measures import Measure
+from bench.report import published, summary, table
 from bench.servers import REPOSITORY, ApacheKafka, ServerFailed, raise_file_limit
 from bench.workloads import (
     cluster_failover,
@@ -64,7 +64,7 @@ WORKLOADS: tuple[ModuleType, ...] = (
     compaction,
 )
 PUBLISHED = REPOSITORY / "docs" / "BENCHMARKS.md"
-RESULTS = REPOSITORY / "bench" / "results"
+LEDGER = REPOSITORY / "bench" / "ledger.json"
 FAILURES = (ServerFailed, ToolFailed, KafkaException, OSError, TimeoutError)
 
 
@@ -85,29 +85,20 @@ def main() -> int:
     chosen = [module for module in WORKLOADS if not options.only or short_name(module) in options.only]
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-", dir=options.dir))
     partitions = options.partitions or (1_000 if options.quick else 10_000)
-    busy = busy_share()
     context = Context(directory, options.rounds, options.quick, partitions)
     if options.control:
         context.factories = (ApacheKafka, Control)
     try:
-        measured, failures = run(context, chosen)
+        entries = run(context, chosen)
     finally:
         context.close()
         shutil.rmtree(directory, ignore_errors=True)
-    candidate = context.factories[1].name
-    methods = [(short_name(module), module.__doc__ or "") for module in chosen]
-    page = document(
-        measured,
-        failures,
-        rounds=options.rounds,
-        facts=facts(busy),
-        methods=methods,
-        remark=remark(options),
-        candidate=candidate,
-    )
-    publish(page, measured, failures, partial=options.partial)
-    print(f"\n{table(measured, candidate)}\n{summary(measured, failures)}{remark(options)}")
-    return exit_code(measured, failures)
+    if not options.partial:
+        publish(entries)
+    measured = [measure for entry in entries.values() for measure in entry.measures]
+    unfinished = [name for name, entry in entries.items() if not entry.finished]
+    print(f"\n{table(measured, context.factories[1].name)}\n{summary(measured, unfinished)}{remark(options)}")
+    return exit_code(measured, unfinished)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -122,25 +113,28 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--dir", help="where the servers keep their data (default: the temporary directory)")
     options = parser.parse_args(arguments)
-    # What was not asked for in full is no published result.
-    options.partial = bool(options.only or options.quick or options.control or options.partitions or options.rounds < 3)
+    # What was not measured in full is no published result.
+    options.partial = bool(options.quick or options.control or options.partitions or options.rounds < 3)
     return options
 
 
-def run(context: Context, chosen: Sequence[ModuleType]) -> tuple[list[Measure], list[Failure]]:
-    measured: list[Measure] = []
-    failures: list[Failure] = []
+def run(context: Context, chosen: Sequence[ModuleType]) -> Ledger:
+    entries: Ledger = {}
     for module in chosen:
-        began = time.monotonic()
-        print(short_name(module), flush=True, file=sys.stderr)
+        name, began, busy = short_name(module), time.monotonic(), busy_share()
+        print(f"{name} ({busy:.0%} of the machine is in use)", flush=True, file=sys.stderr)
+        measured: list[Measure] = []
+        finished = True
         try:
-            measured += module.run(context)
+            measured = module.run(context)
         except FAILURES as trouble:
-            failures.append(Failure(short_name(module), str(trouble)))
+            finished = False
             print(f"  failed: {trouble}", file=sys.stderr)
             context.close()
+        day = time.strftime("%Y-%m-%d", time.gmtime())
+        entries[name] = Entry(day, commit(), busy, context.rounds, tuple(facts()), tuple(measured), finished)
         print(f"  took {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return measured, failures
+    return entries
 
 
 def remark(options: argparse.Namespace) -> str:
@@ -148,23 +142,22 @@ def remark(options: argparse.Namespace) -> str:
         return "A control run: Apache Kafka on both sides, to see the noise."
     if options.quick:
         return "A quick run, not a result: Kafka is still cold, so that every ratio flatters ottla."
-    return "A partial run, not a result." if options.partial else ""
+    return "Too few rounds, or fewer partitions: not a result." if options.partial else ""
 
 
-def publish(page: str, measured: list[Measure], failures: list[Failure], *, partial: bool) -> None:
-    """The published page is replaced by whole runs only; failures keep their full text in the raw results."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    raw = {"measures": [asdict(measure) for measure in measured], "failures": [asdict(failure) for failure in failures]}
-    (RESULTS / "latest.json").write_text(json.dumps(raw, indent=1))
-    target = RESULTS / PUBLISHED.name if partial else PUBLISHED
-    target.write_text(page)
-    print(f"written: {os.path.relpath(target, REPOSITORY)}")
+def publish(entries: Ledger) -> None:
+    """What was measured in full takes the place of what was known of these workloads."""
+    names = [short_name(module) for module in WORKLOADS]
+    known = {**ledger.read(LEDGER), **entries}
+    ledger.write(LEDGER, known, names)
+    PUBLISHED.write_text(published(known, [(short_name(module), module.__doc__ or "") for module in WORKLOADS]))
+    print(f"written: {os.path.relpath(PUBLISHED, REPOSITORY)}")
 
 
-def exit_code(measured: Sequence[Measure], failures: Sequence[Failure]) -> int:
+def exit_code(measured: Sequence[Measure], unfinished: Sequence[str]) -> int:
     """A run that measured nothing has shown nothing."""
     missed = any(measure.reached is False for measure in measured)
-    return 1 if failures or missed or not measured else 0
+    return 1 if unfinished or missed or not measured else 0
 
 
 def short_name(module: ModuleType) -> str:

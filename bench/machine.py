@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,18 +12,17 @@ from bench.java_tools import java_version
 from bench.kafka_jars import KAFKA_VERSION
 
 
-def facts(busy: float) -> list[str]:
+def facts() -> list[str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return [
         f"{len(os.sched_getaffinity(0))} cores ({processor()}), {memory / 1e9:.0f} GB of memory, {platform.system()}",
         f"Python {platform.python_version()} ({platform.python_implementation()}), Java {java_version()}",
-        f"{busy:.0%} of the machine was in use by others before the run",
         f"Apache Kafka {KAFKA_VERSION}, librdkafka {confluent_kafka.libversion()[0]}",
     ]
 
 
 def busy_share(seconds: float = 3.0) -> float:
-    """How much of the machine others use, asked before the first server starts."""
+    """How much of the machine others use, asked before a workload starts its servers."""
     idle, total = _ticks()
     time.sleep(seconds)
     idle_after, total_after = _ticks()
@@ -39,3 +39,9 @@ def processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
+
+
+def commit() -> str:
+    """The sources that are measured."""
+    asked = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return asked.stdout.strip() or "unknown sources"

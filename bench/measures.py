@@ -68,14 +68,6 @@ class Measure:
         return found >= bound if target.at_least else found <= bound
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A workload that did not come to an end; its targets count as missed."""
-
-    workload: str
-    reason: str
-
-
 Trial = Mapping[str, float]
 
 

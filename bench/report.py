@@ -1,9 +1,10 @@
 """The table of a run as Markdown, with a verdict per target."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
-from bench.measures import Failure, Measure
+from bench.ledger import Entry
+from bench.measures import Measure
 
 VERDICTS = {True: "reached", False: "**missed**", None: ""}
 INTRODUCTION = """\
@@ -11,42 +12,40 @@ INTRODUCTION = """\
 
 Written by `make bench`; not edited by hand. Both servers run on one machine, from the same `server.properties`, and
 take turns at the same work (A B A B …), after warm-up rounds until their CPU has stopped falling. Each cell is a median
-over the rounds ({rounds} unless fewer make sense), with the lowest and the highest in brackets. The ratio is ottla's
-median over Apache Kafka's. Server CPU is what the kernel billed to the server's process, all threads together. 1 GB is
-10⁹ bytes of record values, 1 MB is 10⁶ bytes.
+over the rounds, with the lowest and the highest in brackets. The ratio is ottla's median over Apache Kafka's. Server
+CPU is what the kernel billed to the server's process, all threads together. 1 GB is 10⁹ bytes of record values, 1 MB is
+10⁶ bytes. Each workload is one run of both servers; when it was, and how busy the machine already was, is said below.
 """
 
 
-def document(
-    measures: Sequence[Measure],
-    failures: Sequence[Failure],
-    *,
-    rounds: int,
-    facts: Sequence[str],
-    methods: Sequence[tuple[str, str]],
-    remark: str = "",
-    candidate: str = "ottla",
-) -> str:
-    parts = [INTRODUCTION.format(rounds=rounds)]
-    if remark:
-        parts.append(f"**{remark}**\n")
-    parts.append("".join(f"- {fact}\n" for fact in facts))
-    parts.append(summary(measures, failures))
-    parts.append(table(measures, candidate))
-    parts += [f"`{failure.workload}` did not finish, its targets are missed.\n" for failure in failures]
+def published(ledger: Mapping[str, Entry], methods: Sequence[tuple[str, str]]) -> str:
+    """The page: the last full run of every workload, in the order of `methods`."""
+    known = [(name, ledger[name]) for name, _ in methods if name in ledger]
+    measures = [measure for _, entry in known for measure in entry.measures]
+    failures = [name for name, entry in known if not entry.finished]
+    facts = dict.fromkeys(fact for _, entry in known for fact in entry.facts)
+    parts = [INTRODUCTION, "".join(f"- {fact}\n" for fact in facts), summary(measures, failures), table(measures)]
+    parts += [f"`{name}` did not finish, its targets are missed.\n" for name in failures]
     parts.append("## How each is measured\n")
-    parts += [f"**{name}.** {text.strip()}\n" for name, text in methods]
+    parts += [_method(name, text, ledger.get(name)) for name, text in methods]
     return "\n".join(parts)
 
 
-def summary(measures: Sequence[Measure], failures: Sequence[Failure]) -> str:
+def _method(name: str, text: str, entry: Entry | None) -> str:
+    when = "Not measured yet."
+    if entry is not None:
+        when = f"{entry.day}, {entry.commit}, {entry.rounds} rounds, {entry.busy:.0%} of the machine in use before it."
+    return f"**{name}.** {text.strip()} ({when})\n"
+
+
+def summary(measures: Sequence[Measure], unfinished: Sequence[str]) -> str:
     judged = [measure for measure in measures if measure.reached is not None]
     missed = [measure for measure in judged if not measure.reached]
     line = f"{len(judged) - len(missed)} of {len(judged)} targets reached"
     if missed:
         line += "; missed: " + ", ".join(f"{measure.workload} ({measure.metric.title})" for measure in missed)
-    if failures:
-        line += "; not finished: " + ", ".join(failure.workload for failure in failures)
+    if unfinished:
+        line += "; not finished: " + ", ".join(unfinished)
     return line + ".\n"
 
 

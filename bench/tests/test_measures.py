@@ -1,10 +1,12 @@
 """The judgement of a run: a benchmark that cannot fail is a defect, so each way to fail is stated here."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.__main__ import exit_code
-from bench.measures import Failure, Measure, Metric, ratio_at_least, ratio_at_most, value_at_most
-from bench.report import document
+from bench.ledger import Entry, read, write
+from bench.measures import Measure, Metric, ratio_at_least, ratio_at_most, value_at_most
+from bench.report import published
 from bench.rounds import interleaved, interleaved_when_warm
 
 
@@ -65,7 +67,7 @@ def test_a_missed_target_fails_the_run() -> None:
 
 
 def test_an_unfinished_workload_fails_the_run() -> None:
-    assert exit_code([measured(RATE, (100.0,), (120.0,))], [Failure("consume", "timed out")]) == 1
+    assert exit_code([measured(RATE, (100.0,), (120.0,))], ["consume"]) == 1
 
 
 def test_nothing_measured_fails_the_run() -> None:
@@ -102,14 +104,22 @@ def test_a_server_that_never_gets_warm_is_measured_in_the_end() -> None:
     assert interleaved_when_warm([Stand("kafka")], 1, trial, range(3, 6)) == [[{"cpu": 2.0**-5}]]
 
 
+def entry(*measures: Measure, finished: bool = True) -> Entry:
+    return Entry("2026-11-16", "abc1234", 0.02, 3, ("2 cores",), measures, finished)
+
+
 def test_the_page_names_every_missed_target_and_every_unfinished_workload() -> None:
-    page = document(
-        [measured(RATE, (100.0,), (120.0,)), measured(CPU, (4.0, 5.0, 3.0), (3.0, 3.2, 2.9))],
-        [Failure("consume", "trace with /some/path")],
-        rounds=3,
-        facts=["2 cores"],
-        methods=[("work", "How it is done.")],
-    )
+    seen = entry(measured(RATE, (100.0,), (120.0,)), measured(CPU, (4.0, 5.0, 3.0), (3.0, 3.2, 2.9)))
+    methods = [("work", "How it is done."), ("consume", "How too."), ("restart", "Some time.")]
+    page = published({"consume": entry(finished=False), "work": seen}, methods)
     assert "1 of 2 targets reached; missed: work (server CPU per GB); not finished: consume." in page
     assert "| work | server CPU per GB, s | 4 (3–5) | 3 (2.9–3.2) | 0.75 | ≤ 0.7 | **missed** |" in page
-    assert "/some/path" not in page
+    assert "**work.** How it is done. (2026-11-16, abc1234, 3 rounds, 2% of the machine in use before it.)" in page
+    assert "**restart.** Some time. (Not measured yet.)" in page
+
+
+def test_what_was_measured_comes_back_from_the_ledger_in_the_order_of_the_page(tmp_path: Path) -> None:
+    kept = {"b": entry(measured(RATE, (100.0,), (120.0,)), measured(SEEN, (), (1.5, 2.5))), "a": entry(finished=False)}
+    write(tmp_path / "ledger.json", kept, ["a", "b"])
+    assert list(read(tmp_path / "ledger.json").items()) == [("a", kept["a"]), ("b", kept["b"])]
+    assert read(tmp_path / "none.json") == {}
