@@ -159,6 +159,20 @@ def test_a_controller_that_nobody_has_seen_can_neither_come_nor_go(ottla: Shell)
     assert "controller 4 does not vote" in ottla("quorum", "remove", "4", ends=1)
 
 
+# ---- ottla configs
+
+
+def test_a_setting_of_one_broker_is_changed_by_way_of_that_broker(ottla: Shell) -> None:
+    for broker in ("1", "2", "3"):
+        ottla("configs", "set", "broker", broker, f"log.cleaner.threads={broker}")
+        described = ottla.json("configs", "describe", "broker", broker)
+        assert {entry["name"]: entry["value"] for entry in described} == {"log.cleaner.threads": broker}
+        ottla("configs", "delete", "broker", broker, "log.cleaner.threads")
+    assert "the cluster has no such broker; it has 1, 2, 3" in ottla(
+        "configs", "set", "broker", "9", "log.cleaner.threads=2", ends=1
+    )
+
+
 # ---- ottla reassign
 
 
@@ -199,6 +213,20 @@ def test_a_plan_goes_from_dry_run_through_a_file_to_execute(ottla: Shell, topic:
     shown = ottla("reassign", "execute", str(plan), "--wait")
     assert "1 of 1 partition moving\n" in shown
     assert replicas(ottla, topic) == [[2, 3]]
+
+
+def test_a_move_with_a_limit_takes_its_time_until_the_limit_is_lifted(ottla: Shell, topic: str, tmp_path: Path) -> None:
+    ottla("topics", "create", topic, "--assignment", "1")
+    lines = tmp_path / "lines"
+    lines.write_text(("x" * 1000 + "\n") * 4000)  # more than what one fetch brings
+    ottla("produce", topic, "--file", str(lines))
+    told = ottla("reassign", "move", topic, "--to", "2", "--throttle", "1000")
+    assert "the throttle stays until `ottla reassign unthrottle`" in told
+    assert all(ottla.json("reassign", "status") for _ in range(20))  # without it all is over in a moment
+    assert ottla("reassign", "unthrottle", topic) == "replication is not throttled any more\n"
+    eventually(lambda: ottla.json("reassign", "status") == [])
+    assert ottla("consume", topic, "-o", "start", "-e").count("\n") == 4000
+    assert "throttled" not in ottla("configs", "describe", "topic", topic)
 
 
 def test_status_and_cancel_of_a_move_that_cannot_finish(

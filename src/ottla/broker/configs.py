@@ -21,6 +21,7 @@ from ottla.model.properties import (
     effective_topic_config,
     topic_values,
 )
+from ottla.model.properties.property import LONG_MAX
 from ottla.protocol.compression import Bounds
 from ottla.storage.config import LogConfig
 
@@ -60,6 +61,17 @@ class Configs:
         if self._default_log_config is None:
             self._default_log_config = _log_config(_NONE, self.settings)
         return self._default_log_config
+
+    def throttled_rate(self, name: str) -> int:
+        """One of the limits that no file has a line for: of this broker, of all of them, or none."""
+        image = self._image
+        text = image.broker_configs(self._broker_id).get(name) or image.cluster_configs.get(name)
+        return LONG_MAX if text is None else int(text)
+
+    def topic_list(self, topic: str, name: str) -> tuple[str, ...]:
+        """A setting of type list that no broker setting stands behind."""
+        text = self._image.topic_configs(topic).get(name)
+        return tuple(entry.strip() for entry in text.split(",")) if text else ()
 
     # ---- as DescribeConfigs tells them
 

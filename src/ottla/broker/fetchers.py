@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from ottla.broker.configs import Configs
 from ottla.broker.partition import Partition
 from ottla.broker.replicas import Replicas
+from ottla.broker.throttles import PAUSE_MS, ReplicationThrottle
 from ottla.broker.waiting import WaitingRequests
 from ottla.model.errors import Errors
 from ottla.model.ports import Clock
@@ -51,6 +52,7 @@ class FetchHost(NamedTuple):
     configs: Configs
     peers: Peers
     broker_epoch: Callable[[], int]
+    throttle: ReplicationThrottle
 
 
 class Fetchers:
@@ -217,6 +219,10 @@ class LeaderFetcher:
             if follower is None or found is None or partition not in self.partitions or follower.is_stopped:
                 leave.append(partition)
             elif follower.ready_at > now:
+                self._delayed[partition] = None
+                leave.append(partition)
+            elif follower.is_behind and self._host.throttle.holds_back(partition, now):
+                follower.ready_at = now + PAUSE_MS
                 self._delayed[partition] = None
                 leave.append(partition)
             elif found.config.flush_messages == 1 and found.recovery_point < found.log_end_offset:
@@ -449,6 +455,7 @@ class Copier:
                 return
             if found.config.flush_messages <= found.log_end_offset - found.recovery_point:
                 self._host.replicas.flush_wanted(partition)
+            self._host.throttle.record(partition, len(records), self._host.clock.monotonic())
         if follower.caught(data.high_watermark, found):
             found.forget_replicated_ends(follower.high_watermark)
             if self._host.waiting.fetches.waiting:

@@ -10,6 +10,7 @@ from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import Authorizer
+from ottla.broker.throttles import ReplicationThrottle
 from ottla.broker.waiting import WaitingRequests
 from ottla.model.ids import BrokerId
 from ottla.model.ports import Clock
@@ -60,4 +61,6 @@ class Services:
     groups: "Coordinators[GroupShard]"
     transactions: "Transactions"
     markers: "LocalMarkers"
+    throttle: ReplicationThrottle
+    """Of what followers out of sync are sent."""
     verifier: "Verifier"

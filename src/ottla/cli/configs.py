@@ -197,6 +197,8 @@ def _change(arguments: Arguments, resource: Resource, changes: list[ConfigChange
     from ottla.client import admin
 
     with cluster(arguments) as server:
+        if resource.broker >= 0:
+            _learn_brokers(server, resource)
         admin.alter_configs(server, resource.kind, resource.name, changes, validate_only=arguments.flag("dry_run"))
     print(f"would change {resource}" if arguments.flag("dry_run") else f"{resource}: {done}")
     return 0

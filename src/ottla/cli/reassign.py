@@ -35,10 +35,7 @@ def move(arguments: Arguments) -> int:
         _show_plan(now, changes, as_json=output(arguments) == "json")
         if arguments.flag("dry_run") or not changes:
             return OK
-        code = _begin(partitions.reassign(server, changes), say)
-        if code == OK and arguments.flag("wait"):
-            _wait(server, list(changes), say)
-        return code
+        return _carry_out(server, changes, arguments, say)
 
 
 def _chosen(racks: Mapping[int, str | None], texts: Sequence[str]) -> dict[int, str | None]:
@@ -160,14 +157,41 @@ def _show_plan(
 
 def execute(arguments: Arguments) -> int:
     """Kafka's own JSON file of a reassignment."""
-    from ottla.client import partitions
-
     targets = read_plan(_text(arguments.text("file")))
     with cluster(arguments) as server:
-        code = _begin(partitions.reassign(server, targets), print)
-        if code == OK and arguments.flag("wait"):
-            _wait(server, list(targets), print)
+        return _carry_out(server, targets, arguments, print)
+
+
+def _carry_out(
+    server: Cluster,
+    targets: Mapping[TopicPartition, tuple[int, ...]],
+    arguments: Arguments,
+    say: Callable[[str], None],
+) -> int:
+    """The throttle is set before anything moves, and taken away once all has arrived."""
+    from ottla.client import partitions, throttles
+
+    limit = arguments.optional_number("throttle")
+    if limit is not None:
+        throttles.limit(server, partitions.placements(server, sorted({p.topic for p in targets})), targets, limit)
+    code = _begin(partitions.reassign(server, targets), say)
+    if code == OK and arguments.flag("wait"):
+        _wait(server, list(targets), say)
+        if limit is not None:
+            throttles.lift(server, sorted({place.topic for place in targets}))
+    elif limit is not None:
+        note("the throttle stays until `ottla reassign unthrottle`")
     return code
+
+
+def unthrottle(arguments: Arguments) -> int:
+    from ottla.client import partitions, throttles
+
+    with cluster(arguments) as server:
+        topics = arguments.texts("topic") or sorted({place.topic for place in partitions.placements(server)})
+        throttles.lift(server, topics)
+    print("replication is not throttled any more")
+    return OK
 
 
 def _text(path: str) -> str:
@@ -262,6 +286,12 @@ def _ids(replicas: Sequence[int]) -> str | None:
 
 
 _WAIT: Final = Option("--wait", "-w", help="Return when everything has arrived.")
+_THROTTLE: Final = Option(
+    "--throttle",
+    value="BYTES",
+    number=True,
+    help="Most bytes per second that a broker sends or copies for the move.",
+)
 
 COMMANDS = (
     Command(
@@ -277,6 +307,7 @@ the plan comes as the file that `ottla reassign execute` and kafka-reassign-part
             Option("--to", value="IDS", many=True, help="Brokers that shall hold the replicas. Default: all of them."),
             Option("--replication-factor", "-r", value="N", number=True, help="Copies of each partition."),
             Option("--dry-run", help="Show the plan; move nothing."),
+            _THROTTLE,
             _WAIT,
             *SHOW,
         ),
@@ -292,8 +323,16 @@ the plan comes as the file that `ottla reassign execute` and kafka-reassign-part
         execute,
         summary="Carry out a plan in the JSON of kafka-reassign-partitions.",
         arguments=(Argument("FILE", help="The plan; - reads standard input."),),
-        options=(_WAIT, *REACH),
-        examples=(("", "ottla reassign execute plan.json --wait"),),
+        options=(_THROTTLE, _WAIT, *REACH),
+        examples=(("", "ottla reassign execute plan.json --throttle 50000000 --wait"),),
+    ),
+    Command(
+        "unthrottle",
+        unthrottle,
+        summary="Take away the throttle of a move that was not waited for.",
+        arguments=(Argument("TOPIC", help="Only of these topics.", required=False, many=True),),
+        options=REACH,
+        examples=(("", "ottla reassign unthrottle"),),
     ),
     Command(
         "status",

@@ -216,7 +216,10 @@ def describe_configs(
 def alter_configs(
     cluster: Cluster, kind: int, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
 ) -> None:
-    """All changes or none."""
+    """All changes or none. Those of one broker go to that broker, which alone knows whether they fit."""
+    broker = int(name) if kind == BROKER and name.isdigit() else ANY
+    if broker != ANY and broker not in cluster.brokers:
+        cluster.metadata([])
     request = messages.IncrementalAlterConfigsRequest(
         resources=[
             messages.IncrementalAlterConfigsRequest.AlterConfigsResource(
@@ -232,7 +235,7 @@ def alter_configs(
         ],
         validate_only=validate_only,
     )
-    for result in cluster.call(request, messages.IncrementalAlterConfigsResponse).responses:
+    for result in cluster.call(request, messages.IncrementalAlterConfigsResponse, broker=broker).responses:
         check(result.error_code, result.resource_name or name, result.error_message)
 
 

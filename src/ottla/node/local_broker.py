@@ -18,6 +18,7 @@ from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import Authorizer
 from ottla.broker.services import Services
+from ottla.broker.throttles import ReplicationThrottle
 from ottla.broker.transactions import Transactions
 from ottla.broker.verification import Askers, Verifier
 from ottla.broker.waiting import WaitingRequests
@@ -135,6 +136,7 @@ class LocalBroker:
             groups=groups,
             transactions=transactions,
             markers=markers,
+            throttle=ReplicationThrottle("leader", configs, broker_id),
             verifier=Verifier(Askers(transactions, neighbours), clock, loop, options.verification_backoff(settings)),
         )
 
@@ -145,7 +147,9 @@ class LocalBroker:
         lifecycle = self._lifecycle
         assert lifecycle is not None
         lifecycle.offline_directories = replicas.offline_directories
-        host = FetchHost(loop, self._world.clock, replicas, waiting, configs, self._peers, lambda: lifecycle.epoch)
+        throttle = ReplicationThrottle("follower", configs, replicas.broker_id)
+        clock = self._world.clock
+        host = FetchHost(loop, clock, replicas, waiting, configs, self._peers, lambda: lifecycle.epoch, throttle)
         self._fetchers = Fetchers(host)
         self._fetchers.start()
         self._isr = IsrChanges(loop, replicas, configs, self._control_plane.submit, lambda: lifecycle.epoch)

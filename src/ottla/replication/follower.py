@@ -64,6 +64,7 @@ class PartitionFollower:
     __slots__ = (
         "_pause_ms",
         "high_watermark",
+        "is_behind",
         "is_stopped",
         "leader_epoch",
         "leader_id",
@@ -79,6 +80,8 @@ class PartitionFollower:
         self.ready_at = 0
         """Not to be fetched before this moment."""
         self.is_stopped = False
+        self.is_behind = True
+        """The leader has committed more than we hold, as far as we know."""
         self._pause_ms = FIRST_PAUSE_MS
 
     def updated(self, leader_id: int, leader_epoch: int, partition_epoch: int) -> bool:
@@ -170,6 +173,7 @@ class PartitionFollower:
 
         It never retreats here: a leader just elected may know less than we do, but what was committed once stays so.
         """
+        self.is_behind = leader_high_watermark > log.log_end_offset
         known = min(leader_high_watermark, log.log_end_offset)
         if known <= self.high_watermark:
             return False

@@ -31,7 +31,7 @@ def test_a_descriptor_above_1023_is_read_as_any_other() -> None:
 
 def test_a_pause_of_the_input_is_told_before_more_is_awaited() -> None:
     reading, writing = os.pipe()
-    pauses = []
+    pauses: list[int] = []
 
     def idle() -> None:
         pauses.append(len(pauses))

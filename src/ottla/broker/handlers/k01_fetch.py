@@ -238,6 +238,13 @@ def _read_partition(
         if data.preferred_read_replica >= 0:
             attempt.urgent = True
             return data
+    if leader is not None and reader.replica_id >= 0 and reader.replica_id not in leader.isr:
+        now = services.clock.monotonic()
+        if services.throttle.holds_back(partition, now):
+            return data
+        data = _add_records(log, data, asked, reader, left, attempt)
+        services.throttle.record(partition, len(data.records or b""), now)
+        return data
     data = _add_records(log, data, asked, reader, left, attempt)
     if leader is not None and asked.fetch_offset == log.log_end_offset and reader.replica_id in leader.isr:
         attempt.settled.append(asked.key)
