@@ -413,8 +413,21 @@ class RaftDriver:
     def _answered(self, sent: Send, outcome: Outcome) -> None:
         response: Any = None
         if not isinstance(outcome, Unreachable):
+            if getattr(outcome, "error_code", Errors.NONE) == Errors.INCONSISTENT_CLUSTER_ID:
+                self._complain_of(sent)
             response = wire.read_response(sent.request, outcome, self._listener_name)
         self._submit(partial(self.quorum.response, sent.node_id, sent.request, response))
+
+    def _complain_of(self, sent: Send) -> None:
+        """Once for each node: it will be asked again and again, and nothing else tells why this one does not start."""
+        to = self._address(sent.to)
+        if to is not None and to not in self._state.foreign:
+            self._state.foreign.append(to)
+            log.error(
+                "the node at %s:%d belongs to another cluster than %s, whose data this node has: "
+                "the quorum's addresses or the data directory are wrong",
+                *(to.host, to.port, self._cluster_id),
+            )
 
     def _reply(self, effect: Reply) -> None:
         asked, response = effect.token, effect.response
@@ -448,7 +461,7 @@ class RaftDriver:
 
 
 class _State:
-    __slots__ = ("closed", "draining", "error", "persisting", "timer_due")
+    __slots__ = ("closed", "draining", "error", "foreign", "persisting", "timer_due")
 
     def __init__(self) -> None:
         self.draining = False
@@ -456,6 +469,8 @@ class _State:
         """The disk is writing a vote: events wait."""
         self.closed = False
         self.error: BaseException | None = None
+        self.foreign: list[Address] = []
+        """Nodes of another cluster, of which the log has told."""
         self.timer_due = NEVER
 
 

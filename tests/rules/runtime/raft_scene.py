@@ -106,11 +106,19 @@ class Member:
     """A node as far as the quorum goes. It is the driver's listener and keeps the committed image."""
 
     def __init__(
-        self, wire: Wire, node_id: int, settings: Settings, *, disk: Any = None, seed: int | None = None
+        self,
+        wire: Wire,
+        node_id: int,
+        settings: Settings,
+        *,
+        disk: Any = None,
+        seed: int | None = None,
+        cluster_id: str = CLUSTER,
     ) -> None:
         self.id = node_id
         self._seed = node_id if seed is None else seed
         self.wire = wire
+        self.cluster_id = cluster_id
         self.settings = settings
         self.storage = SimDisk()
         self.disk = disk or InlineDisk()
@@ -142,7 +150,7 @@ class Member:
             clock=clock,
             peers=WirePeers(self.wire, self.address),
             listener=self,
-            cluster_id=CLUSTER,
+            cluster_id=self.cluster_id,
         )
         self.is_up = True
         await self.driver.start()

@@ -297,6 +297,22 @@ def test_requests_of_another_cluster_or_about_another_log_are_refused() -> None:
     run(main)
 
 
+def test_a_node_with_the_data_of_another_cluster_says_so_once_for_each_node(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        wire, members = await a_quorum(1, 2, 3)
+        await the_leader(members)
+        await Member(wire, 9, static(9, roles="broker"), cluster_id="another").start()
+        await passed(30)
+
+    run(main)
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert sorted(told) == [
+        f"the node at 127.0.0.1:900{node_id} belongs to another cluster than another, whose data this node has: "
+        "the quorum's addresses or the data directory are wrong"
+        for node_id in (1, 2, 3)
+    ]
+
+
 class HeldDisk:
     """Does its work when it is let."""
 
