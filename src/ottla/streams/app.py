@@ -1,0 +1,183 @@
+"""An application: a topology with a name and settings. Light: pyspark is imported when it runs, not before.
+
+    app = StreamsApp("word-count", builder.build(), bootstrap_servers="127.0.0.1:9092", commit_interval_ms=100)
+
+`ottla streams run FILE` runs the module-level `app` of a file; `app.run()` does the same from Python.
+"""
+# ruff: noqa: PLC0415  what only a running application needs is imported when it runs
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from ottla.streams.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from ottla.streams.graph import Graph
+    from ottla.streams.topology import Topology
+
+MARKER_SUFFIX: Final = "-ottla-batches"
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_LONGEST_ID: Final = 200
+"""Internal topics begin with it, and a topic's name may have 249 characters."""
+
+
+class CannotRun(Exception):
+    """Something that Spark needs is not on this machine. The text says what to install."""
+
+
+class Metric(NamedTuple):
+    """A number under Kafka Streams' name, such as stream-thread-metrics, process-rate."""
+
+    group: str
+    name: str
+    value: float
+    tags: Mapping[str, str] = {}
+    help: str = ""
+
+
+class Running(Protocol):
+    """What `ottla.streams.spark.application.Runner(app, once=..., master=...)` offers to whoever started it.
+
+    Its folders are those of `StateDirectory.of(app)`: `checkpoint(name)` and `stream_time(name)`.
+    """
+
+    @property
+    def state(self) -> str:
+        """CREATED, REBALANCING (starting), RUNNING, PENDING_SHUTDOWN, NOT_RUNNING, PENDING_ERROR or ERROR."""
+
+    def run(self) -> None:
+        """Until `stop`, or with `once` until what is there now has been processed. Raises what made a query fail."""
+
+    def stop(self) -> None:
+        """Graceful: the current micro-batch ends. From any thread, also inside a signal handler; returns at once."""
+
+    def metrics(self) -> Sequence[Metric]: ...
+
+    def status(self) -> Mapping[str, Any]:
+        """For people, as JSON: the queries with their last batch, input rows, rates and offsets."""
+
+
+class StreamsApp:
+    """`config` takes Kafka's names: `commit_interval_ms=100` or `**{"commit.interval.ms": 100}`."""
+
+    __slots__ = ("_runner", "application_id", "config", "topology")
+
+    def __init__(self, application_id: str, topology: "Topology", **config: Any) -> None:
+        self.application_id = _checked_id(application_id)
+        if hasattr(topology, "build") and not hasattr(topology, "describe"):
+            raise TypeError("a topology is expected: pass builder.build(), not the builder")
+        self.topology = topology
+        self.config = Config(config)
+        self._runner: Running | None = None
+
+    def __repr__(self) -> str:
+        return f"StreamsApp({self.application_id!r}, {dict(self.config.given)!r})"
+
+    def changed(self, *, application_id: str | None = None, config: Mapping[str, Any] | None = None) -> "StreamsApp":
+        """The same topology under another name or with other settings on top."""
+        settings = self.config.with_changes(config or {}).given
+        return StreamsApp(application_id or self.application_id, self.topology, **settings)
+
+    @property
+    def marker_topic(self) -> str:
+        """Compacted; says which micro-batches have been written (query id -> number)."""
+        return f"{self.application_id}{MARKER_SUFFIX}"
+
+    @property
+    def graph(self) -> "Graph":
+        return self.topology.graph
+
+    def runner(self, *, once: bool = False, master: str | None = None) -> Running:
+        """Raises CannotRun without pyspark or Java. `master` defaults to local[num.stream.threads], or local[*]."""
+        check_spark()
+        from ottla.streams.spark.application import Runner
+
+        threads = self.config["num.stream.threads"] or "*"
+        self._runner = Runner(self, once=once, master=master or f"local[{threads}]")
+        return self._runner
+
+    def run(self, *, once: bool = False, master: str | None = None) -> None:
+        """Until `stop` is called from another thread, or with `once` until what is there now has been processed.
+
+        Raises AlreadyRunning when another process runs this application with the same state.dir. Stores are served at
+        `application.server`, if that is set.
+        """
+        from ottla.streams.state_directory import StateDirectory
+
+        directory = StateDirectory.of(self)
+        with ExitStack() as stack:
+            tell = stack.enter_context(directory.held({})) if directory.is_local else None
+            runner = self.runner(once=once, master=master)
+            if self.config["application.server"]:
+                from ottla.streams.queries.server import serving
+
+                url = stack.enter_context(serving(self, runner))
+                if tell is not None:
+                    tell({"queries": url})
+            runner.run()
+
+    def explain(self) -> str:
+        """Which Spark operator each node becomes and why, as text. Raises CannotRun without pyspark."""
+        check_spark()
+        from ottla.streams.spark.application import explain
+
+        return explain(self)
+
+    def stop(self) -> None:
+        if self._runner is not None:
+            self._runner.stop()
+
+
+def _checked_id(application_id: str) -> str:
+    if not isinstance(application_id, str) or not application_id:
+        raise ConfigError("application.id is missing: a name is expected as the first argument of StreamsApp")
+    if not _TOPIC_NAME.fullmatch(application_id) or application_id in (".", ".."):
+        raise ConfigError(
+            f"application.id={application_id!r}: letters, digits, '.', '_' and '-' are allowed, since it begins the "
+            "names of internal topics"
+        )
+    if len(application_id) > _LONGEST_ID:
+        raise ConfigError(f"application.id has {len(application_id)} characters: at most {_LONGEST_ID} are allowed")
+    return application_id
+
+
+OLDEST_JAVA: Final = 17
+
+
+def check_spark() -> None:
+    """Raises CannotRun with what to install, before Spark gets to raise something less clear."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
+    if missing:
+        raise CannotRun(f"{', '.join(missing)} not installed: pip install 'ottla[streams]'")
+    version = java_version()
+    if version is None:
+        raise CannotRun(f"Java was not found: Spark needs Java {OLDEST_JAVA} or newer (JAVA_HOME or java on the PATH)")
+    if version < OLDEST_JAVA:
+        raise CannotRun(f"Java {version} is too old: Spark needs Java {OLDEST_JAVA} or newer (JAVA_HOME names another)")
+
+
+def java_version() -> int | None:
+    """The major version of the Java that Spark will start, from its `release` file when there is one: no JVM starts."""
+    import os
+    import shutil
+    from pathlib import Path
+
+    home = os.environ.get("JAVA_HOME")
+    program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "")
+    if not program.is_file():
+        return None
+    release = program.resolve().parent.parent / "release"
+    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else _asked_version(str(program))
+    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else None
+
+
+def _asked_version(program: str) -> str:
+    import subprocess
+
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    return done.stderr + done.stdout

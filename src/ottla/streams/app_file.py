@@ -1,0 +1,73 @@
+"""An application out of a Python file: the `app` that the file defines at its top level."""
+
+import os
+import sys
+import traceback
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from ottla.streams.app import StreamsApp
+
+NAME: Final = "app"
+_MODULE: Final = "ottla_app_{stem}"
+
+
+class AppFileError(Exception):
+    """The file cannot be used; the text says where and why."""
+
+
+def load(path: str) -> tuple[StreamsApp, ModuleType]:
+    """Runs the file. What lies beside it can be imported by it, here and in Spark's workers."""
+    file = Path(path)
+    if not file.is_file():
+        raise AppFileError(f"{path}: there is no such file")
+    folder = str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    # Workers are started by a JVM that gets this environment.
+    known = os.environ.get("PYTHONPATH", "")
+    if folder not in known.split(os.pathsep):
+        os.environ["PYTHONPATH"] = f"{folder}{os.pathsep}{known}" if known else folder
+    module = _run(file)
+    app = getattr(module, NAME, None)
+    if app is None:
+        raise AppFileError(
+            f"{path} defines no `{NAME}`: a line such as `{NAME} = StreamsApp('word-count', builder.build())` is "
+            "expected"
+        )
+    if not isinstance(app, StreamsApp):
+        raise AppFileError(f"`{NAME}` in {path} is a {type(app).__name__}, not a StreamsApp")
+    return app, module
+
+
+def _run(file: Path) -> ModuleType:
+    # Not the file's own name: `json.py` must not stand in for json.
+    name = _MODULE.format(stem=file.stem.replace("-", "_").replace(".", "_"))
+    spec = spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise AppFileError(f"{file}: a Python file is expected, with a name that ends in .py")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise AppFileError(f"{file}{_line_in(file, error)}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _line_in(file: Path, error: Exception) -> str:
+    """The last line of the user's own file that led there: what lies below is ours."""
+    if isinstance(error, SyntaxError):
+        return f", line {error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    return f", line {lines[-1]}" if lines else ""
+
+
+def ship_by_value(module: ModuleType) -> None:
+    """Lets Spark send the file's functions and classes whole: workers on other machines do not have the file."""
+    from pyspark import cloudpickle  # noqa: PLC0415  only when it runs on Spark
+
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -1,0 +1,70 @@
+"""The Processor API: what a node of a topology does with one record, and what it may ask for."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from ottla.streams.record import Record, RecordMetadata
+
+
+class PunctuationType(Enum):
+    STREAM_TIME = "stream_time"
+    WALL_CLOCK_TIME = "wall_clock_time"
+
+
+class Cancellable(Protocol):
+    def cancel(self) -> None: ...
+
+
+Punctuator = Callable[[int], None]
+"""Called with the stream time or the wall clock, in milliseconds."""
+
+
+class ProcessorContext(Protocol):
+    """What a processor is given at the start. One task at a time uses it."""
+
+    @property
+    def application_id(self) -> str: ...
+    @property
+    def task_id(self) -> str: ...
+    @property
+    def app_configs(self) -> Mapping[str, Any]: ...
+
+    def forward(self, record: Record, child: str | None = None) -> None:
+        """Hands a record to all children, or to the one named."""
+
+    def state_store(self, name: str) -> Any: ...
+
+    def schedule(
+        self, interval_ms: int, kind: PunctuationType, punctuator: Punctuator, *, start_ms: int | None = None
+    ) -> Cancellable: ...
+
+    def commit(self) -> None:
+        """Asks for a commit soon. On Spark every micro-batch commits, so this has no effect there."""
+
+    def record_metadata(self) -> RecordMetadata | None:
+        """None inside a punctuator."""
+
+    def current_stream_time_ms(self) -> int: ...
+    def current_system_time_ms(self) -> int: ...
+
+    def dropped(self, reason: str) -> None:
+        """Counts a record that is left out (dropped-records-total), as a late one is."""
+
+
+class Processor(ABC):
+    """Subclasses keep what `init` was given. A processor has to be deterministic: a batch may run twice."""
+
+    def init(self, context: ProcessorContext) -> None:  # noqa: B027  most have nothing to do here
+        pass
+
+    @abstractmethod
+    def process(self, record: Record) -> None: ...
+
+    def close(self) -> None:  # noqa: B027
+        pass
+
+
+class FixedKeyProcessor(Processor):
+    """One whose output has the key of its input (process_values): no repartition is needed behind it."""

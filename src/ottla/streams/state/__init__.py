@@ -1,0 +1,1 @@
+"""The stores of a task, over any `StoreBackend`."""

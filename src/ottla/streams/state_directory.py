@@ -1,0 +1,141 @@
+"""The folder of an application: `<state.dir>/<application.id>`. Who runs the application holds a lock in it.
+
+    .lock                    held by the process that runs the application; tells who that is
+    checkpoints/<query>      Spark's: offsets, commits, state
+    stream-time/<query>      the highest timestamps seen, carried from batch to batch
+    views/<store>.sqlite     what interactive queries read
+
+On a cluster `state.dir` is a URL that Spark understands (s3a://, hdfs://); then only Spark's folders are in it, and
+nothing is locked.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from ottla.streams.app import StreamsApp
+
+LOCK: Final = ".lock"
+
+
+class AlreadyRunning(Exception):
+    """Another process runs the application."""
+
+    def __init__(self, application_id: str, path: str, owner: Mapping[str, Any]) -> None:
+        self.owner = owner
+        pid = owner.get("pid")
+        who = f" as process {pid}" if pid else ""
+        super().__init__(f"the application {application_id} is running already{who}, with its state in {path}")
+
+
+class StateDirectory:
+    __slots__ = ("application_id", "root")
+
+    def __init__(self, root: str, application_id: str) -> None:
+        self.root = root.removeprefix("file://")
+        self.application_id = application_id
+
+    @classmethod
+    def of(cls, app: "StreamsApp") -> "StateDirectory":
+        return cls(app.config["state.dir"], app.application_id)
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.root
+
+    @property
+    def path(self) -> str:
+        root = os.path.abspath(self.root) if self.is_local else self.root.rstrip("/")
+        return f"{root}/{self.application_id}"
+
+    def checkpoint(self, query: str) -> str:
+        return f"{self.path}/checkpoints/{query}"
+
+    def stream_time(self, query: str) -> str:
+        return f"{self.path}/stream-time/{query}"
+
+    @property
+    def views(self) -> Path:
+        assert self.is_local
+        return Path(self.path, "views")
+
+    @contextmanager
+    def held(self, about: Mapping[str, Any]) -> "Iterator[Callable[[Mapping[str, Any]], None]]":
+        """Raises AlreadyRunning. The lock goes with the process, however that ends. Gives a function that changes what
+        is told about the owner."""
+        assert self.is_local
+        os.makedirs(self.path, exist_ok=True)
+        descriptor = os.open(Path(self.path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if not _locked(descriptor, attempts=5):
+                raise AlreadyRunning(self.application_id, self.path, _owner(descriptor))
+            _write(descriptor, about)
+            yield partial(_write, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def owner(self) -> Mapping[str, Any] | None:
+        """What the process that runs the application tells of itself; None when it does not run here."""
+        try:
+            descriptor = os.open(Path(self.path, LOCK), os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return None if _locked(descriptor) else _owner(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def contents(self) -> list[str]:
+        """What `delete` would delete."""
+        if not self.is_local or not os.path.isdir(self.path):
+            return []
+        return [f"{self.path}/{name}" for name in sorted(os.listdir(self.path)) if name != LOCK]
+
+    def delete(self) -> None:
+        """All but the lock, which whoever starts the application now may be about to take."""
+        for path in self.contents():
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+
+
+def _locked(descriptor: int, attempts: int = 1) -> bool:
+    """Who only looks (`owner`) holds the lock for a moment too: who wants to keep it tries again."""
+    for attempt in range(attempts):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt + 1 < attempts:
+                time.sleep(0.02)
+        else:
+            return True
+    return False
+
+
+def _write(descriptor: int, about: Mapping[str, Any]) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps({"pid": os.getpid(), **about}).encode(), 0)
+
+
+def _owner(descriptor: int) -> Mapping[str, Any]:
+    try:
+        about = json.loads(os.pread(descriptor, 65_536, 0) or b"{}")
+    except ValueError:  # the owner is writing it at this moment
+        return {}
+    return about if isinstance(about, dict) else {}
+
+
+def applications(root: str) -> list[str]:
+    """The ids of those that have a folder in `root`."""
+    if not os.path.isdir(root):
+        return []
+    return [name for name in sorted(os.listdir(root)) if os.path.isfile(Path(root, name, LOCK))]

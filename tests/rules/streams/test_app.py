@@ -1,0 +1,196 @@
+"""An application before it runs: its name, its settings, the file it is in."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.streams.app import StreamsApp, java_version
+from ottla.streams.app_file import AppFileError, load
+from ottla.streams.config import CONTINUE, FAIL, SETTINGS, Config, ConfigError
+from ottla.streams.serdes import Serdes
+from ottla.streams.topology import Topology
+
+
+def topology() -> Topology:
+    made = Topology()
+    made.add_source("in", "lines")
+    made.add_sink("out", "lines-again", "in")
+    return made
+
+
+# ---- settings
+
+
+def test_settings_have_kafkas_names_with_dots_or_as_python_writes_them() -> None:
+    config = Config({"commit_interval_ms": 50, "state.dir": "/var/lib/streams"})
+    assert config["commit.interval.ms"] == 50
+    assert config["state.dir"] == "/var/lib/streams"
+    assert dict(config.given) == {"commit.interval.ms": 50, "state.dir": "/var/lib/streams"}
+
+
+def test_every_default_is_a_value_that_the_setting_would_take() -> None:
+    for setting in SETTINGS.values():
+        assert setting.default is None or setting.parse(setting.default) == setting.default, setting.name
+
+
+def test_texts_become_what_the_setting_is() -> None:
+    config = Config(
+        {
+            "commit.interval.ms": "50",
+            "default.key.serde": "org.apache.kafka.common.serialization.Serdes$StringSerde",
+            "default.value.serde": "long",
+            "deserialization.exception.handler": "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler",
+            "ensure.explicit.internal.resource.naming": "true",
+        }
+    )
+    assert config["commit.interval.ms"] == 50
+    assert config["default.key.serde"] is Serdes.string
+    assert config["default.value.serde"] is Serdes.long
+    assert config["deserialization.exception.handler"] == CONTINUE
+    assert config["processing.exception.handler"] == FAIL
+    assert config["ensure.explicit.internal.resource.naming"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("commit.intervall.ms", 1, "commit.intervall.ms is not a setting .*: did you mean commit.interval.ms?"),
+        ("nonsense", 1, "nonsense is not a setting of a streams application; there are bootstrap.servers"),
+        ("commit.interval.ms", "soon", "commit.interval.ms='soon': a whole number is expected"),
+        ("commit.interval.ms", -1, "commit.interval.ms=-1: it must be at least 0"),
+        ("commit.interval.ms", True, "commit.interval.ms=True: a whole number is expected"),
+        ("auto.offset.reset", "now", "auto.offset.reset='now': choose one of earliest, latest, none"),
+        ("default.key.serde", "avro", "default.key.serde='avro': a serde or one of string, bytes"),
+        ("processing.exception.handler", "ignore", "fail, continue or a callable is expected"),
+        ("application.server", "8088", "application.server='8088': HOST:PORT is expected"),
+        ("application.id", "x", "application.id is the first argument of StreamsApp"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_with_what_can(name: str, value: object, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        Config({name: value})
+
+
+def test_settings_of_spark_and_of_topics_pass_and_those_without_meaning_are_told() -> None:
+    config = Config({"spark.sql.shuffle.partitions": 4, "topic.retention.ms": "1000", "num.standby.replicas": 1})
+    assert config.below("spark.") == {"spark.sql.shuffle.partitions": "4"}
+    assert config.below("topic.") == {"retention.ms": "1000"}
+    assert config.without_effect == ("num.standby.replicas",)
+
+
+# ---- the application
+
+
+@pytest.mark.parametrize("name", ["", "with space", "käse", "a/b", "..", "x" * 201])
+def test_an_application_id_begins_names_of_topics_and_has_to_look_like_one(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"application\.id"):
+        StreamsApp(name, topology())
+
+
+def test_an_application_is_changed_by_making_another() -> None:
+    first = StreamsApp("orders", topology(), commit_interval_ms=50)
+    second = first.changed(application_id="orders-v2", config={"state.dir": "elsewhere"})
+    assert (first.application_id, dict(first.config.given)) == ("orders", {"commit.interval.ms": 50})
+    assert second.application_id == "orders-v2"
+    assert dict(second.config.given) == {"commit.interval.ms": 50, "state.dir": "elsewhere"}
+    assert second.topology is first.topology
+    assert second.marker_topic == "orders-v2-ottla-batches"
+
+
+def test_a_builder_is_not_a_topology() -> None:
+    from ottla.streams.builder import StreamsBuilder  # noqa: PLC0415
+
+    with pytest.raises(TypeError, match=r"pass builder\.build\(\)"):
+        StreamsApp("orders", StreamsBuilder())  # type: ignore[arg-type]
+
+
+def test_an_application_is_made_and_described_without_spark() -> None:
+    program = (
+        "import sys\n"
+        "from ottla.streams import Consumed, Produced, Serdes, StreamsApp, StreamsBuilder\n"
+        "import ottla.cli.streams, ottla.streams.reset, ottla.streams.queries.server\n"
+        "heavy = sorted({'pyspark', 'pandas', 'numpy', 'pyarrow'} & sys.modules.keys())\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("release", "version"), [('JAVA_VERSION="17.0.15"\n', 17), ('JAVA_VERSION="1.8.0_392"\n', 8), ("", None)]
+)
+def test_the_version_of_java_is_read_from_its_release_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str, version: int | None
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text("")
+    (tmp_path / "release").write_text(release)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert java_version() == version
+
+
+# ---- the file
+
+HEAD = "from ottla.streams import StreamsApp, Topology\n"
+
+
+def written(path: Path, text: str) -> str:
+    file = path / "my_app.py"
+    file.write_text(text)
+    return str(file)
+
+
+@pytest.fixture
+def _own_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", "")
+
+
+@pytest.mark.usefixtures("_own_paths")
+def test_a_file_gives_its_app_and_may_import_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "beside_my_app.py").write_text("NAME = 'orders'\n")
+    text = (
+        HEAD
+        + "from beside_my_app import NAME\ntopology = Topology()\ntopology.add_source('in', 'lines')\n"
+        + "app = StreamsApp(NAME, topology)\n"
+    )
+    app, module = load(written(tmp_path, text))
+    assert app.application_id == "orders"
+    assert module.app is app
+    sys.modules.pop("beside_my_app")
+
+
+@pytest.mark.usefixtures("_own_paths")
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (HEAD, r"my_app\.py defines no `app`"),
+        (HEAD + "app = Topology()\n", r"`app` in .*my_app\.py is a Topology, not a StreamsApp"),
+        (HEAD + "\nthis is no Python\n", r"my_app\.py, line 3: SyntaxError"),
+        (
+            HEAD + "\ntopology = Topology()\ntopology.add_sink('out', 't')\n",
+            r"my_app\.py, line 4: TopologyError: out has",
+        ),
+        (HEAD + "app = StreamsApp('a b', Topology())\n", r"my_app\.py, line 2: ConfigError: application\.id='a b'"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_the_line(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(AppFileError, match=says):
+        load(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AppFileError, match=r"none\.py: there is no such file"):
+        load(str(tmp_path / "none.py"))
+
+
+# ---- the guide
+
+
+def test_the_guide_lists_every_setting_with_its_default() -> None:
+    lines = (Path(__file__).parents[3] / "docs" / "STREAMS.md").read_text().splitlines()
+    for setting in SETTINGS.values():
+        value = str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
+        default = "" if value in (None, "") else f"`{value}`"
+        assert f"| `{setting.name}` | {default} | {setting.help} |" in lines

@@ -1,0 +1,212 @@
+"""Which Spark operator a node becomes."""
+
+from typing import Any
+
+from ottla.streams.builder import StreamsBuilder
+from ottla.streams.expressions import avg, value
+from ottla.streams.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
+from ottla.streams.processor import Processor
+from ottla.streams.record import Record
+from ottla.streams.serdes import Serde, Serdes
+from ottla.streams.spark.planner import Mode, Plan, QueryPlan, in_order, plan
+from ottla.streams.windows import Emit, JoinWindows, SessionWindows, TimeWindows
+
+TEXT = Serdes.string
+CONSUMED: Consumed[str, str] = Consumed(key_serde=TEXT, value_serde=TEXT)
+PRODUCED: Produced[str, str] = Produced(key_serde=TEXT, value_serde=TEXT)
+COUNTED: Produced[str, int] = Produced(key_serde=TEXT, value_serde=Serdes.long)
+GROUPED: Grouped[str, str] = Grouped(key_serde=TEXT, value_serde=TEXT)
+COUNTS: Materialized[Any, Any] = Materialized("counts", key_serde=TEXT)
+
+
+def planned(builder: StreamsBuilder, python: str | None = None) -> Plan:
+    return plan(builder.build().with_default_serdes().sub_topologies(), python)
+
+
+def only(found: Plan) -> QueryPlan:
+    (query,) = found.queries
+    return query
+
+
+def modes(query: QueryPlan) -> dict[str, str]:
+    return {node.name: node.mode.value for node in query.nodes}
+
+
+def reason(query: QueryPlan, name: str) -> str:
+    (node,) = [node for node in query.nodes if node.name == name]
+    return node.reason
+
+
+def test_expressions_become_columns() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).filter(value.length() > 3).map_values(value.upper()).to("out", PRODUCED)
+    query = only(planned(builder))
+    assert query.first.mode is Mode.NATIVE
+    assert set(modes(query).values()) == {"N"}
+    assert query.aggregate is None
+
+
+def test_one_python_function_makes_a_python_stage_of_the_whole_and_is_named_as_the_reason() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).filter(value.length() > 3).map_values(str.upper).to("out", PRODUCED)
+    query = only(planned(builder))
+    assert query.first.mode is Mode.PYTHON
+    assert reason(query, "KSTREAM-MAPVALUES-0000000002") == "it calls a Python function"
+    assert reason(query, "KSTREAM-FILTER-0000000001") == "in one stage with KSTREAM-MAPVALUES-0000000002"
+
+
+def test_a_serde_of_the_users_own_is_python() -> None:
+    class Own(Serde[str]):
+        pass
+
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(key_serde=TEXT, value_serde=Own())).to("out", PRODUCED)
+    query = only(planned(builder))
+    assert query.first.mode is Mode.PYTHON
+    assert reason(query, "KSTREAM-SOURCE-0000000000") == "the serde of its values is Python code"
+
+
+def test_an_expression_on_a_type_that_it_does_not_fit_is_left_to_python() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).map_values(value.length()).to("out", PRODUCED)
+    query = only(planned(builder))
+    assert reason(query, "KSTREAM-SINK-0000000002") == "a value of type int is to be written as string"
+
+
+def test_a_native_count_behind_a_repartition_takes_the_sub_topology_in_front_of_it_into_its_query() -> None:
+    builder = StreamsBuilder()
+    words = builder.stream("in", CONSUMED).flat_map_values(value.split(" ")).group_by(value, GROUPED)
+    words.count(COUNTS).to_stream().to("out", COUNTED)
+    found = planned(builder)
+    query = only(found)
+    assert query.members == (0, 1)
+    assert (query.number, query.first.mode) == (0, Mode.NATIVE)
+    assert found.unneeded_topics == frozenset({"counts-repartition"})
+    assert query.tail is not None and query.tail.mode is Mode.NATIVE
+
+
+def test_python_functions_around_a_native_count_stay_python() -> None:
+    builder = StreamsBuilder()
+    words = builder.stream("in", CONSUMED).flat_map_values(str.split).group_by(lambda _, word: word, GROUPED)
+    words.count(COUNTS).to_stream().map_values(lambda number: number * 2).to("out", COUNTED)
+    query = only(planned(builder))
+    assert query.first.mode is Mode.PYTHON
+    assert query.aggregate is not None and query.aggregate.repartitioned == "counts-repartition"
+    assert query.tail is not None and query.tail.mode is Mode.PYTHON
+    assert modes(query)["KSTREAM-AGGREGATE-0000000003"] == "N"
+
+
+def test_a_repartition_is_not_fused_when_its_sub_topology_writes_elsewhere_too() -> None:
+    builder = StreamsBuilder()
+    words = builder.stream("in", CONSUMED).flat_map_values(value.split(" "))
+    words.to("words", PRODUCED)
+    words.group_by(value, GROUPED).count(COUNTS).to_stream().to("out", COUNTED)
+    found = planned(builder)
+    assert [query.members for query in found.queries] == [(0,), (1,)]
+    assert found.unneeded_topics == frozenset()
+
+
+def test_a_count_behind_a_python_function_needs_no_values_but_an_average_does() -> None:
+    def average_or_count(builder: StreamsBuilder, *, count: bool) -> QueryPlan:
+        numbers: Any = builder.stream("in", CONSUMED).map_values(len).group_by_key()
+        if count:
+            numbers.count(COUNTS)
+        else:
+            numbers.aggregate(
+                avg(value["n"]), materialized=Materialized("mean", key_serde=TEXT, value_serde=Serdes.double)
+            )
+        return only(planned(builder))
+
+    counting = average_or_count(StreamsBuilder(), count=True)
+    assert counting.aggregate is not None and counting.first.mode is Mode.PYTHON
+    assert average_or_count(StreamsBuilder(), count=False).first.mode is Mode.TASK
+
+
+def test_tumbling_and_hopping_windows_are_native_and_sessions_and_final_results_are_not() -> None:
+    hopping = TimeWindows.of(1000, advance_ms=100, grace_ms=10)
+    sessions = SessionWindows.of(1000, grace_ms=10)
+
+    def mode_of(windows: TimeWindows | SessionWindows, emit: Emit) -> Mode:
+        builder = StreamsBuilder()
+        grouped = builder.stream("in", CONSUMED).group_by_key(GROUPED)
+        windowed: Any = grouped.windowed_by(windows)
+        if emit is Emit.ON_CLOSE:
+            windowed = windowed.emit_strategy(emit)
+        windowed.count(COUNTS)
+        query = only(planned(builder))
+        return Mode.TASK if query.aggregate is None else Mode.NATIVE
+
+    assert mode_of(hopping, Emit.ON_UPDATE) is Mode.NATIVE
+    assert mode_of(hopping, Emit.ON_CLOSE) is Mode.TASK
+    assert mode_of(sessions, Emit.ON_UPDATE) is Mode.TASK
+
+
+def test_reduce_joins_and_processors_are_tasks() -> None:
+    class Nothing(Processor):
+        def process(self, record: Record) -> None: ...
+
+    builder = StreamsBuilder()
+    stream = builder.stream("in", CONSUMED)
+    stream.group_by_key(GROUPED).reduce(max, Materialized("most", key_serde=TEXT, value_serde=TEXT))
+    builder.stream("other", CONSUMED).process(Nothing)
+    one, two = builder.stream("left", CONSUMED), builder.stream("right", CONSUMED)
+    options = StreamJoined(key_serde=TEXT, value_serde=TEXT, other_value_serde=TEXT)
+    one.join(two, lambda left, right: left + right, JoinWindows.of(5, grace_ms=0), options)
+    assert [query.first.mode for query in planned(builder).queries] == [Mode.TASK] * 3
+
+
+def test_a_reason_to_read_in_python_holds_for_what_comes_from_outside() -> None:
+    builder = StreamsBuilder()
+    words = builder.stream("in", CONSUMED).flat_map_values(value.split(" ")).group_by(value, GROUPED)
+    words.count(COUNTS)
+    query = only(planned(builder, "a function decides"))
+    assert query.first.mode is Mode.PYTHON
+    assert reason(query, "KSTREAM-SOURCE-0000000000") == "a function decides"
+    assert query.aggregate is not None
+
+
+def test_queries_are_ordered_by_the_topics_between_them() -> None:
+    builder = StreamsBuilder()
+    table = builder.table("table", CONSUMED, Materialized("table", key_serde=TEXT, value_serde=TEXT))
+    rekeyed = builder.stream("in", CONSUMED).select_key(lambda _, text: text)
+    options: Joined[str, str, Any] = Joined(key_serde=TEXT, value_serde=TEXT)
+    rekeyed.join(table, lambda left, right: left + right, joined=options).to("out", PRODUCED)
+    found = planned(builder).queries
+    assert [query.number for query in found] == [0, 1]
+    assert [query.number for query in in_order(found)] == [1, 0]
+
+
+def test_a_count_behind_a_repartition_of_values_that_spark_cannot_read_is_native_all_the_same() -> None:
+    class Own(Serde[str]):
+        pass
+
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed(key_serde=TEXT, value_serde=Own())).select_key(lambda _, text: text)
+    stream.group_by_key(Grouped(key_serde=TEXT, value_serde=Own())).count(COUNTS)
+    query = only(planned(builder))
+    assert (query.members, query.first.mode) == ((0, 1), Mode.PYTHON)
+    assert query.aggregate is not None and query.aggregate.source is not None
+    assert query.aggregate.source.value_serde == Serdes.bytes
+
+
+def test_windowed_keys_that_are_only_passed_on_need_a_partitioner() -> None:
+    windowed = Serdes.time_windowed(TEXT, 10)
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(key_serde=windowed, value_serde=TEXT)).to(
+        "out", Produced(key_serde=windowed, value_serde=TEXT)
+    )
+    query = only(planned(builder))
+    assert query.first.mode is Mode.PYTHON
+    assert "partition of the key inside" in reason(query, "KSTREAM-SINK-0000000001")
+
+
+def test_the_text_names_every_node_with_its_operator_and_reason() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).filter(lambda _, text: bool(text)).to("out", PRODUCED)
+    assert planned(builder).text() == (
+        "Query 0 (sub-topology 0)\n"
+        "  P KSTREAM-SOURCE-0000000000  source, then mapInArrow: in one stage with KSTREAM-FILTER-0000000001\n"
+        "  P KSTREAM-FILTER-0000000001  mapInArrow: it calls a Python function\n"
+        "  P KSTREAM-SINK-0000000002    mapInArrow, then the transactional sink: "
+        "in one stage with KSTREAM-FILTER-0000000001"
+    )
