@@ -39,10 +39,14 @@ def kafka_jars() -> Path:
 
 def program_jars() -> Path:
     """The directory with Kafka Streams and Connect. Skips the test where they cannot be had."""
+    return jars_of("java-programs", JAVA_SOURCES / "pom.xml")
+
+
+def jars_of(name: str, pom: Path) -> Path:
+    """The directory with what a pom asks for. Skips the test where it cannot be had."""
     if shutil.which("java") is None:
         pytest.skip("java is not installed")
-    pom = JAVA_SOURCES / "pom.xml"
-    place = built("java-programs", [pom])
+    place = built(name, [pom])
     if not place.exists():
         partial = place.with_suffix(".part")
         _fetch(pom, partial)
@@ -76,12 +80,12 @@ def run_alone(name: str, *args: str) -> str:
     return done.stdout
 
 
-def compiled(jars: Path, source: Path) -> Path:
-    """The directory with the classes of one Java file, compiled once for each of its versions."""
-    place = built(source.stem, [source])
+def compiled(jars: Path, source: Path, *others: Path) -> Path:
+    """The directory with the classes of a Java file and those it needs, compiled once for each of their versions."""
+    place = built(source.stem, [source, *others])
     if not place.exists():
         partial = place.with_suffix(".part")
-        command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(partial), str(source)]
+        command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(partial), str(source), *map(str, others)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         partial.rename(place)

@@ -1,0 +1,283 @@
+// The processors that a case can name; tests/oracle/processors.py has the same ones.
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.processor.Cancellable;
+import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.state.WindowStoreIterator;
+
+final class Processors {
+    private Processors() {}
+
+    static Processor<Object, Object, Object, Object> of(JsonNode spec) {
+        return switch (spec.get("kind").asText()) {
+            case "put-get" -> new PutGet(spec);
+            case "put-if-absent" -> new PutIfAbsent(spec);
+            case "range" -> new Range(spec);
+            case "window" -> new Window(spec);
+            case "headers" -> new AddHeader();
+            case "times" -> new Times();
+            case "child" -> new Child(spec);
+            case "clock" -> new Clock(spec);
+            default -> throw new IllegalArgumentException("no such processor: " + spec);
+        };
+    }
+
+    static FixedKeyProcessor<Object, Object, Object> fixed(JsonNode spec) {
+        return switch (spec.get("kind").asText()) {
+            case "count" -> new Count(spec);
+            case "times" -> new FixedTimes();
+            default -> throw new IllegalArgumentException("no such processor of values: " + spec);
+        };
+    }
+
+    /** Puts the value under the key and tells what was there. */
+    private static final class PutGet extends ContextualProcessor<Object, Object, Object, Object> {
+        private final String name;
+        private KeyValueStore<Object, Object> store;
+
+        PutGet(JsonNode spec) {
+            name = spec.get("store").asText();
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(name);
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            if (record.key() == null) {
+                context().forward(record.withValue("no key"));
+                return;
+            }
+            Object old = record.value() == null ? store.delete(record.key()) : store.get(record.key());
+            if (record.value() != null) store.put(record.key(), record.value());
+            context().forward(record.withValue(Functions.text(old) + "->" + Functions.text(record.value())));
+        }
+    }
+
+    private static final class PutIfAbsent extends ContextualProcessor<Object, Object, Object, Object> {
+        private final String name;
+        private KeyValueStore<Object, Object> store;
+
+        PutIfAbsent(JsonNode spec) {
+            name = spec.get("store").asText();
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(name);
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            if (record.key() == null) return;
+            Object old = store.putIfAbsent(record.key(), record.value());
+            if (old == null) context().forward(record);
+        }
+    }
+
+    /** Puts, then forwards what lies between two keys. */
+    private static final class Range extends ContextualProcessor<Object, Object, Object, Object> {
+        private final JsonNode spec;
+        private KeyValueStore<Object, Object> store;
+
+        Range(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(spec.get("store").asText());
+        }
+
+        private Object bound(String name) {
+            return spec.hasNonNull(name) ? spec.get(name).asText() : null;
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            if (record.key() != null) store.put(record.key(), record.value());
+            boolean reverse = spec.path("reverse").asBoolean();
+            try (KeyValueIterator<Object, Object> found = reverse
+                    ? store.reverseRange(bound("from"), bound("to"))
+                    : store.range(bound("from"), bound("to"))) {
+                while (found.hasNext()) {
+                    KeyValue<Object, Object> entry = found.next();
+                    context().forward(record.withKey(entry.key).withValue(entry.value));
+                }
+            }
+        }
+    }
+
+    /** Puts into a window store at the record's time, then forwards what is around that time. */
+    private static final class Window extends ContextualProcessor<Object, Object, Object, Object> {
+        private final JsonNode spec;
+        private WindowStore<Object, Object> store;
+
+        Window(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(spec.get("store").asText());
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            if (record.key() == null) return;
+            long time = record.timestamp();
+            store.put(record.key(), record.value(), time);
+            long from = Math.max(0, time - spec.get("before").asLong());
+            long to = time + spec.get("after").asLong();
+            if (spec.path("every").asBoolean()) {
+                try (KeyValueIterator<Windowed<Object>, Object> found = store.fetchAll(Instant.ofEpochMilli(from), Instant.ofEpochMilli(to))) {
+                    while (found.hasNext()) {
+                        KeyValue<Windowed<Object>, Object> entry = found.next();
+                        context().forward(record.withKey((Object) entry.key.key()).withValue(Functions.text(entry.key) + Functions.text(entry.value)));
+                    }
+                }
+                return;
+            }
+            try (WindowStoreIterator<Object> found = store.fetch(record.key(), Instant.ofEpochMilli(from), Instant.ofEpochMilli(to))) {
+                while (found.hasNext()) {
+                    KeyValue<Long, Object> entry = found.next();
+                    context().forward(record.withValue(entry.key + ":" + Functions.text(entry.value)));
+                }
+            }
+        }
+    }
+
+    /** Adds a header; the value tells where the record comes from. */
+    private static final class AddHeader extends ContextualProcessor<Object, Object, Object, Object> {
+        @Override
+        public void process(Record<Object, Object> record) {
+            String count = Integer.toString(record.headers().toArray().length);
+            Headers headers = new RecordHeaders(record.headers()).add("n", count.getBytes(StandardCharsets.UTF_8));
+            String from = context().recordMetadata().map(where -> where.topic() + "-" + where.partition() + "@" + where.offset()).orElse("nowhere");
+            context().forward(record.withHeaders(headers).withValue(from + " " + Functions.text(record.value())));
+        }
+    }
+
+    private static final class Times extends ContextualProcessor<Object, Object, Object, Object> {
+        @Override
+        public void process(Record<Object, Object> record) {
+            String times = record.timestamp() + " " + context().currentStreamTimeMs() + " " + context().currentSystemTimeMs();
+            context().forward(record.withValue(times).withTimestamp(record.timestamp() + 1));
+        }
+    }
+
+    /** Forwards to one child by name, depending on the value; without a value to all. */
+    private static final class Child extends ContextualProcessor<Object, Object, Object, Object> {
+        private final JsonNode spec;
+
+        Child(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            if (record.value() == null) context().forward(record);
+            else context().forward(record, spec.get(Functions.text(record.value()).length() > 2 ? "long" : "short").asText());
+        }
+    }
+
+    /** Remembers the last value per key, and forwards all of them when its time comes. */
+    private static final class Clock extends ContextualProcessor<Object, Object, Object, Object> {
+        private final JsonNode spec;
+        private KeyValueStore<Object, Object> store;
+        private Cancellable schedule;
+        private int left;
+
+        Clock(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(spec.get("store").asText());
+            left = spec.path("times").asInt(1000);
+            PunctuationType type = spec.get("type").asText().equals("stream") ? PunctuationType.STREAM_TIME : PunctuationType.WALL_CLOCK_TIME;
+            Duration interval = Duration.ofMillis(spec.get("interval").asLong());
+            schedule = spec.has("start")
+                ? context.schedule(Instant.ofEpochMilli(spec.get("start").asLong()), interval, type, this::punctuate)
+                : context.schedule(interval, type, this::punctuate);
+        }
+
+        private void punctuate(long time) {
+            if (--left <= 0) schedule.cancel();
+            context().forward(new Record<>("tick", Long.toString(time), time));
+            try (KeyValueIterator<Object, Object> found = store.all()) {
+                while (found.hasNext()) {
+                    KeyValue<Object, Object> entry = found.next();
+                    context().forward(new Record<>(entry.key, Functions.text(entry.value) + "@" + time, time));
+                }
+            }
+            if (spec.path("clear").asBoolean()) {
+                try (KeyValueIterator<Object, Object> found = store.all()) {
+                    while (found.hasNext()) store.delete(found.next().key);
+                }
+            }
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            if (record.key() != null) store.put(record.key(), record.value());
+        }
+    }
+
+    private static final class Count extends ContextualFixedKeyProcessor<Object, Object, Object> {
+        private final String name;
+        private KeyValueStore<Object, Object> store;
+
+        Count(JsonNode spec) {
+            name = spec.get("store").asText();
+        }
+
+        @Override
+        public void init(FixedKeyProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(name);
+        }
+
+        @Override
+        public void process(FixedKeyRecord<Object, Object> record) {
+            if (record.key() == null) return;
+            Object old = store.get(record.key());
+            String now = Integer.toString(old == null ? 1 : Integer.parseInt((String) old) + 1);
+            store.put(record.key(), now);
+            context().forward(record.withValue(Functions.text(record.value()) + "#" + now));
+        }
+    }
+
+    private static final class FixedTimes extends ContextualFixedKeyProcessor<Object, Object, Object> {
+        @Override
+        public void process(FixedKeyRecord<Object, Object> record) {
+            context().forward(record.withValue(record.timestamp() + " " + context().currentStreamTimeMs()));
+        }
+    }
+}
