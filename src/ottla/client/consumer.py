@@ -141,6 +141,10 @@ class Consumer:
     def active(self) -> bool:
         return any(not partition.done for partition in self._partitions.values())
 
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset to fetch of each partition: behind what `poll` gave, markers of transactions included."""
+        return {place: partition.position for place, partition in self._partitions.items()}
+
     def poll(self, timeout_s: float) -> list[Fetched]:
         """What has arrived, waiting at most that long for something. Raises KafkaError, TimedOut."""
         self._ask()

@@ -1,0 +1,145 @@
+"""What a query did, under the names that Kafka Streams gives its metrics."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.accumulators import Accumulator, AccumulatorParam
+
+from ottla.streams.app import Metric
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from ottla.streams.spark.planner import QueryPlan
+    from ottla.streams.spark.sink import Written
+
+THREAD: Final = "stream-thread-metrics"
+TASK: Final = "stream-task-metrics"
+WINDOW_S: Final = 30.0
+"""Rates are taken over the last so many seconds, as Kafka's are."""
+
+
+Counts = dict[str, int]
+
+
+class _Adding(AccumulatorParam[Counts]):
+    """Counts by reason, added up over all tasks."""
+
+    def zero(self, value: Counts) -> Counts:
+        return {}
+
+    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:
+        for reason, number in value2.items():
+            value1[reason] = value1.get(reason, 0) + number
+        return value1
+
+
+def new_counter(spark: SparkSession) -> Accumulator[Counts]:
+    """Of dropped records. A batch that runs twice counts twice: it is for people to look at."""
+    return spark.sparkContext.accumulator({}, _Adding())
+
+
+class Progress:
+    """Counters of one query. Batches are counted in Spark's thread, and asked for from others."""
+
+    def __init__(self, application_id: str, plan: QueryPlan, dropped: Accumulator[Counts]) -> None:
+        self._dropped = dropped
+        self._tags = {"client-id": application_id, "thread-id": f"{application_id}-{plan.name}"}
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._batches: list[tuple[float, int, float, int]] = []
+        self._batch = -1
+        self._totals = {"batches": 0, "written": 0, "read": 0, "dropped": 0}
+        self._query: StreamingQuery | None = None
+        self._seen = -1
+        self._final: Mapping[str, Any] | None = None
+
+    def watch(self, query: StreamingQuery) -> None:
+        self._query = query
+
+    def wrote(self, written: Written, seconds: float) -> None:
+        with self._lock:
+            self._batch = written.batch_id
+            self._totals["batches"] += 1
+            self._totals["written"] += written.records
+            self._batches.append((time.monotonic(), written.records, seconds, written.batch_id))
+            horizon = time.monotonic() - WINDOW_S
+            self._batches = [each for each in self._batches if each[0] >= horizon]
+
+    def last(self, query: StreamingQuery | None) -> None:
+        """Takes what Spark tells before the query is gone."""
+        if query is not None:
+            self._take(query)
+        self._query = None
+
+    def _take(self, query: StreamingQuery) -> None:
+        for each in query.recentProgress:
+            told = each if isinstance(each, dict) else json.loads(each.json)
+            batch = told["batchId"]
+            if batch <= self._seen:
+                continue
+            self._seen = batch
+            self._final = told
+            with self._lock:
+                self._totals["read"] += told.get("numInputRows", 0)
+                for state in told.get("stateOperators", []):
+                    self._totals["dropped"] += state.get("numRowsDroppedByWatermark", 0)
+
+    def _fresh(self) -> Mapping[str, Any]:
+        if self._query is not None:
+            self._take(self._query)
+        return self._final or {}
+
+    def metrics(self) -> Sequence[Metric]:
+        self._fresh()
+        with self._lock:
+            batches, totals = list(self._batches), self._all_totals()
+        seconds = [each[2] for each in batches]
+        rate = len(batches) / WINDOW_S
+        found = {
+            "process-total": (totals["read"], "Records read."),
+            "process-rate": (self._read_rate(), "Records read per second."),
+            "commit-total": (totals["batches"], "Micro-batches committed."),
+            "commit-rate": (rate, "Micro-batches committed per second."),
+            "commit-latency-avg": (_average(seconds) * 1000, "Milliseconds to write and commit a micro-batch."),
+            "commit-latency-max": (max(seconds, default=0.0) * 1000, "The longest of these."),
+            "records-written-total": (totals["written"], "Records written, changelogs included."),
+        }
+        metrics = [Metric(THREAD, name, float(value), self._tags, text) for name, (value, text) in found.items()]
+        task = {"dropped-records-total": (totals["dropped"], "Records left out, such as late ones.")}
+        return [*metrics, *(Metric(TASK, name, float(v), self._tags, text) for name, (v, text) in task.items())]
+
+    def _all_totals(self) -> dict[str, int]:
+        return {**self._totals, "dropped": self._totals["dropped"] + sum(self._dropped.value.values())}
+
+    def _read_rate(self) -> float:
+        told = self._final or {}
+        rate = told.get("processedRowsPerSecond") or 0.0
+        return 0.0 if math.isnan(rate) else float(rate)
+
+    def status(self) -> Mapping[str, Any]:
+        told = self._fresh()
+        with self._lock:
+            totals = self._all_totals()
+        return {
+            "query": self._plan.name,
+            "sub-topologies": list(self._plan.members),
+            "batch": self._batch,
+            **totals,
+            "input-rows-per-second": told.get("inputRowsPerSecond"),
+            "processed-rows-per-second": told.get("processedRowsPerSecond"),
+            "duration-ms": told.get("durationMs"),
+            "dropped-by-reason": dict(self._dropped.value),
+            "offsets": [source.get("endOffset") for source in told.get("sources", [])],
+        }
+
+
+def _average(numbers: Sequence[float]) -> float:
+    return sum(numbers) / len(numbers) if numbers else 0.0

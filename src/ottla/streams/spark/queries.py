@@ -1,0 +1,231 @@
+"""From the plan of one query to its data frame: what is read, what happens to it, rows for the sink."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ottla.model.ids import TopicPartition
+from ottla.streams.config import CONTINUE, Config
+from ottla.streams.graph import Graph, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.spark import native
+from ottla.streams.spark.offsets import to_json
+from ottla.streams.spark.planner import AGGREGATE_RESULT, Mode, QueryPlan, uses_headers
+from ottla.streams.spark.rows import INPUT_COLUMNS, OUTPUT_TYPE
+from ottla.streams.spark.source import FORMAT, OttlaDataSource
+from ottla.streams.spark.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, for_python
+from ottla.streams.spark.stateful import TaskStage
+from ottla.streams.spark.topics import Inputs
+
+WINDOW_RETENTION_MS: Final = 86_400_000
+"""How much longer than their grace Spark keeps windows. Its watermark follows the partition that is furthest ahead, so
+this is how far partitions may be apart in event time before one that is behind loses records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all queries of an application share."""
+
+    application_id: str
+    config: Config
+    inputs: Inputs
+    graph: Graph
+    spark: SparkSession
+
+    def decorate(self, topic: str) -> str:
+        return decorated(self.application_id, topic)
+
+    def real_topics(self, source: SourceNode) -> dict[str, int]:
+        """What a source reads, under the names that brokers know, with the number of partitions."""
+        return {
+            (self.decorate(topic) if topic in self.inputs.internal else topic): self.inputs.partitions[topic]
+            for topic in self.inputs.of(source)
+        }
+
+    def all_partitions(self) -> dict[str, int]:
+        """Of every topic, under the names that brokers know."""
+        return {
+            (self.decorate(topic) if topic in self.inputs.internal else topic): number
+            for topic, number in self.inputs.partitions.items()
+        }
+
+    @property
+    def dead_letters(self) -> str | None:
+        found: str | None = self.config["errors.dead.letter.queue.topic.name"]
+        return found
+
+    def errors(self) -> native.Errors:
+        goes_on = self.config["deserialization.exception.handler"] == CONTINUE
+        return native.Errors(fail=not goes_on, dead_letters=self.dead_letters if goes_on else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query that is ready to start."""
+
+    plan: QueryPlan
+    rows: DataFrame
+    output_mode: str
+    shuffle_partitions: int
+    runs_without_data: bool = False
+    """Whether batches run when nothing was read: for punctuators of the wall clock only."""
+
+
+class QueryBuilder:
+    """Makes the data frame of one query."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        plan: QueryPlan,
+        *,
+        starting: Mapping[TopicPartition, int],
+        initial_offsets: str,
+        stream_time: str,
+        dropped: Any = None,
+    ) -> None:
+        self._around = around
+        self._plan = plan
+        self._starting = starting
+        self._initial_offsets = initial_offsets
+        self._stream_time = stream_time
+        self._dropped = dropped
+
+    def build(self) -> Query:
+        plan = self._plan
+        if plan.first.mode is Mode.TASK:
+            return self._task()
+        if plan.aggregate is None:
+            rows = self._native_rows() if plan.first.mode is Mode.NATIVE else self._python_rows(plan.first.sub)
+            return Query(plan, rows, "append", 1)
+        return self._aggregated()
+
+    # ---- reading
+
+    def topics(self) -> list[str]:
+        return [topic for source in self._plan.sources for topic in self._around.real_topics(source)]
+
+    def _source(self, *, headers: bool) -> DataFrame:
+        around = self._around
+        OttlaDataSource.register(around.spark)
+        reader = (
+            around.spark.readStream.format(FORMAT)
+            .option("kafka.bootstrap.servers", around.config["bootstrap.servers"])
+            .option("subscribe", ",".join(self.topics()))
+            .option("startingOffsets", json.dumps(to_json(dict(self._starting))))
+            .option("initialOffsetsFile", self._initial_offsets)
+            .option("includeHeaders", str(headers).lower())
+        )
+        most = around.config["max.records.per.batch"]
+        if most is not None:
+            reader = reader.option("maxOffsetsPerTrigger", str(most))
+        return reader.load()
+
+    def _records(self) -> DataFrame:
+        """As Python stages take them."""
+        return self._source(headers=True).withColumn("timestamp", F.unix_millis("timestamp")).select(*INPUT_COLUMNS)
+
+    # ---- without state
+
+    def _native_rows(self) -> DataFrame:
+        (source,) = self._plan.sources
+        flow = native.read(self._source(headers=True), source, self._around.errors())
+        return native.sink_rows(self._plan.first.sub, flow, source.name, self._target())
+
+    def _target(self, hash_column: str | None = None) -> native.Target:
+        around = self._around
+        return native.Target(around.decorate, around.inputs.number, hash_column)
+
+    def _python_rows(self, sub: SubTopology) -> DataFrame:
+        return self._records().mapInArrow(PythonStage(self._spec(sub)), OUTPUT_TYPE)
+
+    def _spec(self, sub: SubTopology) -> StageSpec:
+        around = self._around
+        own, graph = for_python(sub, around.graph)
+        return StageSpec(own, graph, around.application_id, dict(around.config), around.all_partitions(), self._dropped)
+
+    # ---- aggregates
+
+    def _aggregated(self) -> Query:
+        plan, around = self._plan, self._around
+        aggregate = plan.aggregate
+        assert aggregate is not None
+        tasks = self.tasks()
+        counted = self._counted_in_python()
+        if counted is not None:
+            result, dead_letters = native.sum_counts(counted, aggregate), None
+        else:
+            flow, dead_letters = self._aggregate_input()
+            timing = native.Timing(self._stream_time, tasks, WINDOW_RETENTION_MS, self._dropped)
+            result = native.aggregate(flow, aggregate, timing)
+        more = []
+        if aggregate.store.logged:
+            more.append(native.changelog_row(aggregate, changelog_topic(around.application_id, aggregate.store.name)))
+        name = aggregate.node.name
+        if plan.tail is None:
+            rows = native.sink_rows(SubTopology(0, (), ()), result.flow, name, self._target(), more)
+        elif plan.tail.mode is Mode.NATIVE:
+            rows = native.sink_rows(plan.tail.sub, result.flow, name, self._target(result.target_hash), more)
+        else:
+            both = native.sink_rows(
+                SubTopology(0, (), ()), result.flow, name, self._target(), [*more, native.result_row(aggregate)]
+            )
+            rows = both.mapInArrow(TailStage(self._spec(plan.tail.sub), AGGREGATE_RESULT), OUTPUT_TYPE)
+        if dead_letters is not None:
+            # An aggregate lets nothing pass beside it: what cannot be read is found by a second look at the input.
+            rows = rows.unionByName(dead_letters)
+        return Query(plan, rows, "update", max(1, min(tasks, around.spark.sparkContext.defaultParallelism)))
+
+    def tasks(self) -> int:
+        aggregate = self._plan.aggregate
+        if aggregate is not None and aggregate.repartitioned is not None:
+            return self._around.inputs.partitions[aggregate.repartitioned]
+        return self._around.inputs.tasks(self._plan.first.sub)
+
+    def _counted_in_python(self) -> DataFrame | None:
+        """A plain count behind a Python stage begins inside it, unless dead letters have to leave it too."""
+        plan, around = self._plan, self._around
+        aggregate = plan.aggregate
+        if plan.first.mode is not Mode.PYTHON or aggregate is None or aggregate.windowed or around.dead_letters:
+            return None
+        source, counting = aggregate.source, aggregate.aggregate
+        same_keys = source is not None and source.key_serde == aggregate.store.key_serde
+        if source is None or not same_keys or counting.kind != "count" or counting.expression is not None:
+            return None
+        repartitioned = aggregate.repartitioned is not None
+        topic = around.decorate(source.topics[0]) if repartitioned else source.topics[0]
+        stage = CountingStage(self._spec(plan.first.sub), topic, by_partition=not repartitioned)
+        return self._records().mapInArrow(stage, COUNTED_TYPE)
+
+    def _aggregate_input(self) -> tuple[native.Flow, DataFrame | None]:
+        """The records for the aggregate, and rows of dead letters if there may be some."""
+        plan, around = self._plan, self._around
+        aggregate = plan.aggregate
+        assert aggregate is not None
+        if plan.first.mode is Mode.PYTHON:
+            assert aggregate.source is not None
+            rows = self._python_rows(plan.first.sub)
+            input_topic = aggregate.source.topics[0]
+            wanted = around.decorate(input_topic) if aggregate.repartitioned is not None else input_topic
+            is_record = F.col("topic") == wanted
+            records = native.from_output(rows.where(is_record), aggregate.source)
+            return records, rows.where(~is_record) if around.dead_letters is not None else None
+        (source,) = plan.sources
+        flow = native.read(self._source(headers=uses_headers(plan.first.sub.nodes)), source, around.errors())
+        flow, _ = native.trunk(plan.first.sub.nodes, source.name, flow)
+        if flow.dead_letters is None:
+            return flow, None
+        return native.readable(flow), native.dead_letter_rows(flow)
+
+    # ---- tasks
+
+    def _task(self) -> Query:
+        tasks = self.tasks()
+        stage = TaskStage(self._spec(self._plan.first.sub), tasks)
+        rows = stage.rows(self._records())
+        return Query(self._plan, rows, "append", stage.shuffle_partitions, stage.by_wall_clock)

@@ -1,0 +1,31 @@
+"""The columns that pass between source, stages and sink, and the headers of dead letters."""
+
+from typing import Final
+
+INPUT_COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+"""What a Python stage or a task is given of a record; the timestamp in milliseconds."""
+
+OUTPUT_COLUMNS: Final = (
+    "topic",
+    "partition",
+    "key",
+    "value",
+    "headers",
+    "timestamp",
+    "src_partition",
+    "src_offset",
+    "seq",
+)
+HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
+OUTPUT_TYPE: Final = (
+    f"topic string, partition int, key binary, value binary, headers {HEADERS_TYPE}, timestamp bigint, "
+    "src_partition int, src_offset bigint, seq int"
+)
+"""As the sink takes them."""
+
+DEAD_LETTER_EXCEPTION: Final = "__streams.errors.exception"
+DEAD_LETTER_MESSAGE: Final = "__streams.errors.message"
+DEAD_LETTER_STACKTRACE: Final = "__streams.errors.stacktrace"
+DEAD_LETTER_TOPIC: Final = "__streams.errors.topic"
+DEAD_LETTER_PARTITION: Final = "__streams.errors.partition"
+DEAD_LETTER_OFFSET: Final = "__streams.errors.offset"

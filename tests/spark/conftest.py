@@ -1,0 +1,60 @@
+"""What the tests with Spark share: one session for all of them, since starting one takes longer than most tests."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ottla.testing import Cluster
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """A session on two threads. What a test sets in its configuration it has to unset."""
+    from ottla.streams.spark.session import new_session  # noqa: PLC0415  only who asks for Spark pays for it
+
+    scratch = tmp_path_factory.mktemp("spark")
+    session = new_session(
+        "tests",
+        "local[2]",
+        **{
+            "spark.driver.memory": "1g",
+            "spark.local.dir": str(scratch / "local"),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            # Most of the code that runs here runs once: compiling it well would take longer than it gains.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
+    )
+    yield session
+    _stop(session)
+
+
+def _stop(session: "SparkSession") -> None:
+    for query in session.streams.active:
+        query.stop()
+    gateway: Any = session.sparkContext._gateway
+    session.stop()
+    # The JVM outlives its context, and its sockets would be found by the garbage collector in some later test.
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator["Cluster"]:
+    """One node for the whole session. Topics stay, so each test takes names of its own from `topic`."""
+    from ottla.testing import Cluster  # noqa: PLC0415
+
+    with Cluster(1) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """host:port of `kafka`, or of the server that OTTLA_TEST_BOOTSTRAP names."""
+    other = os.environ.get("OTTLA_TEST_BOOTSTRAP")
+    return other or request.getfixturevalue("kafka").bootstrap_servers

@@ -1,0 +1,167 @@
+"""A small query over the sink that dies where it is told to: in the test's own session, or as a process to be killed.
+
+As a program: python -m tests.spark.sink_app BOOTSTRAP DIRECTORY TOPIC POINT BATCH
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.model.ids import TopicPartition
+from ottla.streams.spark.encoding import Encoded
+from ottla.streams.spark.pipeline import Pipeline
+from ottla.streams.spark.sink import TransactionalSink, Written
+from ottla.streams.spark.writer import Errand, Receipt, Write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AFTER_WAL: Final = "after the offsets are logged"
+IN_PRODUCE: Final = "in the middle of the records"
+BEFORE_END: Final = "before the transaction ends"
+AFTER_END: Final = "after the transaction has ended"
+NOWHERE: Final = "nowhere"
+POINTS: Final = (AFTER_WAL, IN_PRODUCE, BEFORE_END, AFTER_END)
+
+LINES: Final = 40
+"""In each file, which is a batch."""
+PARTITIONS: Final = 3
+GROUP: Final = "sink-app"
+
+
+class Died(Exception):
+    """Stands for a process that is gone: nothing is cleaned up on the way."""
+
+
+class MortalSink(TransactionalSink):
+    def __init__(self, *, point: str, batch: int, die: Callable[[], None], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._point, self._batch, self._die = point, batch, die
+
+    def _reached(self, point: str, batch: int) -> None:
+        if (point, batch) == (self._point, self._batch):
+            self._die()
+
+    def write(self, rows: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int]) -> Written:
+        self._reached(AFTER_WAL, batch_id)
+        written = super().write(rows, batch_id, offsets)
+        self._reached(AFTER_END, batch_id)
+        return written
+
+    def _produce(self, rows: "DataFrame", batch_id: int) -> list[Receipt]:
+        self._small = batch_id % 2 == 0  # by the driver and by tasks in turns
+        return super()._produce(rows, batch_id)
+
+    def _task(self, errand: Errand) -> Write:
+        mortal = (self._point, self._batch) == (IN_PRODUCE, errand.batch_id)
+        return MortalWrite(errand, self._die) if mortal else super()._task(errand)
+
+    def _commit(self) -> None:
+        self._reached(BEFORE_END, self._batch if self._batch == self.last_batch + 1 else -1)
+        super()._commit()
+
+    def _abort(self) -> None:
+        """The dead do not abort."""
+
+
+class MortalWrite(Write):
+    __slots__ = ("_die",)
+
+    def __init__(self, errand: Errand, die: Callable[[], None]) -> None:
+        super().__init__(errand)
+        self._die = die
+
+    def send(self, pipeline: Pipeline, place: TopicPartition, encoded: Encoded) -> None:
+        """One batch is written for certain, others are not."""
+        super().send(pipeline, place, encoded)
+        pipeline.flush()
+        self._die()
+
+
+class Kill:
+    """SIGKILL for the driver, wherever this is called."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def __call__(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+        raise Died
+
+
+def die() -> None:
+    raise Died
+
+
+def input_of(topic: str) -> TopicPartition:
+    """What the query pretends to read."""
+    return TopicPartition(f"{topic}-input", 0)
+
+
+def write_input(directory: Path, files: int) -> list[str]:
+    """Files that Spark reads one by one, in this order. Gives all their lines."""
+    directory.mkdir()
+    lines = [f"line-{number:05}" for number in range(files * LINES)]
+    for number in range(files):
+        path = directory / f"{number}.txt"
+        path.write_text("\n".join(lines[number * LINES : (number + 1) * LINES]))
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return lines
+
+
+def run(spark: "SparkSession", directory: Path, sink: TransactionalSink, topic: str) -> None:
+    """Until all files are read, or the sink dies."""
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(directory / "in"))
+    number = F.substring("value", 6, 5).cast("int")
+    rows = lines.select(
+        (number % 7).cast("string").alias("key"), "value", F.lit(topic).alias("topic"), number.alias("timestamp")
+    )
+    opened = False
+
+    def write(batch: "DataFrame", batch_id: int) -> None:
+        nonlocal opened
+        if not opened:
+            sink.open(topic, "sink app")
+            opened = True
+        sink.write(batch, batch_id, {input_of(topic): (batch_id + 1) * LINES})
+
+    query = (
+        rows.writeStream.option("checkpointLocation", str(directory / "checkpoint"))
+        .trigger(availableNow=True)
+        .foreachBatch(write)
+        .start()
+    )
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+        sink.close()
+
+
+def mortal_sink(bootstrap: str, topic: str, point: str, batch: int, death: Callable[[], None]) -> MortalSink:
+    return MortalSink(
+        bootstrap_servers=bootstrap,
+        transactional_id=topic,
+        group_id=f"{GROUP}-{topic}",
+        max_batch_bytes=400,  # several batches for each partition
+        point=point,
+        batch=batch,
+        die=death,
+    )
+
+
+def main(bootstrap: str, directory: str, topic: str, point: str, batch: str) -> None:
+    from ottla.streams.spark.session import new_session  # noqa: PLC0415
+
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    spark = new_session("mortal", "local[2]", **{"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": quick})
+    run(spark, Path(directory), mortal_sink(bootstrap, topic, point, int(batch), Kill(os.getpid())), topic)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
