@@ -38,6 +38,7 @@ formats (-f):
   %h headers as name=value,...; %h{%k: %v; } gives the form of each; %H their number
   %[ log start offset          %] high watermark                   %% a percent sign
   %k{hex} %v{hex} %v{base64} %v{json} %v{repr} encode the bytes; numbers take {hex}, {big8} .. {big64}
+  %k{int} %v{long} %v{double} read what Java's serializers of numbers write; other bytes are shown in hex
   \n \t \r \\ \xNN are what they look like. Null keys and values print as nothing.
 """
 
@@ -185,7 +186,25 @@ def _text_modifier(modifier: str | None) -> Modifier:
         import json
 
         return lambda value: b"null" if value is None else json.dumps(value.decode(errors="replace")).encode()
-    raise BadFormat(f"{{{modifier}}} does not suit bytes: use hex, base64, json or repr")
+    if modifier in _LAYOUTS:
+        return _number_reader(_LAYOUTS[modifier])
+    raise BadFormat(f"{{{modifier}}} does not suit bytes: use hex, base64, json, repr, int, long or double")
+
+
+_LAYOUTS: Final = {"int": ">i", "long": ">q", "double": ">d"}
+
+
+def _number_reader(layout: str) -> Modifier:
+    import struct
+
+    size = struct.calcsize(layout)
+
+    def read(value: bytes | None) -> bytes:
+        if value is None or len(value) != size:
+            return (value or b"").hex().encode()
+        return str(struct.unpack(layout, value)[0]).encode()
+
+    return read
 
 
 def _time_part(modifier: str | None) -> Part:

@@ -14,6 +14,10 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
     "quorum": ("ottla.cli.quorum", "The controllers: who leads, who votes; let one vote or take its vote."),
     "reassign": ("ottla.cli.reassign", "Move partitions to other brokers and watch them move."),
     "leader-election": ("ottla.cli.leader_election", "Elect preferred leaders, or any live one when all else is lost."),
+    "streams": (
+        "ottla.cli.streams",
+        "Run Kafka Streams applications on Spark; describe, explain, watch and reset them.",
+    ),
     "dump-log": ("ottla.cli.dump_log", "Read Kafka's files on disk: segments, indexes, snapshots, checkpoints."),
 }
 """tool: (module, one-line summary)"""

@@ -13,6 +13,22 @@ NULLS = Formatted("orders", 0, Record(0, -1, None, None))
 
 
 @pytest.mark.parametrize(
+    ("modifier", "value", "printed"),
+    [
+        ("int", b"\0\0\0\x2a", b"42"),
+        ("long", b"\xff" * 8, b"-1"),
+        ("double", b"\x3f\xf8\0\0\0\0\0\0", b"1.5"),
+        ("long", b"\0\x2a", b"002a"),
+        ("long", None, b""),
+    ],
+)
+def test_numbers_of_javas_serializers_are_read_and_other_bytes_shown_in_hex(
+    modifier: str, value: bytes | None, printed: bytes
+) -> None:
+    assert Format(f"%v{{{modifier}}}").render(Formatted("t", 0, Record(0, 0, None, value))) == printed
+
+
+@pytest.mark.parametrize(
     ("text", "printed"),
     [
         ("", b""),

@@ -1,0 +1,289 @@
+"""Interactive queries: changelogs on a broker, followed into views, asked over HTTP. No Spark is needed for it."""
+
+import json
+import secrets
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from confluent_kafka import Producer
+
+from ottla.client import admin
+from ottla.client.cluster import Cluster
+from ottla.client.connection import parse_bootstrap
+from ottla.streams.app import Metric, StreamsApp
+from ottla.streams.processor import Processor
+from ottla.streams.queries.lookups import QueryableStores
+from ottla.streams.queries.server import QueryServer
+from ottla.streams.record import Record
+from ottla.streams.serdes import Serdes
+from ottla.streams.state_directory import StateDirectory
+from ottla.streams.topology import Stores, Topology
+from tests.support.patience import eventually
+
+NewTopicName = Callable[[], str]
+PATIENCE_S = 20
+
+
+class Nothing(Processor):
+    def process(self, record: Record) -> None: ...
+
+
+class Application:
+    """One that exists only by what it has written into its changelogs."""
+
+    def __init__(self, name: str, bootstrap: str, directory: Path) -> None:
+        topology = Topology()
+        topology.add_source("in", f"{name}-input")
+        stores = (
+            Stores.key_value("counts", Serdes.string, Serdes.long),
+            Stores.key_value("numbers", Serdes.int, Serdes.json),
+            Stores.window("windows", Serdes.string, Serdes.long, window_size_ms=10, retention_ms=1000),
+            Stores.session("sessions", Serdes.string, Serdes.long, retention_ms=1000),
+            Stores.key_value("scratch", Serdes.string, Serdes.long, logging=False),
+        )
+        topology.add_processor("p", Nothing, "in", stores=stores)
+        self.app = StreamsApp(name, topology, bootstrap_servers=bootstrap, state_dir=str(directory))
+        self._bootstrap = bootstrap
+        self._producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{name}-0", "linger.ms": 0})
+        self._producer.init_transactions()
+
+    def make_topics(self, *stores: str) -> None:
+        with Cluster(parse_bootstrap(self._bootstrap)) as cluster:
+            names = [self.changelog(store) for store in stores or ("counts", "numbers", "windows", "sessions")]
+            made = admin.create_topics(cluster, [admin.NewTopic(name, 2) for name in names])
+            assert all(isinstance(each, admin.CreatedTopic) for each in made.values()), made
+
+    def kept(self) -> QueryableStores:
+        """With the views in the application's folder."""
+        return QueryableStores(self.app, StateDirectory.of(self.app).views)
+
+    def changelog(self, store: str) -> str:
+        return f"{self.app.application_id}-{store}-changelog"
+
+    def write(self, store: str, *pairs: tuple[bytes, bytes | None], partition: int = 0, commit: bool = True) -> None:
+        self._producer.begin_transaction()
+        for key, value in pairs:
+            self._producer.produce(self.changelog(store), value, key, partition, timestamp=1000)
+        self._producer.flush()
+        if commit:
+            self._producer.commit_transaction()
+        else:
+            self._producer.abort_transaction()
+
+
+@pytest.fixture
+def application(bootstrap: str, new_topic_name: NewTopicName, tmp_path: Path) -> Application:
+    return Application(new_topic_name(), bootstrap, tmp_path)
+
+
+class Browser:
+    """Asks a server, over one connection."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = HTTPConnection(urlsplit(url).netloc, timeout=10)
+
+    def text(self, path: str, status: int = 200, method: str = "GET", **headers: str) -> str:
+        self._connection.request(method, path, headers=headers)
+        answer = self._connection.getresponse()
+        body = answer.read().decode()
+        assert answer.status == status, (answer.status, body)
+        return body
+
+    def __call__(self, path: str, status: int = 200) -> Any:
+        return json.loads(self.text(path, status))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class FakeRunner:
+    state = "RUNNING"
+
+    def run(self) -> None: ...
+    def stop(self) -> None: ...
+
+    def metrics(self) -> list[Metric]:
+        return [Metric("stream-thread-metrics", "process-rate", 12.5, {"thread-id": 'a"b'}, "Records per second.")]
+
+    def status(self) -> dict[str, Any]:
+        return {"state": self.state}
+
+
+@pytest.fixture(scope="module")
+def served(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Application, Browser]]:
+    """An application whose stores have something in them, and its server."""
+    application = Application(f"served-{secrets.token_hex(3)}", bootstrap, tmp_path_factory.mktemp("served"))
+    application.make_topics()
+    application.write("counts", *((b"%02d" % n, struct.pack(">q", n)) for n in range(25)))
+    application.write("counts", (b"a/b \xc3\xa4", struct.pack(">q", 7)), partition=1)
+    application.write("numbers", (struct.pack(">i", 42), b'{"x":[1,2]}'))
+    application.write(
+        "windows", *((b"k" + struct.pack(">qi", start, 0), struct.pack(">q", start)) for start in (0, 10, 20))
+    )
+    application.write("sessions", (b"k" + struct.pack(">qq", 30, 10), struct.pack(">q", 2)))
+    with QueryableStores(application.app) as stores:
+        server = QueryServer(application.app, stores, runner=FakeRunner())
+        browser = Browser(server.start())
+        assert stores.wait_until_caught_up(PATIENCE_S), stores.follower.trouble
+        yield application, browser
+        browser.close()
+        server.stop()
+
+
+@pytest.fixture
+def browser(served: tuple[Application, Browser]) -> Browser:
+    return served[1]
+
+
+@pytest.fixture
+def application_served(served: tuple[Application, Browser]) -> Application:
+    return served[0]
+
+
+def keys(answer: Any) -> list[Any]:
+    return [entry["key"] for entry in answer["entries"]]
+
+
+def test_the_stores_are_told_with_position_and_lag(browser: Browser, application_served: Application) -> None:
+    shown = browser("/stores")
+    assert shown["caught_up"] is True
+    assert [(store["name"], store["kind"]) for store in shown["stores"]] == [
+        ("counts", "key-value"),
+        ("numbers", "key-value"),
+        ("windows", "window"),
+        ("sessions", "session"),
+    ]
+    counts = shown["stores"][0]
+    assert counts["changelog"] == application_served.changelog("counts")
+    # 25 records and the marker of their transaction; one and its marker.
+    assert [(p["partition"], p["position"], p["lag"]) for p in counts["partitions"]] == [(0, 26, 0), (1, 2, 0)]
+
+
+def test_one_key_is_looked_up_by_its_text(browser: Browser) -> None:
+    assert browser("/stores/counts/keys/07") == {"store": "counts", "key": "07", "value": 7, "timestamp": 1000}
+    assert browser(f"/stores/counts/keys/{quote('a/b ä', safe='')}")["value"] == 7
+    assert browser("/stores/numbers/keys/42")["value"] == {"x": [1, 2]}
+    assert browser("/stores/numbers/keys/0000002a?format=hex")["key"] == 42
+
+
+def test_ranges_prefixes_and_pages(browser: Browser) -> None:
+    assert keys(browser("/stores/counts/range?from=03&to=05")) == ["03", "04", "05"]
+    assert keys(browser("/stores/counts/prefix/1?limit=3")) == ["10", "11", "12"]
+    seen: list[str] = []
+    path = "/stores/counts/all?limit=10"
+    while True:
+        page = browser(path)
+        seen += keys(page)
+        if page["next"] is None:
+            break
+        path = f"/stores/counts/all?limit=10&after={quote(page['next'])}"
+    assert seen == [*(f"{n:02d}" for n in range(25)), "a/b ä"]
+
+
+def test_windows_and_sessions_of_a_key(browser: Browser) -> None:
+    found = browser("/stores/windows/windows/k?from=10&to=1970-01-01T00:00:00.020Z")["entries"]
+    assert [entry["window"] for entry in found] == [{"start": 10, "end": 20}, {"start": 20, "end": 30}]
+    (session,) = browser("/stores/sessions/windows/k?from=20&to=25")["entries"]
+    assert session == {"key": "k", "value": 2, "timestamp": 1000, "window": {"start": 10, "end": 30}}
+    assert browser("/stores/sessions/windows/k?from=31")["entries"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/stores/counts/keys/nobody", 404, "counts has no key nobody"),
+        ("/stores/nothing/all", 404, "there is no store nothing; there are counts, numbers, windows, sessions"),
+        ("/nothing", 404, "/nothing is nothing here"),
+        ("/stores/numbers/keys/abc", 400, "'abc' cannot be a key of numbers: Serdes.int"),
+        ("/stores/windows/keys/k", 400, "windows is a window store, not a key-value store"),
+        ("/stores/counts/windows/k", 400, "counts is a key-value store, not a window store"),
+        ("/stores/counts/all?limit=0", 400, "limit=0: a number from 1 to 10000 is expected"),
+        ("/stores/counts/all?after=!", 400, "after=!: the `next` of an answer is expected"),
+        ("/stores/windows/windows/k?from=noon", 400, "from=noon: milliseconds or a time"),
+        ("/stores/counts/everything", 400, "everything cannot be asked"),
+        ("/stores/counts/keys/zz?format=hex", 400, "'zz' is not hex"),
+    ],
+)
+def test_what_cannot_be_answered_is_told_in_json(browser: Browser, path: str, status: int, says: str) -> None:
+    answer = browser(path, status)
+    assert says in answer["message"]
+    assert answer["error"] == {404: "not_found", 400: "bad_request"}[status]
+
+
+def test_only_reading_is_offered_and_only_to_this_machine(browser: Browser) -> None:
+    assert "POST is not offered" in browser.text("/stores", 405, method="POST")
+    assert "names another machine" in browser.text("/stores", 403, Host="evil.example")
+    assert browser.text("/stores", method="HEAD") == ""
+    # The connection is still good.
+    assert browser("/stores/counts/keys/01")["value"] == 1
+
+
+def test_health_metrics_and_status(browser: Browser, application_served: Application) -> None:
+    name = application_served.app.application_id
+    assert browser("/health") == {"status": "up", "state": "RUNNING", "stores": "caught up"}
+    assert browser("/status")["state"] == "RUNNING"
+    text = browser.text("/metrics")
+    assert "# TYPE kafka_streams_stream_thread_metrics_process_rate gauge\n" in text
+    assert f'process_rate{{client_id="{name}",thread_id="a\\"b"}} 12.5\n' in text
+    assert f'kafka_streams_stream_state_metrics_changelog_lag{{client_id="{name}",store_id="counts"}} 0\n' in text
+
+
+def test_what_is_committed_appears_and_what_is_aborted_does_not(application: Application) -> None:
+    application.make_topics()
+    with QueryableStores(application.app) as stores:
+        application.write("counts", (b"a", struct.pack(">q", 1)), (b"b", struct.pack(">q", 1)))
+        application.write("counts", (b"a", struct.pack(">q", 99)), (b"c", struct.pack(">q", 99)), commit=False)
+        application.write("counts", (b"b", None), (b"end", struct.pack(">q", 1)))
+        eventually(lambda: stores["counts"].get("end") is not None)
+        assert [(found.key, found.value) for found in stores["counts"].all().entries] == [("a", 1), ("end", 1)]
+
+
+def test_a_view_waits_for_its_topic_and_goes_on_after_a_restart(application: Application) -> None:
+    application.make_topics("counts", "numbers", "windows")
+    with application.kept() as stores:
+        application.write("counts", (b"a", struct.pack(">q", 1)))
+        eventually(lambda: stores["counts"].get("a") is not None)
+        eventually(lambda: stores.follower.trouble == f"waiting for the topic {application.changelog('sessions')}")
+        assert not stores.follower.caught_up
+        application.make_topics("sessions")
+        application.write("sessions", (b"k" + struct.pack(">qq", 30, 10), struct.pack(">q", 2)))
+        eventually(lambda: bool(stores["sessions"].fetch("k").entries))
+    with application.kept() as stores:
+        # Before anything is read again.
+        assert stores["counts"].view.positions() == {0: 2, 1: 0}
+        found = stores["counts"].get("a")
+        assert found is not None and found.value == 1
+        application.write("counts", (b"a", struct.pack(">q", 2)))
+        eventually(lambda: stores["counts"].get("a") == found._replace(value=2))
+
+
+def test_a_lookup_is_right_while_the_view_grows_and_quick_when_it_has(application: Application) -> None:
+    """The promise is 5 ms. Not timed while it grows: here the broker shares the interpreter with who asks."""
+    application.make_topics()
+    application.write("counts", (b"hot", struct.pack(">q", 1)))
+    with QueryableStores(application.app) as stores:
+        server = QueryServer(application.app, stores)
+        browser = Browser(server.start())
+        eventually(lambda: stores["counts"].get("hot") is not None)
+        pairs = [*((b"%d" % n, bytes(8)) for n in range(20_000)), (b"end", bytes(8))]
+        writing = threading.Thread(target=application.write, args=("counts", *pairs))
+        writing.start()
+        while stores["counts"].get("end") is None:
+            assert browser("/stores/counts/keys/hot")["value"] == 1
+        writing.join()
+        times = []
+        for _ in range(200):
+            began = time.perf_counter()
+            browser("/stores/counts/keys/hot")
+            times.append(time.perf_counter() - began)
+        browser.close()
+        server.stop()
+    # A busy machine makes some of them wait, but not most.
+    assert sorted(times)[50] < 0.005, sorted(times)[50]
