@@ -35,7 +35,10 @@ def cpu_of(pid: int) -> Cpu:
     user = system = 0
     for member in process_tree(pid):
         # The command name is in parentheses and may hold spaces: fields are counted from the last one.
-        fields = (PROC / str(member) / "stat").read_text().rpartition(")")[2].split()
+        try:
+            fields = (PROC / str(member) / "stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a child that has just ended: its parent has waited for it, or will
         utime, stime, waited_utime, waited_stime = (int(ticks) for ticks in fields[11:15])
         user += utime + waited_utime
         system += stime + waited_stime
@@ -56,8 +59,11 @@ def process_tree(pid: int) -> list[int]:
     """The process and everything below it."""
     members = [pid]
     for member in members:
-        for task in (PROC / str(member) / "task").iterdir():
-            members += [int(child) for child in (task / "children").read_text().split()]
+        try:
+            for task in (PROC / str(member) / "task").iterdir():
+                members += [int(child) for child in (task / "children").read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # ended meanwhile
     return members
 
 

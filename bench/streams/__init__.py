@@ -1,0 +1,1 @@
+"""Streams applications that are measured: what a user would write."""

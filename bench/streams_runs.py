@@ -1,0 +1,118 @@
+"""A streams application at work: its input is there before it starts, its committed offsets tell how far it is."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from bench.java_tools import ToolFailed
+from bench.kafka_jars import JAVA_SOURCES, java_command
+from bench.process_cost import cpu_of
+from bench.servers import Server
+
+HERE = Path(__file__).parent / "streams"
+VOCABULARY = 10_000
+WORDS_IN_LINE = 5
+KEYS = 1_000
+LINES_PER_SECOND_OF_EVENT_TIME = 5_000
+BEGAN_MS = 1_700_000_000_000
+PATIENCE_SECONDS = 300.0
+POLL_SECONDS = 0.05
+
+
+class Progress(NamedTuple):
+    """Moments at which more was committed: seconds, records, CPU seconds of the application."""
+
+    at: float
+    committed: int
+    cpu: float
+
+
+def feed(server: Server, topic: str, lines: int, partitions: int) -> None:
+    """Lines of five words; keys repeat, and timestamps advance evenly."""
+    dice = random.Random(lines)
+    words = [f"word{number}" for number in range(VOCABULARY)]
+    producer = Producer(
+        {"bootstrap.servers": server.bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 100_000}
+    )
+    for number in range(lines):
+        line = " ".join(dice.choices(words, k=WORDS_IN_LINE))
+        timestamp = BEGAN_MS + number * 1000 // LINES_PER_SECOND_OF_EVENT_TIME
+        while True:
+            try:
+                producer.produce(topic, line, f"key{number % KEYS}", partition=number % partitions, timestamp=timestamp)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if producer.flush(60):
+        raise ToolFailed("the input of the streams application could not be written")
+
+
+def java_application(what: str, name: str, server: Server, state: Path, source: str, target: str) -> list[str]:
+    arguments = (what, name, server.bootstrap, str(state), source, target)
+    return java_command(str(JAVA_SOURCES / "StreamsCounts.java"), *arguments, heap="-Xmx1g")
+
+
+def ottla_application(file: str, server: Server, state: Path) -> list[str]:
+    run = [sys.executable, "-m", "ottla", "streams", "run", str(HERE / file)]
+    return [*run, "--bootstrap", server.bootstrap, "--state-dir", str(state)]
+
+
+@contextmanager
+def running(
+    command: Sequence[str], name: str, source: str, target: str, log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    env = {**os.environ, "BENCH_INPUT": source, "BENCH_OUTPUT": target, "BENCH_APPLICATION": name}
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=env, process_group=0) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def observed(
+    process: "subprocess.Popen[bytes]", server: Server, group: str, topic: str, partitions: int, goal: int, log: Path
+) -> list[Progress]:
+    """Until the whole input is committed."""
+    settings = {"bootstrap.servers": server.bootstrap, "group.id": group, "log_level": 0}
+    places = [TopicPartition(topic, partition) for partition in range(partitions)]
+    seen = [Progress(time.perf_counter(), 0, 0.0)]
+    consumer = Consumer(settings, error_cb=lambda error: None)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    try:
+        while seen[-1].committed < goal:
+            if process.poll() is not None or time.monotonic() > deadline:
+                tail = log.read_text(errors="replace")[-2000:]
+                raise ToolFailed(f"{group} committed {seen[-1].committed} of {goal} records:\n{tail}")
+            time.sleep(POLL_SECONDS)
+            try:
+                found = sum(max(0, place.offset) for place in consumer.committed(places, timeout=5))
+            except KafkaException:
+                continue
+            if found > seen[-1].committed:
+                seen.append(Progress(time.perf_counter(), found, cpu_of(process.pid).total))
+    finally:
+        consumer.close()
+    return seen
+
+
+def steady(seen: Sequence[Progress], goal: int) -> tuple[float, float]:
+    """Records per second and CPU seconds per million, once a third is done: by then all that compiles is compiled."""
+    begun = next(each for each in seen if each.committed * 3 >= goal)
+    ended = seen[-1]
+    done = ended.committed - begun.committed
+    if done <= 0:
+        raise ToolFailed("everything was committed at once: too little to measure")
+    return done / (ended.at - begun.at), (ended.cpu - begun.cpu) / done * 1e6
