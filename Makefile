@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup
 
-.PHONY: run test setup lint types contract suite bench faults clean
+.PHONY: run test setup lint types contract suite cores servers pipelines bench faults clean
 
 run: setup
 	@exec $(BIN)/ottla start
@@ -14,7 +14,7 @@ test: setup lint types contract suite
 setup: $(STAMP)
 
 # Quick when nothing changed: the stamp is newer than every file that decides what is installed.
-$(STAMP): requirements/runtime.txt requirements/dev.txt pyproject.toml
+$(STAMP): requirements/runtime.txt requirements/streams.txt requirements/dev.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "make setup: $(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -34,8 +34,19 @@ types: setup
 contract: setup
 	$(BIN)/lint-imports
 
+# Three at a time. Servers and their clients mostly wait for each other, and some of their tests look at the clock; cores
+# and Spark take what they leave of the processors.
 suite: setup
-	$(BIN)/pytest
+	@$(MAKE) --no-print-directory -j3 --output-sync=target servers cores pipelines
+
+servers: setup
+	$(BIN)/pytest tests/wire tests/peer tests/faults
+
+cores: setup
+	nice -n 5 $(BIN)/pytest tests/rules tests/sim tests/golden bench/tests
+
+pipelines: setup
+	nice -n 10 $(BIN)/pytest tests/oracle tests/spark
 
 bench: setup
 	$(BIN)/python -m bench
