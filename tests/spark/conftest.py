@@ -46,10 +46,11 @@ def _stop(session: "SparkSession") -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator["Cluster"]:
-    """One node for the whole session. Topics stay, so each test takes names of its own from `topic`."""
+    """One node for the whole session. Topics stay, so each test takes names of its own from `topic`. Records stay as
+    well: those of many tests are of 1970, and retention would take them after five minutes."""
     from ottla.testing import Cluster  # noqa: PLC0415
 
-    with Cluster(1) as cluster:
+    with Cluster(1, log_retention_ms=-1) as cluster:
         yield cluster
 
 

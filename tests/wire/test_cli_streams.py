@@ -21,6 +21,8 @@ from ottla.streams.state_directory import StateDirectory
 from tests.support.patience import eventually
 
 NewTopicName = Callable[[], str]
+KEPT = {"retention.ms": "-1"}
+"""The records are of 1970: retention would take them in the midst of a long run."""
 
 APP = """
 from ottla.streams import Consumed, Materialized, Produced, Serdes, StreamsApp, StreamsBuilder
@@ -52,7 +54,7 @@ class Application:
         with self.directory.held({}):
             Path(self.directory.checkpoint("0")).mkdir(parents=True)
         self.cluster = Cluster(parse_bootstrap(bootstrap))
-        made = admin.create_topics(self.cluster, [admin.NewTopic(topic, 2) for topic in topics])
+        made = admin.create_topics(self.cluster, [admin.NewTopic(topic, 2, configs=KEPT) for topic in topics])
         assert all(isinstance(each, admin.CreatedTopic) for each in made.values()), made
         producer = Producer({"bootstrap.servers": bootstrap})
         for topic in (self.lines, self.words):

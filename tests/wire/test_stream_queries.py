@@ -29,6 +29,8 @@ from tests.support.patience import eventually
 
 NewTopicName = Callable[[], str]
 PATIENCE_S = 20
+KEPT = {"retention.ms": "-1"}
+"""The records are of 1970: retention would take them in the midst of a long run."""
 
 
 class Nothing(Processor):
@@ -57,7 +59,7 @@ class Application:
     def make_topics(self, *stores: str) -> None:
         with Cluster(parse_bootstrap(self._bootstrap)) as cluster:
             names = [self.changelog(store) for store in stores or ("counts", "numbers", "windows", "sessions")]
-            made = admin.create_topics(cluster, [admin.NewTopic(name, 2) for name in names])
+            made = admin.create_topics(cluster, [admin.NewTopic(name, 2, configs=KEPT) for name in names])
             assert all(isinstance(each, admin.CreatedTopic) for each in made.values()), made
 
     def kept(self) -> QueryableStores:
