@@ -38,6 +38,7 @@ CLIENT: Final = {
 TAIL: Final = -2000
 """librdkafka counts offsets below this from the end of a partition."""
 TRANSACTIONAL_ID: Final = "copier"
+STUCK_S: Final = 20.0
 ATTEMPTS: Final = 1000
 """A copied value is its source's times this, plus the number of the attempt: what is repeated stays unique."""
 
@@ -221,6 +222,32 @@ class Reader(Client):
             self._recorder.ended(process, Action.POLL, Kind.OK, invoked, polls)
 
 
+class StuckClient(Exception):
+    """A call of the client did not come back within twice its own timeout."""
+
+
+def in_time(call: Callable[[], object]) -> None:
+    """librdkafka does not look at the timeout of send_offsets_to_transaction, and may wait for ever for a coordinator
+    that was restarted (its issues 5456 and 5511). Whoever is stuck there is replaced, as an operator would do."""
+    outcome: list[KafkaException | None] = []
+
+    def attempt() -> None:
+        try:
+            call()
+        except KafkaException as error:
+            outcome.append(error)
+        else:
+            outcome.append(None)
+
+    thread = threading.Thread(target=attempt, name="call that may be stuck", daemon=True)
+    thread.start()
+    thread.join(STUCK_S)
+    if not outcome:
+        raise StuckClient(f"send_offsets_to_transaction has not come back for {STUCK_S:.0f} s")
+    if outcome[0] is not None:
+        raise outcome[0]
+
+
 class Copier(Client):
     """Copies a topic to another, partition by partition, exactly once: reads, writes and offsets in one transaction."""
 
@@ -262,7 +289,7 @@ class Copier(Client):
         while not self._ending.is_set():
             try:
                 self._one_copier()
-            except KafkaException as error:
+            except (KafkaException, StuckClient) as error:
                 self.restarts.append(str(error.args[0]))
 
     def _one_copier(self) -> None:
@@ -318,7 +345,7 @@ class Copier(Client):
             after = {m.partition(): m.offset() for m in messages}
             places = [TopicPartition(self._source, p, o + 1) for p, o in after.items()]  # type: ignore[operator,arg-type]
             group = consumer.consumer_group_metadata()
-            self._patiently(lambda: producer.send_offsets_to_transaction(places, group, 10))
+            self._patiently(lambda: in_time(lambda: producer.send_offsets_to_transaction(places, group, 10)))
             self._patiently(lambda: producer.commit_transaction(10))
             outcome = Kind.OK
         except KafkaException as error:
