@@ -1,5 +1,6 @@
 """Programs that run on beside the test: started, watched through their output and what they bring about, ended."""
 
+import contextlib
 import signal
 import subprocess
 import time
@@ -45,6 +46,19 @@ class Program:
         self._process.send_signal(signal.SIGTERM)
         code = self._process.wait(DEADLINE_S)
         assert code in (0, 128 + signal.SIGTERM, -signal.SIGTERM), f"{self.name} ended with {code}"
+        return self.printed()
+
+    def stop_or_kill(self, patience_s: float = 45.0) -> str:
+        """SIGTERM, and SIGKILL for one that does not end by it; where its threads were is in what it printed."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGQUIT)  # Java prints its threads
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(2)
+            self._process.kill()
+            self._process.wait(DEADLINE_S)
         return self.printed()
 
     def __enter__(self) -> Self:

@@ -123,7 +123,7 @@ def test_lines_arrive_over_restarts_of_the_node_and_of_the_worker(tmp_path: Path
             node.start()
             worker.until("lines after a restart", partial(connect.has, lines))
         settled(connect, worker, node)
-        worker.stop()
+        worker.stop_or_kill()  # one was seen to ignore SIGTERM for two minutes
     arrived, in_topic = connect.arrived(), values(node)
     # A line may come twice where an answer was lost with the node; none is missing, none overtakes another.
     assert list(dict.fromkeys(in_topic)) == list(dict.fromkeys(arrived)) == first + stopped + killed
@@ -139,7 +139,7 @@ def test_lines_arrive_over_restarts_of_the_node_and_of_the_worker(tmp_path: Path
         node.start()
         worker.until("lines of a transaction", lambda: connect.has(once))
         settled(connect, worker, node)
-        worker.stop()
+        worker.stop_or_kill()  # one was seen to ignore SIGTERM for two minutes
     assert values(node) == in_topic + resumed + once, "the source went on where it was, every line once"
     check_internal_topics(node)
     assert node.stop() == 0
