@@ -126,6 +126,16 @@ def _here(serde: Serde[Any], data: bytes | None) -> tuple[Any, bool]:
     return same, False
 
 
+class Own(Serde[str]):
+    """A serde that Spark knows nothing of."""
+
+    def encode(self, value: str) -> bytes:
+        return value.encode()
+
+    def decode(self, data: bytes) -> str:
+        return data.decode()
+
+
 def test_every_serde_reads_on_spark_what_it_reads_in_python(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
@@ -241,4 +251,4 @@ def test_a_column_that_the_serde_cannot_write_is_refused_when_planned(spark: "Sp
     with pytest.raises(SerdeError, match="cannot write"):
         encode_column(Serdes.json("a int"), F.lit("x"), parse_type("struct<b: int>"))
     assert is_native(Serdes.time_windowed(Serdes.long, 5))
-    assert not is_native(Serde())
+    assert not is_native(Own())

@@ -601,7 +601,7 @@ class FoldFunctions:
         return state if given is None else self._with(state, given)
 
     def _with(self, state: Any, given: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError  # only those without an argument have no use for it, and an `add` of their own
 
     def merge(self, state: Any, other: Any) -> Any:
         return state if other is None else other if state is None else self._merged(state, other)

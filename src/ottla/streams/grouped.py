@@ -3,9 +3,10 @@
 On Spark `count()` and `aggregate` with an aggregate expression run natively; functions run in a Python task.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, overload
 
 from ottla.streams.draft import (
     AggregateTable,
@@ -183,19 +184,22 @@ class KGroupedStream(Generic[K, V]):
         raise TopologyError(f"windowed_by takes TimeWindows or SessionWindows, not {windows!r}")
 
 
-class TimeWindowedKStream(Generic[K, V]):
-    """Per key and tumbling or hopping window. Records that come after a window's grace are dropped and counted."""
+WindowsT = TypeVar("WindowsT", TimeWindows, SessionWindows)
+
+
+class _WindowedKStream(Generic[K, V, WindowsT]):
+    """What both kinds of windows offer."""
 
     __slots__ = ("_emit", "_grouping", "_windows")
 
-    def __init__(self, grouping: _Grouping, windows: TimeWindows, emit: Emit = Emit.ON_UPDATE) -> None:
+    def __init__(self, grouping: _Grouping, windows: WindowsT, emit: Emit = Emit.ON_UPDATE) -> None:
         self._grouping = grouping
-        self._windows = windows
+        self._windows: WindowsT = windows
         self._emit = emit
 
-    def emit_strategy(self, emit: Emit) -> "TimeWindowedKStream[K, V]":
+    def emit_strategy(self, emit: Emit) -> Self:
         """Results at every update (the default), or one per window when it closes."""
-        return TimeWindowedKStream(self._grouping, self._windows, Emit(emit))
+        return type(self)(self._grouping, self._windows, Emit(emit))
 
     def count(self, materialized: "Stored" = None, *, name: str | None = None) -> "KTable[Windowed, int]":
         """How many records each key and window has had: a long."""
@@ -204,9 +208,18 @@ class TimeWindowedKStream(Generic[K, V]):
     def reduce(
         self, reducer: Callable[[V, V], V | None], materialized: "Stored" = None, *, name: str | None = None
     ) -> "KTable[Windowed, V]":
-        """Combines (so far, new) of one type."""
+        """Combines (so far, new) of one type; also the parts of two sessions that become one."""
         fold = Fold("reduce", function=checked_callable(reducer, "the reducer"))
         return self._folded(fold, materialized, name)
+
+    @abstractmethod
+    def _folded(self, fold: Fold, materialized: "Stored", name: str | None) -> KTable[Any, Any]: ...
+
+
+class TimeWindowedKStream(_WindowedKStream[K, V, TimeWindows]):
+    """Per key and tumbling or hopping window. Records that come after a window's grace are dropped and counted."""
+
+    __slots__ = ()
 
     @overload
     def aggregate(
@@ -248,30 +261,10 @@ class TimeWindowedKStream(Generic[K, V]):
         )
 
 
-class SessionWindowedKStream(Generic[K, V]):
+class SessionWindowedKStream(_WindowedKStream[K, V, SessionWindows]):
     """Per key and session. When a session grows, the result of the old one is deleted: its key holds start and end."""
 
-    __slots__ = ("_emit", "_grouping", "_windows")
-
-    def __init__(self, grouping: _Grouping, windows: SessionWindows, emit: Emit = Emit.ON_UPDATE) -> None:
-        self._grouping = grouping
-        self._windows = windows
-        self._emit = emit
-
-    def emit_strategy(self, emit: Emit) -> "SessionWindowedKStream[K, V]":
-        """Results at every update (the default), or one per session when it closes."""
-        return SessionWindowedKStream(self._grouping, self._windows, Emit(emit))
-
-    def count(self, materialized: "Stored" = None, *, name: str | None = None) -> "KTable[Windowed, int]":
-        """How many records each session has had: a long."""
-        return self._folded(_COUNT, materialized, name)
-
-    def reduce(
-        self, reducer: Callable[[V, V], V | None], materialized: "Stored" = None, *, name: str | None = None
-    ) -> "KTable[Windowed, V]":
-        """Combines (so far, new) of one type, and the parts of two sessions that become one."""
-        fold = Fold("reduce", function=checked_callable(reducer, "the reducer"))
-        return self._folded(fold, materialized, name)
+    __slots__ = ()
 
     @overload
     def aggregate(

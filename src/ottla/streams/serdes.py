@@ -13,6 +13,7 @@ import base64
 import json
 import math
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
@@ -51,7 +52,7 @@ def _shown_value(value: object) -> str:
     return text if len(text) <= 80 else text[:80] + " ..."
 
 
-class Serde(Generic[T]):
+class Serde(ABC, Generic[T]):
     """Reads and writes one kind of value. Make your own by overriding `encode` and `decode`."""
 
     name: str = "serde"
@@ -64,11 +65,11 @@ class Serde(Generic[T]):
     def deserialize(self, data: bytes | None) -> T | None:
         return None if data is None else self.decode(data)
 
-    def encode(self, value: T) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def encode(self, value: T) -> bytes: ...
 
-    def decode(self, data: bytes) -> T | None:
-        raise NotImplementedError
+    @abstractmethod
+    def decode(self, data: bytes) -> T | None: ...
 
     def __repr__(self) -> str:
         return f"Serdes.{self.name}"

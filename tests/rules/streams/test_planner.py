@@ -37,6 +37,16 @@ def reason(query: QueryPlan, name: str) -> str:
     return node.reason
 
 
+class Own(Serde[str]):
+    """A serde that Spark knows nothing of."""
+
+    def encode(self, value: str) -> bytes:
+        return value.encode()
+
+    def decode(self, data: bytes) -> str:
+        return data.decode()
+
+
 def test_expressions_become_columns() -> None:
     builder = StreamsBuilder()
     builder.stream("in", CONSUMED).filter(value.length() > 3).map_values(value.upper()).to("out", PRODUCED)
@@ -56,9 +66,6 @@ def test_one_python_function_makes_a_python_stage_of_the_whole_and_is_named_as_t
 
 
 def test_a_serde_of_the_users_own_is_python() -> None:
-    class Own(Serde[str]):
-        pass
-
     builder = StreamsBuilder()
     builder.stream("in", Consumed(key_serde=TEXT, value_serde=Own())).to("out", PRODUCED)
     query = only(planned(builder))
@@ -177,9 +184,6 @@ def test_queries_are_ordered_by_the_topics_between_them() -> None:
 
 
 def test_a_count_behind_a_repartition_of_values_that_spark_cannot_read_is_native_all_the_same() -> None:
-    class Own(Serde[str]):
-        pass
-
     builder = StreamsBuilder()
     stream = builder.stream("in", Consumed(key_serde=TEXT, value_serde=Own())).select_key(lambda _, text: text)
     stream.group_by_key(Grouped(key_serde=TEXT, value_serde=Own())).count(COUNTS)

@@ -1,7 +1,7 @@
 """Aggregates of streams: without windows, over time windows, over sessions."""
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from ottla.streams.expressions import Aggregate, FoldFunctions
 from ottla.streams.operations import Fold, SessionAggregate, StreamAggregate, WindowAggregate
@@ -197,20 +197,22 @@ class TimeTracker:
         return True
 
 
-class WindowAggregating(Operator):
-    """Over tumbling and hopping windows. A window takes records until stream time passes its end by the grace."""
+StoreT = TypeVar("StoreT", Windows, Sessions)
+
+
+class _Windowing(Operator, Generic[StoreT]):
+    """What windows and sessions have in common: a store, a fold, the stream time seen, and when results go out."""
 
     _forward: Downstream
-    _store: Windows
-    _states: Windows | None
+    _store: StoreT
+    _states: StoreT | None
     _dropped: Callable[[str], None]
     _folding: Folding
     _now: Callable[[], int]
     _tracker: TimeTracker
 
-    def __init__(self, operation: WindowAggregate) -> None:
+    def __init__(self, operation: WindowAggregate | SessionAggregate) -> None:
         self._operation = operation
-        self._windows = operation.windows
         self._on_close = operation.emit is Emit.ON_CLOSE
         self._stream_time = NO_TIMESTAMP
         self._last_close = NO_TIMESTAMP
@@ -225,16 +227,27 @@ class WindowAggregating(Operator):
         self._tracker = TimeTracker(int(context.app_configs.get(EMIT_INTERVAL, 0)))
         if needs_states(self._operation.fold):
             self._states = context.state_store(self._operation.store + FOLD_SUFFIX)
-        if self._on_close:
-            self._store.in_time_order()
-            if self._states is not None:
-                self._states.in_time_order()
 
     def saved(self) -> list[int]:
         return [self._stream_time, self._last_close]
 
     def restore(self, saved: list[int]) -> None:
         self._stream_time, self._last_close = saved
+
+
+class WindowAggregating(_Windowing[Windows]):
+    """Over tumbling and hopping windows. A window takes records until stream time passes its end by the grace."""
+
+    def __init__(self, operation: WindowAggregate) -> None:
+        super().__init__(operation)
+        self._windows = operation.windows
+
+    def begin(self, context: OperatorContext) -> None:
+        super().begin(context)
+        if self._on_close:
+            self._store.in_time_order()
+            if self._states is not None:
+                self._states.in_time_order()
 
     def process(self, record: Record) -> None:
         key, _, timestamp, headers = record
@@ -310,40 +323,12 @@ class WindowAggregating(Operator):
         return first, timestamp // advance * advance
 
 
-class SessionAggregating(Operator):
+class SessionAggregating(_Windowing[Sessions]):
     """Sessions grow and merge: the old one is taken back (None) before the merged one is sent."""
 
-    _forward: Downstream
-    _store: Sessions
-    _states: Sessions | None
-    _dropped: Callable[[str], None]
-    _folding: Folding
-    _now: Callable[[], int]
-    _tracker: TimeTracker
-
     def __init__(self, operation: SessionAggregate) -> None:
-        self._operation = operation
+        super().__init__(operation)
         self._windows = operation.windows
-        self._on_close = operation.emit is Emit.ON_CLOSE
-        self._stream_time = NO_TIMESTAMP
-        self._last_close = NO_TIMESTAMP
-        self._states = None
-
-    def begin(self, context: OperatorContext) -> None:
-        self._forward = context.downstream
-        self._dropped = context.dropped
-        self._now = context.current_system_time_ms
-        self._store = context.state_store(self._operation.store)
-        self._folding = folding_of(self._operation.fold, context)
-        self._tracker = TimeTracker(int(context.app_configs.get(EMIT_INTERVAL, 0)))
-        if needs_states(self._operation.fold):
-            self._states = context.state_store(self._operation.store + FOLD_SUFFIX)
-
-    def saved(self) -> list[int]:
-        return [self._stream_time, self._last_close]
-
-    def restore(self, saved: list[int]) -> None:
-        self._stream_time, self._last_close = saved
 
     def process(self, record: Record) -> None:
         key, _, timestamp, headers = record

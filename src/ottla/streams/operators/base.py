@@ -1,5 +1,6 @@
 """What every operator builds on: how it is told where it stands, and how functions become calls on records."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
@@ -53,8 +54,8 @@ class Operator(Processor):
         # A task gives its own operators the wider context.
         self.begin(context)  # type: ignore[arg-type]
 
-    def begin(self, context: OperatorContext) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def begin(self, context: OperatorContext) -> None: ...
 
     def saved(self) -> list[int]:
         return []

@@ -244,6 +244,7 @@ class _RunningQuery:
         self._dropped = new_counter(around.spark)
         self._opening = threading.Lock()
         self._opened = False
+        self._started = threading.Event()
         self._query: StreamingQuery | None = None
         self._starting: Mapping[TopicPartition, int] = {}
         self._trigger: dict[str, Any] = {}
@@ -294,6 +295,7 @@ class _RunningQuery:
             .trigger(**self._trigger_for(by_clock))
         )
         self._query = writer.start()
+        self._started.set()
         self.progress.watch(self._query)
 
     def _trigger_for(self, by_clock: bool) -> dict[str, Any]:
@@ -327,8 +329,7 @@ class _RunningQuery:
 
     def _wait_for_query(self) -> None:
         """The first batch may begin before `start` has returned."""
-        while self._query is None:
-            time.sleep(0.01)
+        self._started.wait()
 
     @property
     def active(self) -> bool:
