@@ -290,13 +290,14 @@ def test_a_static_member_that_restarts_keeps_its_partitions(bootstrap: str, orde
 
 
 def test_a_pattern_finds_topics_that_come_later(bootstrap: str, new_topic_name: NewTopicName) -> None:
-    first, second = (new_topic_name() for _ in range(2))
+    name = new_topic_name()
+    first, second = f"{name}-first", f"{name}-second"
     with Wire(bootstrap) as wire:
         create_topic(wire, first, 1)
         member = librdkafka(
             bootstrap,
-            f"{first}-group",
-            [f"^{first[:-2]}.*"],
+            f"{name}-group",
+            [f"^{name}-.*"],
             group_protocol="consumer",
             topic_metadata_refresh_interval_ms="500",
         )
