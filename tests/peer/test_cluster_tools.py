@@ -66,6 +66,7 @@ class Shell:
         self("TopicCommand", "--create", "--topic", topic, "--replica-assignment", ",".join(assignment))
         wanted = [sorted(map(int, each.split(":"))) for each in assignment]
         eventually(lambda: [sorted(self._kafka.in_sync(topic, p)) for p in range(len(wanted))] == wanted)
+        eventually(lambda: all(self._kafka.leader_of(topic, seen_by=node) != -1 for node in self._kafka.running))
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def test_kafka_leader_election(shell: Shell, kafka: Cluster, topic: str) -> None
     assert f"Successfully completed leader election (PREFERRED) for partitions {topic}-0" in shell(
         "LeaderElectionCommand", *one
     )
-    assert kafka.leader_of(topic) == 3
+    eventually(lambda: all(kafka.leader_of(topic, seen_by=node) == 3 for node in kafka.running))
     assert "Valid replica already elected" in shell("LeaderElectionCommand", *one)
 
 
