@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from bench.java_tools import ToolFailed
 from bench.kafka_jars import JAVA_SOURCES, java_command
-from bench.process_cost import cpu_of
+from bench.process_cost import Meter
 from bench.servers import Server
 
 HERE = Path(__file__).parent / "streams"
@@ -89,6 +89,7 @@ def observed(
     settings = {"bootstrap.servers": server.bootstrap, "group.id": group, "log_level": 0}
     places = [TopicPartition(topic, partition) for partition in range(partitions)]
     seen = [Progress(time.perf_counter(), 0, 0.0)]
+    meter = Meter(process.pid)
     consumer = Consumer(settings, error_cb=lambda error: None)
     deadline = time.monotonic() + PATIENCE_SECONDS
     try:
@@ -97,12 +98,13 @@ def observed(
                 tail = log.read_text(errors="replace")[-2000:]
                 raise ToolFailed(f"{group} committed {seen[-1].committed} of {goal} records:\n{tail}")
             time.sleep(POLL_SECONDS)
+            used = meter.total()
             try:
                 found = sum(max(0, place.offset) for place in consumer.committed(places, timeout=5))
             except KafkaException:
                 continue
             if found > seen[-1].committed:
-                seen.append(Progress(time.perf_counter(), found, cpu_of(process.pid).total))
+                seen.append(Progress(time.perf_counter(), found, used))
     finally:
         consumer.close()
     return seen

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer
 from bench.context import Context
 from bench.java_tools import ToolFailed
 from bench.measures import Measure, Metric, Trial, measures, value_at_most
-from bench.process_cost import cpu_of
+from bench.process_cost import Meter
 from bench.servers import Ottla, Server
 from bench.streams_runs import VOCABULARY, ottla_application, running
 
@@ -28,6 +28,7 @@ METRICS = (
 RATE = 5_000
 SETTLED_SECONDS = 5.0
 START_SECONDS = 90.0
+LOOK_SECONDS = 0.25
 
 
 def run(context: Context) -> list[Measure]:
@@ -78,14 +79,20 @@ def trial(context: Context, server: Server) -> Trial:
                 words.ending.set()
                 words.join()
             time.sleep(SETTLED_SECONDS)
-            before = cpu_of(process.pid)
-            time.sleep(seconds)
-            idle = cpu_of(process.pid).since(before).total / seconds
+            idle = _used(Meter(process.pid), seconds) / seconds
             reader.close()
     if len(ages) < 100:
         raise ToolFailed(f"only {len(ages)} results came: {log.read_text(errors='replace')[-2000:]}")
     percentiles = quantiles(ages, n=100)
     return {"p50": percentiles[49], "p99": percentiles[98], "idle": idle * 100}
+
+
+def _used(meter: Meter, seconds: float) -> float:
+    before, until = meter.total(), time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(LOOK_SECONDS)
+        after = meter.total()
+    return after - before
 
 
 def _reader(server: Server, topic: str) -> Consumer:

@@ -234,7 +234,7 @@ class FaultyCluster:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=len(self.members), config=settings)
-        admin.create_topics([topic], operation_timeout=20, request_timeout=20)[name].result(30)
+        admin.create_topics([topic], operation_timeout=60, request_timeout=60)[name].result(START_S)
         self.wait(f"{name} has all replicas in sync", lambda: self.in_sync(name))
 
     def in_sync(self, *topics: str) -> bool:

@@ -46,6 +46,16 @@ def any_leader(cluster: FaultyCluster, topic: str, dice: random.Random) -> Membe
     return cluster.member(dice.choice(leaders)) if leaders else dice.choice(cluster.members)
 
 
+def let_write(member: Member, topic: str) -> None:
+    """A second; on a busy machine longer, until the node has been seen to write three times: what it wrote first may be
+    on its way to the others. With acks=all it soon cannot write any more."""
+    sizes: set[int] = set()
+    began = time.monotonic()
+    while (spent := time.monotonic() - began) < 1 or (len(sizes) < 4 and spent < 20):
+        sizes.add(sum(path.stat().st_size for path in member.data.glob(f"{topic}-*/*.log")))
+        time.sleep(0.05)
+
+
 class Calm:
     """Nothing: a run needs stretches in which nothing happens, to tell what faults do."""
 
@@ -123,12 +133,13 @@ class Strand:
         for member in others:
             member.pause()
         try:
-            time.sleep(1.0)
+            let_write(victim, topic)
             victim.kill()
         finally:
             for member in others:
                 member.resume()
-        in_charge = lambda: victim.number not in cluster.leaders(topic).values()  # noqa: E731
+        # Nobody may have an answer ready: that is not yet another leader.
+        in_charge = lambda: victim.number not in (cluster.leaders(topic) or {0: victim.number}).values()  # noqa: E731
         cluster.wait("the others have taken over", in_charge)
         victim.start()
         return Blow(self.name, f"node {victim.number}", at)

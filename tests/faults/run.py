@@ -180,7 +180,7 @@ class Run:
         self._cluster.wait("the writers write everywhere", lambda: len(written) == self._plan.partitions)
         self._warm = time.monotonic_ns()
         try:
-            self._strike(faults, began)
+            self._strike(faults, time.monotonic())
             self._cluster.heal()
             self._in_sync()
         finally:

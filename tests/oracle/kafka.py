@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.oracle.cases import Answer, Case, Entry, Written
 from tests.support import jvm
+from tests.support.patience import PATIENCE_SECONDS
 
 SOURCES = Path(__file__).parent / "java"
 MEMORY = Path("/dev/shm")
@@ -83,15 +84,15 @@ class Oracle:
         self._lines.put("")
 
     def _last_words(self) -> str:
-        self._process.wait(20)
+        self._process.wait(PATIENCE_SECONDS)
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace")
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(20)
-        self._reader.join(20)
+        self._process.wait(PATIENCE_SECONDS)
+        self._reader.join(PATIENCE_SECONDS)
         self._process.stdout.close()
         self._errors.close()
 

@@ -7,11 +7,15 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from ottla.client.cluster import Cluster
+from ottla.client.connection import parse_bootstrap
+from ottla.model import ids
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.streams import StreamsApp
 from tests.oracle.cases import Case, Input, Written
 from tests.oracle.ours import as_bytes, as_text, settings_of
 from tests.oracle.topologies import topology_of
+from tests.spark.decided import stable_ends
 from tests.support.requests import produced, wait_for_topic
 from tests.support.wire import Deadline, Wire
 
@@ -43,6 +47,8 @@ class OnSpark:
             bootstrap_servers=bootstrap,
             state_dir=str(directory),
             auto_offset_reset="earliest",
+            # Records of days ago: their changelogs are read here, and retention would take them in the midst of it.
+            windowstore_changelog_additional_retention_ms=30 * 86_400_000,
             **settings_of(case),
         )
 
@@ -64,13 +70,15 @@ class OnSpark:
         """Partitions of outputs and of internal topics."""
         return {
             (name, partition)
-            for name, topic in self._admin.list_topics(timeout=10).topics.items()
+            for name, topic in self._admin.list_topics(timeout=60).topics.items()
             if name in self._outputs or (name.startswith(f"{self._application}-") and not name.endswith(MARKERS))
             for partition in topic.partitions
         }
 
     def _written_since(self) -> list[Written]:
         places = self._places()
+        with Cluster(parse_bootstrap(self._bootstrap)) as cluster:
+            stable_ends(cluster, [ids.TopicPartition(*place) for place in places])
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -82,7 +90,7 @@ class OnSpark:
         )
         consumer.assign([TopicPartition(*place, self._positions.get(place, 0)) for place in sorted(places)])
         found: list[Written] = []
-        deadline = Deadline("the end of all topics", 30)
+        deadline = Deadline("the end of all topics")
         while places:
             deadline.check(f"not yet: {sorted(places)}")
             message = consumer.poll(0.2)

@@ -106,8 +106,8 @@ def cleaned_by(node: Node) -> Path:
     log = node.data / f"{TOPIC}-0"
     active = max(int(path.stem) for path in log.glob("*.log"))
     checkpoint = node.data / "cleaner-offset-checkpoint"
-    deadline = time.monotonic() + PATIENCE_SECONDS
     with node:
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not checkpoint.exists() or decode_offsets(checkpoint.read_bytes()).get(PARTITION, 0) < active:
             assert time.monotonic() < deadline, node.printed()[-2000:]
             time.sleep(0.02)

@@ -39,7 +39,7 @@ def shell(java_tools: Tools, bootstrap: str) -> Shell:
 
 
 def consumed(shell: Shell, topic: str, partition: int, count: int, *more: str) -> list[str]:
-    place = ("--topic", topic, "--partition", str(partition), "--max-messages", str(count), "--timeout-ms", "15000")
+    place = ("--topic", topic, "--partition", str(partition), "--max-messages", str(count), "--timeout-ms", "60000")
     return shell(CONSOLE_CONSUMER, *place, *(more or ("--offset", "earliest"))).splitlines()
 
 

@@ -32,6 +32,8 @@ from ottla.storage.fs import RealFilesystem
 from tests.support import jvm
 from tests.support.jvm import Tools
 from tests.support.nodes import ApacheKafka
+from tests.support.patience import eventually
+from tests.support.requests import metadata_end, producer_id
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.jvm
@@ -88,7 +90,7 @@ def work(wire: Wire) -> None:
     operation = [quotas.OpData(key="producer_byte_rate", value=1024.0, remove=False)]
     reply = wire.ask(quotas(entries=[quotas.EntryData(entity=entity, ops=operation)]), 1)
     assert [r.error_code for r in reply.entries] == [0], reply
-    wire.ask(m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
+    producer_id(wire)
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +99,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     node = Standalone(tmp_path_factory.mktemp("kafka"))
     with node, Wire(node.bootstrap) as wire:
         work(wire)
+        done = metadata_end(wire)
+        # What Kafka writes when it has nothing to do counts as well, so that one more snapshot comes.
+        eventually(lambda: snapshots(node.data)[-1].offset >= done, "a snapshot of all that was done")
     yield node
 
 

@@ -19,6 +19,7 @@ from ottla.protocol import messages
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request_header
 from tests.rules.model.node_files import BROKEN, BROKER_ONLY, COMBINED, CONTROLLER_ONLY, SAMPLE
 from tests.support.jvm import java, kafka_jars
+from tests.support.nodes import START_S, free_ports
 
 pytestmark = pytest.mark.jvm
 
@@ -98,7 +99,7 @@ class Broker:
     """One connection to a broker; speaks the few requests these tests need."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self._numbers = itertools.count()
 
     def __enter__(self) -> "Broker":
@@ -173,13 +174,6 @@ DYNAMIC_DEFAULT = {"log.cleaner.backoff.ms": "3000", "log.retention.bytes": "123
 IN_FORCE_DEFAULT = {**DYNAMIC_DEFAULT, "min.insync.replicas": "1"}
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
-
-
 def _server_properties(directory: Path, port: int, controller_port: int) -> str:
     # Spellings on purpose: blanks, continuation, an old name, a listener's own setting, a secret, a plugin's setting.
     return f"""
@@ -211,7 +205,7 @@ metrics.jmx.exclude=nothing
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Settings]]:
     """A running broker with static and dynamic settings, and the same file read by us."""
     directory = tmp_path_factory.mktemp("kafka")
-    port, controller_port = _free_ports()
+    port, controller_port = free_ports(2)
     file = directory / "server.properties"
     file.write_text(_server_properties(directory, port, controller_port))
     jars = kafka_jars()
@@ -231,10 +225,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Se
 
 
 def _wait_until_it_answers(port: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START_S
     while True:
         try:
             with Broker(port) as broker:
+                # One that is fenced answers too, but there can be no topics on it yet.
+                assert broker.ask(messages.MetadataRequest(topics=[]), 12).brokers
                 broker.describe(BROKER_KIND, "1")
                 return
         except (OSError, AssertionError):
@@ -256,10 +252,11 @@ def _configure(broker: Broker) -> None:
     broker.alter(BROKER_KIND, "", DYNAMIC_DEFAULT)
     broker.alter(GROUP_KIND, "tuned", GROUP_OVERRIDES)
     broker.alter(CLIENT_METRICS_KIND, "tuned", CLIENT_METRICS_OVERRIDES)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     # An altered config is answered when it is committed; the broker applies it a moment later.
     while (
         broker.describe(BROKER_KIND, "1")["max.connections"].value != "9999"
+        or broker.describe(GROUP_KIND, "tuned")["consumer.session.timeout.ms"].value != "50000"
         or broker.describe(CLIENT_METRICS_KIND, "tuned")["interval.ms"].value != "1000"
     ):
         assert time.monotonic() < deadline, "the dynamic configs were not applied"

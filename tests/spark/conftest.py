@@ -1,10 +1,17 @@
 """What the tests with Spark share: one session for all of them, since starting one takes longer than most tests."""
 
 import os
+import subprocess
+import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from ottla.client.cluster import Cluster as Client
+from ottla.client.connection import parse_bootstrap
+from tests.spark.applications import World
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +48,11 @@ def _stop(session: "SparkSession") -> None:
     # The JVM outlives its context, and its sockets would be found by the garbage collector in some later test.
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=30)
+    try:
+        gateway.proc.wait(timeout=60)
+    except subprocess.TimeoutExpired:  # whatever it still waits for, nobody needs it
+        gateway.proc.kill()
+        gateway.proc.wait()
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +70,14 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
     """host:port of `kafka`, or of the server that OTTLA_TEST_BOOTSTRAP names."""
     other = os.environ.get("OTTLA_TEST_BOOTSTRAP")
     return other or request.getfixturevalue("kafka").bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def client(bootstrap: str) -> Iterator[Client]:
+    with Client(parse_bootstrap(bootstrap)) as client:
+        yield client
+
+
+@pytest.fixture
+def world(client: Client, bootstrap: str, tmp_path: Path, request: pytest.FixtureRequest) -> World:
+    return World(client, bootstrap, f"app-{zlib.crc32(request.node.name.encode()):08x}", tmp_path)

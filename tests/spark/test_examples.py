@@ -1,5 +1,6 @@
 """The examples on Spark, by the command that their docstrings name: the same results as in the test driver."""
 
+import io
 import json
 import os
 import re
@@ -13,16 +14,18 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from ottla.cli.app import run
 from ottla.client import admin
 from ottla.client.cluster import Cluster
 from ottla.client.connection import parse_bootstrap
+from ottla.model import ids
 from ottla.streams import Serde, Serdes, TopologyTestDriver
 from ottla.streams.app import StreamsApp
 from ottla.streams.app_file import load
-from tests.support.patience import eventually
+from tests.spark.decided import stable_ends
+from tests.support.patience import PATIENCE_SECONDS, eventually
 
 pytestmark = [pytest.mark.jvm, pytest.mark.usefixtures("spark")]
 
@@ -83,13 +86,18 @@ class Bench:
 
     def written(self, topic: str, key: Serde[Any], value: Serde[Any]) -> list[Output]:
         """All that is committed, in the order of the one partition."""
+        with Cluster(parse_bootstrap(self._bootstrap)) as cluster:
+            stable_ends(cluster, [ids.TopicPartition(topic, 0)])
         consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "none", "enable.partition.eof": True})
         consumer.assign([TopicPartition(topic, 0, 0)])
         found = []
         while True:
-            (message,) = consumer.consume(1, 30)
-            if message.error():
-                break
+            (message,) = consumer.consume(1, PATIENCE_SECONDS)
+            error = message.error()
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    break
+                continue  # of a connection, which librdkafka makes anew
             place = message.timestamp()[1]
             found.append(Output(key.deserialize(message.key()), value.deserialize(message.value()), place))
         consumer.close()
@@ -218,19 +226,21 @@ def test_fraud_alerts_come_at_the_same_times(bench: Bench) -> None:
 
 
 def test_a_running_application_answers_queries_and_stops_when_asked(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = "streams-plaintext-input"
     bench.make(topic, "streams-wordcount-output")
     bench.write([Input(topic, None, "hello kafka hello", 1_000)])
     # Spark's first batch takes long, and the patience below has an end.
     bench.run("word_count", "--once")
-    capsys.readouterr()
+    told = io.StringIO()  # capsys would lose what is written while another thread asks it
+    monkeypatch.setattr(sys, "stderr", told)
     answers: dict[str, Any] = {}
+    over = threading.Event()
 
     def asks() -> None:
         try:
-            url = served_at(capsys)
+            url = served_at(told)
             eventually(lambda: counted(url, "hello") == 2, "hello is counted twice")
             bench.write([Input(topic, None, "hello again", 2_000)])
             eventually(lambda: counted(url, "hello") == 3, "hello is counted a third time")
@@ -238,11 +248,15 @@ def test_a_running_application_answers_queries_and_stops_when_asked(
                 answers[path] = json.loads(fetched(f"{url}/{path}"))
             answers["metrics"] = fetched(f"{url}/metrics")
         finally:
-            os.kill(os.getpid(), signal.SIGTERM)
+            if not over.is_set():  # nobody would catch it
+                os.kill(os.getpid(), signal.SIGTERM)
 
     asking = threading.Thread(target=asks)
     asking.start()
-    bench.run("word_count", "--queries-port", "0", "--property", "commit.interval.ms=50")
+    try:
+        bench.run("word_count", "--queries-port", "0", "--property", "commit.interval.ms=50")
+    finally:
+        over.set()
     asking.join()
     assert answers["status"]["state"] == "RUNNING"
     assert len(answers["status"]["queries"]) == 1
@@ -251,21 +265,15 @@ def test_a_running_application_answers_queries_and_stops_when_asked(
     assert "kafka_streams_" in answers["metrics"]
 
 
-def served_at(capsys: pytest.CaptureFixture[str]) -> str:
-    shown: list[str] = []
-
-    def found() -> bool:
-        shown.append(capsys.readouterr().err)
-        return "/stores" in "".join(shown)
-
-    eventually(found, "the URL is told")
-    match = re.search(r"served at (\S+)/stores", "".join(shown))
+def served_at(told: io.StringIO) -> str:
+    eventually(lambda: "/stores" in told.getvalue(), "the URL is told")
+    match = re.search(r"served at (\S+)/stores", told.getvalue())
     assert match
     return match.group(1)
 
 
 def fetched(url: str) -> str:
-    with urlopen(url, timeout=10) as answer:
+    with urlopen(url, timeout=PATIENCE_SECONDS) as answer:
         body: str = answer.read().decode()
         return body
 

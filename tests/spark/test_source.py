@@ -1,12 +1,15 @@
 """The source `ottla` in a Spark session, on a real node."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from confluent_kafka import Producer as RealProducer
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,11 +20,13 @@ from ottla.client.connection import parse_bootstrap
 from ottla.client.producer import Producer
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import NewRecord
+from ottla.streams.spark.application import RESTARTS, SLOW_WORKER
 from ottla.streams.spark.connector import Choice, choose, read_stream
 from ottla.streams.spark.source import OttlaDataSource, arrow_schema, source_schema
 from ottla.streams.spark.source_options import parse_options
 from tests.support.patience import eventually
 
+T = TypeVar("T")
 NOW = 1_700_000_000_000
 KAFKA_SCHEMA = (
     "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int"
@@ -65,12 +70,24 @@ def send(cluster: Cluster, topic: str, records: Sequence[NewRecord], *, partitio
     producer.flush()
 
 
+def patient(attempt: Callable[[], T]) -> T:
+    """Tries again when Spark gave up on a Python process that was slow to start, as applications do."""
+    for _ in range(RESTARTS):
+        try:
+            return attempt()
+        except (PySparkException, Py4JError) as error:
+            if SLOW_WORKER not in str(error):
+                raise
+    return attempt()
+
+
 def read(spark: SparkSession, bootstrap: str, topic: str, **options: str) -> DataFrame:
-    return spark.read.format("ottla").options(subscribe=topic, **{"bootstrap.servers": bootstrap}, **options).load()
+    reader = spark.read.format("ottla").options(subscribe=topic, **{"bootstrap.servers": bootstrap}, **options)
+    return patient(reader.load)
 
 
 def values(frame: DataFrame) -> list[bytes]:
-    return [bytes(row.value) for row in in_order(frame.collect())]
+    return [bytes(row.value) for row in in_order(patient(frame.collect))]
 
 
 def in_order(rows: list[Row]) -> list[Row]:
@@ -89,6 +106,9 @@ class Stream:
 
     def run(self, **options: str) -> StreamingQuery:
         """What is there now."""
+        return patient(lambda: self._run(options))
+
+    def _run(self, options: Mapping[str, str]) -> StreamingQuery:
         frame = self._spark.readStream.format("ottla").options(**{**self._options, **options}).load()
         query = (
             frame.writeStream.foreachBatch(self._keep)
@@ -139,7 +159,7 @@ def test_a_batch_query_reads_every_record_of_every_partition(
         partition=1,
     )
     send(cluster, topic, [NewRecord(b"", b"", NOW + 2)], partition=0, codec=3)
-    rows = in_order(read(spark, bootstrap, topic, includeHeaders="true").collect())
+    rows = in_order(patient(read(spark, bootstrap, topic, includeHeaders="true").collect))
     assert [(*row[:5], row[6]) for row in rows] == [
         (b"", b"", topic, 0, 0, 0),
         (b"k", b"v", topic, 1, 0, 0),
@@ -188,7 +208,9 @@ def test_a_stream_takes_no_more_per_batch_than_it_is_told_and_goes_on_from_its_c
 
 def test_aborted_and_open_transactions_are_not_read(spark: SparkSession, bootstrap: str, cluster: Cluster) -> None:
     topic = new_topic(cluster)
-    writer = RealProducer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    # The broker must not end the last transaction while Spark still reads.
+    settings = {"bootstrap.servers": bootstrap, "transactional.id": topic, "transaction.timeout.ms": 600_000}
+    writer = RealProducer(settings)
     writer.init_transactions(30)
     for kept, value in ((True, b"one"), (False, b"two"), (True, b"three"), (None, b"open")):
         writer.begin_transaction()
@@ -279,20 +301,27 @@ def test_a_stream_that_runs_takes_what_comes(
     spark: SparkSession, bootstrap: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic = new_topic(cluster)
-    frame = (
-        spark.readStream.format("ottla")
-        .options(**{"bootstrap.servers": bootstrap, "subscribePattern": f"{topic}|{topic}-more"})
-        .load()
-    )
     arrived: list[bytes] = []
-    query = (
-        frame.writeStream.foreachBatch(lambda batch, _: arrived.extend(bytes(row.value) for row in batch.collect()))
-        .option("checkpointLocation", str(tmp_path))
-        .trigger(processingTime="100 milliseconds")
-        .start()
-    )
+
+    def started() -> StreamingQuery:
+        frame = (
+            spark.readStream.format("ottla")
+            .options(**{"bootstrap.servers": bootstrap, "subscribePattern": f"{topic}|{topic}-more"})
+            .load()
+        )
+        query = (
+            frame.writeStream.foreachBatch(lambda batch, _: arrived.extend(bytes(row.value) for row in batch.collect()))
+            .option("checkpointLocation", str(tmp_path))
+            .trigger(processingTime="100 milliseconds")
+            .start()
+        )
+        eventually(lambda: query.lastProgress is not None or not query.isActive, "the first look at the topic")
+        if not query.isActive:
+            query.awaitTermination()  # raises what ended it
+        return query
+
+    query = patient(started)
     try:
-        eventually(lambda: query.lastProgress is not None, "the first look at the topic")
         produce(cluster, topic, [b"a"])
         admin.create_topics(cluster, [admin.NewTopic(f"{topic}-more", 1, 1)])
         produce(cluster, f"{topic}-more", [b"b"])
@@ -322,8 +351,9 @@ def test_bytes_limit_a_batch_about(spark: SparkSession, bootstrap: str, cluster:
     ],
 )
 def test_what_is_wrong_is_told(spark: SparkSession, bootstrap: str, options: dict[str, str], text: str) -> None:
+    reader = spark.read.format("ottla").options(**{"bootstrap.servers": bootstrap}, **options)
     with pytest.raises(Exception, match=text):
-        spark.read.format("ottla").options(**{"bootstrap.servers": bootstrap}, **options).load().collect()
+        patient(lambda: reader.load().collect())
 
 
 def test_without_the_connectors_jars_the_source_is_ours(
@@ -336,6 +366,6 @@ def test_without_the_connectors_jars_the_source_is_ours(
         choose(spark, {**options, "source": "kafka"})
     with pytest.raises(ValueError, match="the connector has no column of stream time"):
         choose(spark, {**options, "source": "kafka", "streamTime": str(tmp_path)})
-    frame = read_stream(spark, options)
+    frame = patient(lambda: read_stream(spark, options))
     assert frame.isStreaming
     assert frame.schema == source_schema(parse_options(options))

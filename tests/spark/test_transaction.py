@@ -21,19 +21,21 @@ from ottla.testing import Cluster
 from tests.support.patience import eventually
 from tests.support.wire import Deadline
 
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 600_000
+"""No test is meant to see the end of it."""
 DOWN = 2
 
 
 def client_of(kafka: Cluster) -> Client:
-    return Client(parse_bootstrap(kafka.bootstrap_servers), timeout_s=30)
+    return Client(parse_bootstrap(kafka.bootstrap_servers), timeout_s=60)
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["TV1", "TV2"])
 def client(request: pytest.FixtureRequest) -> Iterator[Client]:
     """Of a node with this level of transaction.version, where abandoned transactions are looked for all the time."""
     with (
-        Cluster(1, transaction_abort_timed_out_transaction_cleanup_interval_ms=50) as kafka,
+        # For ever: the records are of 1970.
+        Cluster(1, log_retention_ms=-1, transaction_abort_timed_out_transaction_cleanup_interval_ms=50) as kafka,
         client_of(kafka) as client,
     ):
         if request.param == 1:
@@ -200,7 +202,7 @@ def test_a_marker_counts_when_its_transaction_committed(client: Client, topic: s
 
 
 def test_records_survive_their_leader_once_and_in_order(topic: str) -> None:
-    with Cluster(3) as kafka, client_of(kafka) as client:
+    with Cluster(3, log_retention_ms=-1) as kafka, client_of(kafka) as client:
         place = create(client, topic)
         transaction = begun(client, topic)
         writer = Writer(client, transaction, place)

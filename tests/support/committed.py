@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.support.wire import Deadline
 
@@ -28,14 +28,16 @@ def committed(bootstrap: str, topic: str, partitions: int = 1) -> list[Found]:
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     deadline = Deadline(f"the end of {topic}", 60)
     found: list[Found] = []
-    ends = 0
-    while ends < partitions:
-        deadline.check(f"{len(found)} records, {ends} ends")
+    ended: set[int | None] = set()
+    while len(ended) < partitions:
+        deadline.check(f"{len(found)} records, the ends of {ended}")
         message = consumer.poll(0.2)
         if message is None:
             continue
-        if message.error():
-            ends += 1
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
             continue
         partition, offset, key, value = message.partition(), message.offset(), message.key(), message.value()
         assert partition is not None and offset is not None

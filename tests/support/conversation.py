@@ -22,7 +22,7 @@ from tests.support.requests import (
     settle,
     wait_for_topic,
 )
-from tests.support.wire import Closed, Wire, versions
+from tests.support.wire import Closed, Deadline, Wire, versions
 
 
 class Step(NamedTuple):
@@ -40,6 +40,8 @@ UNWRITTEN = "not written down"
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 CHANGES_METADATA = (19, 20, 33, 37, 44, 57)
+KEPT = {"retention.ms": "-1"}
+"""The records are of 2023: Kafka looks for what is too old to keep half a minute after its start."""
 
 
 class Notes:
@@ -320,6 +322,7 @@ def _broker_changes(t: str) -> Conversation:
     yield change("change: another broker", (BROKER, "9", [("log.retention.ms", SET, "5")]))
     yield change("change: no broker", (BROKER, "abc", [("log.retention.ms", SET, "5")]))
     yield change("change: what only all brokers share", (BROKER, "", [("listeners", SET, "PLAINTEXT://:1")]))
+    yield from _taken_up(BROKER, "1", "log.retention.ms", "5000000")
     yield describe("describe: dynamic", (BROKER, "1", ["log.retention.ms", "num.partitions", "no.such"]))
     yield describe("describe: dynamic default", (BROKER, "", None))
     yield describe("describe: topic inherits", (TOPIC, name, ["retention.ms"]))
@@ -331,6 +334,7 @@ def _other_changes(t: str) -> Conversation:
     yield change("change: client metrics", (METRICS, f"{t}m", [("interval.ms", SET, "1000")]))
     yield change("change: client metrics, invalid", (METRICS, f"{t}m", [("interval.ms", SET, "1")]))
     yield change("change: group", (GROUP, f"{t}g", [("consumer.session.timeout.ms", SET, "50000")]))
+    yield from _taken_up(GROUP, f"{t}g", "consumer.session.timeout.ms", "50000")
     yield describe("describe: set ones", (METRICS, f"{t}m", None), (GROUP, f"{t}g", None))
 
     for types in ([16], [32], [4], [16, 32]):
@@ -339,6 +343,16 @@ def _other_changes(t: str) -> Conversation:
     yield Step("list: unknown", m.ListConfigResourcesRequest(resource_types=[0]), 1)
     yield change("change: back", (METRICS, f"{t}m", [("interval.ms", DELETE, None)]),
                  (GROUP, f"{t}g", [("consumer.session.timeout.ms", DELETE, None)]))  # fmt: skip
+
+
+def _taken_up(kind: int, name: str, key: str, value: str) -> Conversation:
+    """Kafka's brokers go by a setting a moment after they have heard of it."""
+    deadline = Deadline(f"{key}={value} of {name}")
+    while True:
+        (result,) = (yield describe(UNWRITTEN, (kind, name, [key]))).results
+        if [config.value for config in result.configs] == [value]:
+            return
+        deadline.check(result)
 
 
 def describe(
@@ -449,7 +463,7 @@ def cluster(wire: Wire, t: str) -> Conversation:
 def data(wire: Wire, t: str) -> Conversation:
     """Produce, Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch, and what describes their outcome."""
     name = f"{t}d"
-    yield Step("create", m.CreateTopicsRequest(topics=[create_topic_request(name, 3)], timeout_ms=10_000), 7)
+    yield Step("create", m.CreateTopicsRequest(topics=[create_topic_request(name, 3, KEPT)], timeout_ms=10_000), 7)
     topic_id = wait_for_topic(wire, name, 3)
     for version in versions(0):
         yield from _produced(t, name if version <= NAMED_PRODUCE else topic_id, version)

@@ -31,7 +31,7 @@ def ready(wire: Wire, *groups: str) -> None:
 def join(group: str, member: str = "", **options: Any) -> m.JoinGroupRequest:
     kind = m.JoinGroupRequest
     protocols: Iterable[tuple[str, bytes]] = options.pop("protocols", (("range", subscription("t")),))
-    given = {"session_timeout_ms": 30_000, "rebalance_timeout_ms": 30_000, "protocol_type": "consumer", **options}
+    given = {"session_timeout_ms": 120_000, "rebalance_timeout_ms": 120_000, "protocol_type": "consumer", **options}
     return kind(
         group_id=group,
         member_id=member,

@@ -48,9 +48,9 @@ def jars_of(name: str, pom: Path) -> Path:
         pytest.skip("java is not installed")
     place = built(name, [pom])
     if not place.exists():
-        partial = place.with_suffix(".part")
+        partial = place.with_suffix(f".part{os.getpid()}")
         _fetch(pom, partial)
-        partial.rename(place)
+        _finished(partial, place)
     return place
 
 
@@ -61,6 +61,16 @@ def _fetch(pom: Path, target: Path) -> None:
     command = ["mvn", "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={target}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"Maven could not fetch Kafka:\n{done.stdout}{done.stderr}"
+
+
+def _finished(partial: Path, place: Path) -> None:
+    """Another run beside this one may have been faster."""
+    try:
+        partial.rename(place)
+    except OSError:
+        if not place.exists():
+            raise
+        shutil.rmtree(partial)
 
 
 def _complete(place: Path) -> bool:
@@ -84,11 +94,11 @@ def compiled(jars: Path, source: Path, *others: Path) -> Path:
     """The directory with the classes of a Java file and those it needs, compiled once for each of their versions."""
     place = built(source.stem, [source, *others])
     if not place.exists():
-        partial = place.with_suffix(".part")
+        partial = place.with_suffix(f".part{os.getpid()}")
         command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(partial), str(source), *map(str, others)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        partial.rename(place)
+        _finished(partial, place)
     return place
 
 
@@ -131,4 +141,4 @@ class Tools:
         return answer.out
 
     def close(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)

@@ -71,8 +71,8 @@ def wait_for_topic(wire: Wire, topic: str, partitions: int = 1) -> bytes:
     return topic_id
 
 
-def settle(wire: Wire) -> None:
-    """Waits until the broker knows all that its controller has committed so far."""
+def metadata_end(wire: Wire) -> int:
+    """The offset up to which the metadata log is committed."""
     asked = m.DescribeQuorumRequest(
         topics=[
             m.DescribeQuorumRequest.TopicData(
@@ -81,7 +81,12 @@ def settle(wire: Wire) -> None:
             )
         ]
     )
-    committed = wire.ask(asked).topics[0].partitions[0].high_watermark
+    return int(wire.ask(asked).topics[0].partitions[0].high_watermark)
+
+
+def settle(wire: Wire) -> None:
+    """Waits until the broker knows all that its controller has committed so far."""
+    committed = metadata_end(wire)
     hello = m.ApiVersionsRequest(client_software_name="settle", client_software_version="1")
     deadline = Deadline(f"metadata up to {committed}")
     # The epoch of the features is the offset up to which the broker has read the metadata log.
@@ -187,6 +192,16 @@ def fetch(
     request = fetch_request({topic: [fetch_partition(partition, offset, max_bytes=max_bytes)]}, **options)
     ((part,),) = [response.partitions for response in wire.ask(request, version).responses]
     return part
+
+
+def wait_until_stable(wire: Wire, topic: str, partition: int = 0) -> None:
+    """Waits for the markers of transactions that have ended: that they end is answered before these are written."""
+    deadline = Deadline(f"the last markers in {topic}-{partition}")
+    while True:
+        part = fetch(wire, topic, partition=partition, max_bytes=1, isolation_level=1)
+        if not part.error_code and part.last_stable_offset == part.high_watermark:
+            return
+        deadline.check(part)
 
 
 def batches_in(data: bytes | memoryview | None) -> list[bytes]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ottla.protocol import messages as m
 from ottla.protocol.batch import TRANSACTIONAL
-from tests.support.conversation import Conversation, Step
+from tests.support.conversation import KEPT, Conversation, Step
 from tests.support.group_conversations import ready
 from tests.support.requests import ZERO_ID, batch, create_topic
 from tests.support.requests import producer_id as fresh_producer_id
@@ -254,7 +254,7 @@ def _markers(wire: Wire, t: str, topic: str) -> Conversation:
 def sequences(wire: Wire, t: str) -> Conversation:
     """Produce by producers with an id: gaps, repeats, old epochs, unknown ids, other people's names."""
     topic = f"{t}t"
-    create_topic(wire, topic, 2)
+    create_topic(wire, topic, 2, KEPT)
     ready(wire, t)
     for version in range(3, 13):
         yield from _idempotent(wire, topic, version)

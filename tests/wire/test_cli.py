@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ottla.cli.app import run
+from tests.support.patience import PATIENCE_SECONDS
 
 NewTopicName = Callable[[], str]
 
@@ -33,7 +34,7 @@ class Shell:
 
     def eventually(self, *words: str, shows: str) -> None:
         """Kafka's brokers hear of changed settings a moment after the controller has agreed to them."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while shows not in (shown := self(*words)):
             assert time.monotonic() < deadline, f"{words} never shows {shows!r}: {shown}"
 
@@ -310,9 +311,9 @@ def test_standard_input_is_sent_as_it_comes_and_a_follower_sees_it(bootstrap: st
         # Only a producer that does not wait for more input lets this line through.
         assert consumer.stdout.readline() == line
     consumer.send_signal(signal.SIGINT)
-    assert consumer.communicate(timeout=20) == (b"", b"")
+    assert consumer.communicate(timeout=PATIENCE_SECONDS) == (b"", b"")
     assert consumer.returncode == 0
-    out, err = producer.communicate(timeout=20)
+    out, err = producer.communicate(timeout=PATIENCE_SECONDS)
     assert (out, err) == (f"wrote 2 records to {topic}: partition 0 offsets 0-1\n".encode(), b"")
 
 
@@ -323,7 +324,7 @@ def test_a_reader_that_has_had_enough_ends_the_command_quietly(bootstrap: str, o
     assert consumer.stdout is not None and consumer.stderr is not None
     assert consumer.stdout.readline() == b"0\n"
     consumer.stdout.close()
-    assert consumer.wait(timeout=20) == 0
+    assert consumer.wait(timeout=PATIENCE_SECONDS) == 0
     assert consumer.stderr.read() == b""
     consumer.stderr.close()
     assert consumer.stdin is not None

@@ -134,6 +134,7 @@ def test_a_killed_leader_is_replaced_and_nothing_acknowledged_is_lost(kafka: Clu
 
 def test_the_controller_may_die_with_its_node(kafka: Cluster, topic: str) -> None:
     sent = Acknowledged(kafka.bootstrap_servers, topic)
+    eventually(lambda: kafka.controller in kafka.running)
     controller = kafka.controller
     kafka.kill(controller)
     sent.send(100)

@@ -31,7 +31,8 @@ class Nodes:
     """Three nodes that name the same three controllers; the third does not ask for a vote by itself."""
 
     def __init__(self, directory: Path) -> None:
-        self.ports, self.controllers = free_ports(6)[:3], free_ports(6)[3:]
+        ports = free_ports(6)
+        self.ports, self.controllers = ports[:3], ports[3:]
         servers = ",".join(f"127.0.0.1:{port}" for port in self.controllers)
         self._settings = {
             number + 1: Settings.from_properties(
@@ -77,7 +78,8 @@ def test_voters_join_leave_and_come_back(nodes: Nodes, capsys: pytest.CaptureFix
     def who(role: str) -> set[int]:
         """Who votes or observes; the leader, whoever it is, votes."""
         capsys.readouterr()
-        assert run(["quorum", "status", "--json"]) == 0
+        if run(["quorum", "status", "--json"]) != 0:
+            return set()  # nobody leads for the moment
         told: Any = json.loads(capsys.readouterr().out)
         return {each["id"] for each in told["replicas"] if (each["role"] == "observer") == (role == "observer")}
 
@@ -85,9 +87,9 @@ def test_voters_join_leave_and_come_back(nodes: Nodes, capsys: pytest.CaptureFix
     eventually(lambda: who("voter") == {1, 2} and who("observer") == {3})
     assert run(["quorum", "add", "3", "--endpoint", f"CONTROLLER://127.0.0.1:{nodes.controllers[2]}"]) == 0
     assert capsys.readouterr().out.endswith("controller 3 votes now\n")
-    assert who("voter") == {1, 2, 3}
+    eventually(lambda: who("voter") == {1, 2, 3})
     nodes.stop(1)
-    assert who("voter") == {1, 2, 3}  # the other two are a majority
+    eventually(lambda: who("voter") == {1, 2, 3})  # the other two are a majority
     nodes.start(1)
     assert run(["quorum", "remove", "3"]) == 0
     eventually(lambda: who("voter") == {1, 2} and who("observer") == {3})

@@ -147,13 +147,13 @@ def test_a_fetch_waits_for_max_wait_when_there_is_nothing(wire: Wire, topic: str
     part = fetch(wire, topic, max_wait_ms=300, min_bytes=1)
 
     assert offsets(part) == []
-    assert 0.29 <= time.monotonic() - began < 5
+    assert 0.29 <= time.monotonic() - began < 20
 
 
 def test_a_fetch_that_waits_is_answered_as_soon_as_there_is_enough(wire: Wire, bootstrap: str, topic: str) -> None:
     create_topic(wire, topic)
     size = len(batch(1))
-    wire.send(fetch_request({topic: [fetch_partition()]}, max_wait_ms=15_000, min_bytes=2 * size), NAMED_FETCH)
+    wire.send(fetch_request({topic: [fetch_partition()]}, max_wait_ms=45_000, min_bytes=2 * size), NAMED_FETCH)
     began = time.monotonic()
 
     with Wire(bootstrap) as other:
@@ -162,7 +162,7 @@ def test_a_fetch_that_waits_is_answered_as_soon_as_there_is_enough(wire: Wire, b
     part = wire.receive(1, NAMED_FETCH).responses[0].partitions[0]
 
     assert offsets(part) == [0, 1]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def test_a_fetch_that_waits_for_more_than_comes_gets_what_there_is_at_the_end(wire: Wire, topic: str) -> None:
@@ -173,16 +173,16 @@ def test_a_fetch_that_waits_for_more_than_comes_gets_what_there_is_at_the_end(wi
     part = fetch(wire, topic, max_wait_ms=300, min_bytes=1_000_000)
 
     assert offsets(part) == [0]
-    assert 0.29 <= time.monotonic() - began < 5
+    assert 0.29 <= time.monotonic() - began < 20
 
 
 def test_an_error_is_not_waited_with(wire: Wire, topic: str) -> None:
     create_topic(wire, topic)
     began = time.monotonic()
 
-    assert fetch(wire, topic, 99, max_wait_ms=15_000, min_bytes=1).error_code == OFFSET_OUT_OF_RANGE
-    assert fetch(wire, topic, 0, partition=9, max_wait_ms=15_000, min_bytes=1).error_code == UNKNOWN_TOPIC_OR_PARTITION
-    assert time.monotonic() - began < 10
+    assert fetch(wire, topic, 99, max_wait_ms=45_000, min_bytes=1).error_code == OFFSET_OUT_OF_RANGE
+    assert fetch(wire, topic, 0, partition=9, max_wait_ms=45_000, min_bytes=1).error_code == UNKNOWN_TOPIC_OR_PARTITION
+    assert time.monotonic() - began < 30
 
 
 def test_many_waiting_fetches_are_all_woken(wire: Wire, bootstrap: str, topic: str) -> None:
@@ -191,14 +191,14 @@ def test_many_waiting_fetches_are_all_woken(wire: Wire, bootstrap: str, topic: s
 
     def wait() -> None:
         with Wire(bootstrap) as own:
-            seen.append(offsets(fetch(own, topic, max_wait_ms=15_000, min_bytes=1)))
+            seen.append(offsets(fetch(own, topic, max_wait_ms=45_000, min_bytes=1)))
 
     waiting = [threading.Thread(target=wait) for _ in range(10)]
     for thread in waiting:
         thread.start()
     produced(wire, topic, batch(1))
     for thread in waiting:
-        thread.join(20)
+        thread.join(60)
 
     assert seen == [[0]] * 10
 
@@ -357,7 +357,7 @@ def test_a_waiting_incremental_fetch_is_woken_by_any_partition_of_its_session(
     topic_id = create_topic(wire, topic, partitions=5)
     session = Session(wire)
     session.ask({topic_id: [fetch_partition(i) for i in range(5)]})
-    request = fetch_request({}, session_id=session.id, session_epoch=1, max_wait_ms=15_000, min_bytes=1)
+    request = fetch_request({}, session_id=session.id, session_epoch=1, max_wait_ms=45_000, min_bytes=1)
     wire.send(request)
 
     with Wire(bootstrap) as other:

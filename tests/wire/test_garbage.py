@@ -24,7 +24,7 @@ from tests.support.nodes import Ottla, resident_bytes
 from tests.support.requests import NAMED_PRODUCE, batch, create_topic, fetch, list_offset, produce_request, produced
 from tests.support.wire import Closed, Wire
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 """How long the server may take to be done with a connection whose other end is closed."""
 GROWTH_LIMIT = 200 << 20
 MUTATIONS_PER_VERSION = 5
@@ -71,7 +71,7 @@ class Target:
         assert produced(self.bystander, "bystander", batch(1)) == self._written
         assert fetch(self.bystander, "bystander", self._written).error_code == 0
         self._written += 1
-        assert time.monotonic() - began < 2, "another client was kept waiting"
+        assert time.monotonic() - began < 10, "another client was kept waiting"
         printed = self.node.printed()[self._read :]
         self._read += len(printed)
         assert "Traceback" not in printed, printed[:5000]

@@ -15,7 +15,7 @@ from tests.support.requests import create_topic
 from tests.support.wire import Wire
 
 NewTopicName = Callable[[], str]
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 _POLLS_THAT_BRING_ALL = 10
 """Each waits for records for a twentieth of a second."""
 
@@ -165,7 +165,7 @@ def test_members_share_a_topic_and_take_over_from_who_leaves(start: Start, order
     group = f"{orders}-group"
     one = start(group, [orders])
     eventually(lambda: one.partitions() == [0, 1, 2, 3], "one has everything")
-    eventually(lambda: len(one.seen) == 40, "one reads everything")
+    eventually(lambda: len(set(one.seen)) == 40, "one reads everything")
     two = start(group, [orders])
     eventually(
         lambda: sorted(one.partitions() + two.partitions()) == [0, 1, 2, 3] and len(two.partitions()) == 2,
@@ -178,7 +178,7 @@ def test_members_share_a_topic_and_take_over_from_who_leaves(start: Start, order
 def test_a_group_goes_on_where_it_committed(start: Start, orders: str) -> None:
     group = f"{orders}-group"
     one = start(group, [orders])
-    eventually(lambda: len(one.seen) == 40, "one reads everything")
+    eventually(lambda: len(set(one.seen)) == 40, "one reads everything")
     one.with_consumer(commit)
     one.close()
     two = start(group, [orders])
@@ -207,7 +207,7 @@ def seek_to_start(consumer: Any) -> None:
 
 def test_a_paused_partition_is_kept_and_not_read(start: Start, orders: str) -> None:
     one = start(f"{orders}-group", [orders])
-    eventually(lambda: len(one.seen) == 40, "one reads everything")
+    eventually(lambda: len(set(one.seen)) == 40, "one reads everything")
 
     def pause(consumer: Any) -> None:
         places = list(consumer.assignment())
@@ -219,10 +219,11 @@ def test_a_paused_partition_is_kept_and_not_read(start: Start, orders: str) -> N
 
     one.with_consumer(pause)
     one.with_consumer(seek_to_start)
+    before = len(one.seen)
     one.poll_again()
-    assert len(one.seen) == 40
+    assert len(one.seen) == before
     one.with_consumer(resume)
-    eventually(lambda: len(one.seen) == 80, "one reads on")
+    eventually(lambda: len(one.seen) == before + 40, "one reads on")
 
 
 def test_a_member_that_dies_is_replaced_when_its_session_is_over(bootstrap: str, orders: str) -> None:
@@ -232,13 +233,13 @@ def test_a_member_that_dies_is_replaced_when_its_session_is_over(bootstrap: str,
     eventually(lambda: one.partitions() == [0, 1, 2, 3], "one has everything")
     with Wire(bootstrap) as wire:
         # A member that joins, takes part in one rebalance and is never heard of again.
-        ghost(wire, group, orders)
-    eventually(lambda: len(one.partitions()) == 2, "the ghost got its share")
+        assert len(ghost(wire, group, orders)) == 2, "the ghost got its share"
     eventually(lambda: one.partitions() == [0, 1, 2, 3], "one has everything again")
     one.close()
 
 
-def ghost(wire: Wire, group: str, topic: str) -> None:
+def ghost(wire: Wire, group: str, topic: str) -> list[int]:
+    """Gives the partitions it got: its session may be over before anybody has seen the other member without them."""
     from ottla.protocol import messages as m  # noqa: PLC0415
 
     protocols = [
@@ -267,6 +268,8 @@ def ghost(wire: Wire, group: str, topic: str) -> None:
         5,
     )
     assert synced.error_code == 0
+    given = m.ConsumerProtocolAssignment.decode(synced.assignment, 0, 2).assigned_partitions
+    return [partition for each in given for partition in each.partitions]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -361,7 +364,7 @@ def test_aiokafka_consumers_share_and_commit(bootstrap: str, orders: str) -> Non
         two = consumer()
         await two.start()
         shares: list[int] = []
-        for _ in range(300):
+        for _ in range(600):
             shares = sorted((len(one.assignment()), len(two.assignment())))
             if shares == [2, 2]:
                 break

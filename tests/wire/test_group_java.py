@@ -26,7 +26,7 @@ def test_java_consumers_share_and_are_described(java_tools: Any, bootstrap: str,
     out = java_tools.must(
         f"{TOOLS}.ConsoleConsumer",
         *("--bootstrap-server", bootstrap, "--topic", orders, "--group", group, "--max-messages", "40"),
-        *("--from-beginning", "--timeout-ms", "20000", "--command-property", f"group.protocol={protocol}"),
+        *("--from-beginning", "--timeout-ms", "60000", "--command-property", f"group.protocol={protocol}"),
     )
     assert sorted(map(int, out.split())) == sorted(list(range(10)) * 4)
     described = java_tools.must(

@@ -14,6 +14,7 @@ from tests.support import jvm
 from tests.support.committed import committed
 from tests.support.nodes import Ottla, free_ports
 from tests.support.programs import Program
+from tests.support.requests import wait_until_stable
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.jvm
@@ -70,7 +71,7 @@ class Connect:
             connection.request(method, path, text, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             said = answer.read()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return None
         finally:
             connection.close()
@@ -150,6 +151,8 @@ def settled(connect: Connect, worker: Program, node: Ottla) -> None:
     """Waits until both connectors have stored that they are through with everything."""
     size = connect.source.stat().st_size
     worker.until("the source's offset", lambda: connect.offsets("in") == [{"position": size}])
+    with Wire(node.bootstrap) as wire:
+        wait_until_stable(wire, "lines")
     end = committed(node.bootstrap, "lines")[-1].offset + 1
     worker.until("the sink's offset", lambda: connect.offsets("out") == [{"kafka_offset": end}])
 

@@ -64,7 +64,8 @@ class Member:
 
     def events(self, name: str) -> list[Any]:
         whole = self.program.printed().rpartition("\n")[0].splitlines()
-        return [event for event in map(json.loads, whole) if event["name"] == name]
+        told = [json.loads(line) for line in whole if line.startswith("{")]  # errors of the JVM are in there too
+        return [event for event in told if event["name"] == name]
 
     def owned(self) -> int:
         """How many partitions it has, as it has been told so far."""

@@ -43,10 +43,11 @@ def visible(node: Ottla) -> int:
     return sum(part.last_stable_offset for part in parts)
 
 
-def goes_on(app: Program, node: Ottla) -> None:
-    """Returns while the application is in the midst of it: more is committed, and more is to do."""
-    before = visible(node)
+def goes_on(app: Program, node: Ottla, before: int) -> int:
+    """Returns while the application is in the midst of it: more is committed than was before the latest lines were fed,
+    and more is to do. Gives how much."""
     app.until("another commit", lambda: visible(node) > before)
+    return visible(node)
 
 
 def counts(node: Ottla) -> dict[str, list[int]]:
@@ -92,12 +93,13 @@ def test_words_are_counted_once_over_a_stop_and_a_kill_of_the_node(tmp_path: Pat
         create_topic(wire, "counts", PARTITIONS)
     feed(node, first)
     with word_count(node, tmp_path / "app", "classic") as app:
+        seen = 0
         for part, end in ((second, node.stop), (third, node.kill)):
-            goes_on(app, node)
+            seen = goes_on(app, node, seen)
             feed(node, part)
             end()
             node.start()
-        goes_on(app, node)
+        goes_on(app, node, seen)
         feed(node, fourth)
         assert all_counted(app, node, parts[:4]) == expected(*parts[:4])
         assert "closed" in app.stop()

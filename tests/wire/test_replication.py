@@ -25,7 +25,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kafka(data: Path) -> Iterator[Cluster]:
-    with Cluster(3, data_dir=data, replica_lag_time_max_ms=2000) as cluster:
+    with Cluster(3, data_dir=data, replica_lag_time_max_ms=10_000) as cluster:
         yield cluster
 
 
@@ -162,9 +162,9 @@ def test_deleted_records_are_gone_from_every_replica_when_the_answer_comes(
         kind = m.DeleteRecordsRequest
         asked = kind.DeleteRecordsTopic(name, [kind.DeleteRecordsPartition(0, 2)])
         began = time.monotonic()
-        result = wire.ask(kind(topics=[asked], timeout_ms=10_000)).topics[0].partitions[0]
+        result = wire.ask(kind(topics=[asked], timeout_ms=50_000)).topics[0].partitions[0]
         assert (result.error_code, result.low_watermark) == (Errors.NONE, 2)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
     for node in (2, 3):
         with wire_to(kafka, node) as wire:
             assert fetch(wire, name, 1).error_code == Errors.OFFSET_OUT_OF_RANGE

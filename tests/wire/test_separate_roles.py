@@ -108,8 +108,12 @@ def consume(nodes: Nodes, topic: str, count: int) -> list[str]:
     consumer = Consumer({"bootstrap.servers": nodes.bootstrap, "group.id": "g", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0)])
     try:
-        messages = consumer.consume(count, DEADLINE_SECONDS)
-        return [(message.value() or b"").decode() for message in messages]
+        found: list[str] = []
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while len(found) < count and time.monotonic() < deadline:
+            messages = consumer.consume(count - len(found), 0.2)
+            found += [(message.value() or b"").decode() for message in messages if message.error() is None]
+        return found
     finally:
         consumer.close()
 

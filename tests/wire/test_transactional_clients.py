@@ -17,12 +17,14 @@ from ottla.protocol import messages as m
 from ottla.protocol.records import NewRecord, build_batch
 from tests.conftest import NewTopicName
 from tests.support import jvm
+from tests.support.group_conversations import ready
 from tests.support.nodes import Ottla
-from tests.support.requests import create_topic, fetch, produce_request
+from tests.support.patience import eventually
+from tests.support.requests import create_topic, fetch, produce_request, wait_for_topic, wait_until_stable
 from tests.support.transactions import TV1, TV2, ByHand
 from tests.support.wire import Deadline, Wire
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Fenced(Exception):
@@ -166,7 +168,10 @@ def topic(wire: Wire, new_topic_name: NewTopicName) -> str:
 def read(
     bootstrap: str, topic: str, partitions: Iterable[int] = (0, 1), isolation: str = "read_committed"
 ) -> list[str]:
-    """Everything up to the end as that isolation level sees it, each partition in order."""
+    """Everything up to the end as that isolation level sees it, each partition in order. No transaction is open."""
+    with Wire(bootstrap) as wire:
+        for partition in partitions:
+            wait_until_stable(wire, topic, partition)
     values: list[str] = []
     consumer = Consumer(
         {
@@ -302,7 +307,7 @@ def test_where_no_more_transactions_may_be_open_a_client_waits(
 def test_nothing_changes_where_every_append_waits_for_the_disk(tmp_path: Path, versions: dict[int, int]) -> None:
     with Ottla(tmp_path, extra=QUICK | {"log.flush.interval.messages": "1"}) as node, Wire(node.bootstrap) as wire:
         create_topic(wire, "t", 2)
-        wire.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))  # makes the topic of offsets
+        ready(wire, "g")
         producer = ByHand(wire, "app", versions).begin()
         for number, commit in enumerate((True, False, True)):
             for partition in (0, 1):
@@ -337,8 +342,12 @@ def test_what_was_open_or_decided_before_kill_nine_goes_on_after_it(tmp_path: Pa
     with Wire(node.bootstrap) as wire:
         opened.wire = ended.wire = wire
         opened.find()
+        wait_for_topic(wire, "t", 2)
         assert fetch(wire, "t", partition=0, isolation_level=1).last_stable_offset == 0
+        # The marker may have to be written anew, once the coordinator has read its log.
+        wait_until_stable(wire, "t", 1)
         assert fetch(wire, "t", partition=1, isolation_level=1).last_stable_offset == 2
+        eventually(lambda: opened.describe().transaction_state == "Ongoing", "the state is read")
         assert opened.produce("t", 0) == (0, 1), "the transaction is still open"
         assert opened.end(committed=True) == 0
         opened.settle()

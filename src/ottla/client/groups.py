@@ -192,19 +192,30 @@ def _assignment(blob: bytes) -> tuple[TopicPartition, ...]:
     )
 
 
-def committed(cluster: Cluster, name: str) -> dict[TopicPartition, Offset]:
-    """Every offset that the group has committed."""
+def committed(cluster: Cluster, name: str, *, stable: bool = False) -> dict[TopicPartition, Offset]:
+    """Every offset that the group has committed. `stable` waits while a transaction that commits some is not decided
+    (KIP-447). Raises TimedOut."""
+    deadline = cluster.deadline()
+    while True:
+        found = _committed(cluster, name, stable)
+        unstable = next((place for place, offset in found.items() if isinstance(offset, KafkaError)), None)
+        if unstable is None:
+            return {place: each for place, each in found.items() if isinstance(each, Offset) and each.offset >= 0}
+        deadline.pause(f"reading the offsets of {name}", KafkaError(Errors.UNSTABLE_OFFSET_COMMIT, str(unstable)))
+
+
+def _committed(cluster: Cluster, name: str, stable: bool) -> dict[TopicPartition, Offset | KafkaError]:
     broker = coordinator(cluster, name)
     if cluster.connection(broker, cluster.deadline()).version_for(messages.OffsetFetchRequest) < _BATCHED_FETCH:
-        request = messages.OffsetFetchRequest(group_id=name, topics=None)
+        request = messages.OffsetFetchRequest(group_id=name, topics=None, require_stable=stable)
     else:
         asked = messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=None)
-        request = messages.OffsetFetchRequest(groups=[asked])
+        request = messages.OffsetFetchRequest(groups=[asked], require_stable=stable)
     response = cluster.call(request, messages.OffsetFetchResponse, broker=broker, at_most=_BY_NAME)
     check(response.error_code, f"group {name}")
     for group in response.groups:
         check(group.error_code, f"group {name}")
-    found: dict[TopicPartition, Offset] = {}
+    found: dict[TopicPartition, Offset | KafkaError] = {}
     for topic in response.topics:
         for partition in topic.partitions:
             found[TopicPartition(topic.name, partition.partition_index)] = _offset(partition)
@@ -212,13 +223,15 @@ def committed(cluster: Cluster, name: str) -> dict[TopicPartition, Offset]:
         for asked_topic in group.topics:
             for each in asked_topic.partitions:
                 found[TopicPartition(asked_topic.name, each.partition_index)] = _offset(each)
-    return {place: offset for place, offset in found.items() if offset.offset >= 0}
+    return found
 
 
 def _offset(
     partition: messages.OffsetFetchResponse.OffsetFetchResponsePartition
     | messages.OffsetFetchResponse.OffsetFetchResponsePartitions,
-) -> Offset:
+) -> Offset | KafkaError:
+    if partition.error_code == Errors.UNSTABLE_OFFSET_COMMIT:
+        return KafkaError(Errors.UNSTABLE_OFFSET_COMMIT, "an offset")
     if partition.error_code:
         return Offset(-1, -1, "")
     return Offset(partition.committed_offset, partition.committed_leader_epoch, partition.metadata or "")

@@ -159,9 +159,16 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         Setting("commit.interval.ms", 200, _whole(0), "How often a micro-batch begins when there is something to do."),
         Setting(
             "max.records.per.batch",
-            200_000,
+            5_000_000,
             _optional_whole(1),
             "At most this many records of all inputs go into one micro-batch; no limit when empty.",
+        ),
+        Setting(
+            "batch.target.ms",
+            5_000,
+            _whole(1),
+            "How long a micro-batch takes when there is a backlog: it holds as many records as are done in about that "
+            "time.",
         ),
         Setting(
             "auto.offset.reset",

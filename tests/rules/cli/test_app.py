@@ -3,6 +3,8 @@
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 import pytest
@@ -61,15 +63,17 @@ def test_wrong_usage_ends_with_2_and_the_way_out(
     assert shown.out == ""
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+@contextmanager
+def unheard() -> Iterator[str]:
+    """An address at which nobody listens, kept from others meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 def test_a_broker_that_is_not_there_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    address = f"127.0.0.1:{unused_port()}"
-    assert run(["topics", "list", "--bootstrap", address]) == 1
+    with unheard() as address:
+        assert run(["topics", "list", "--bootstrap", address]) == 1
     assert capsys.readouterr().err == (
         f"ottla: nothing listens at {address}\n"
         "  start a node with `ottla start`, or name another with --bootstrap HOST:PORT\n"
@@ -79,13 +83,12 @@ def test_a_broker_that_is_not_there_is_told_with_what_to_do(capsys: pytest.Captu
 def test_bootstrap_is_taken_from_the_environment_and_may_stand_in_front(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    address = f"127.0.0.1:{unused_port()}"
-    monkeypatch.setenv("OTTLA_BOOTSTRAP", address)
-    assert run(["topics", "list"]) == 1
-    assert address in capsys.readouterr().err
-    other = f"127.0.0.1:{unused_port()}"
-    assert run(["--bootstrap-server", other, "topics", "--list"]) == 1
-    assert other in capsys.readouterr().err
+    with unheard() as address, unheard() as other:
+        monkeypatch.setenv("OTTLA_BOOTSTRAP", address)
+        assert run(["topics", "list"]) == 1
+        assert address in capsys.readouterr().err
+        assert run(["--bootstrap-server", other, "topics", "--list"]) == 1
+        assert other in capsys.readouterr().err
 
 
 def test_closed_streams_are_no_reason_to_fail() -> None:

@@ -13,7 +13,7 @@ from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.protocol.records import NewRecord, build_batch
-from tests.rules.client.scripted_broker import Reply, ScriptedBroker, metadata
+from tests.rules.client.scripted_broker import HurriedClock, Reply, ScriptedBroker, metadata
 
 PLACE = TopicPartition("orders", 0)
 
@@ -32,11 +32,9 @@ class Scene:
         self.asked.append(request)
         return next(self._replies)
 
-    def read(
-        self, start: int, end: int, *, timeout_s: float = 20, skip_lost: bool = False
-    ) -> list[tuple[int, list[int]]]:
+    def read(self, start: int, end: int, *, skip_lost: bool = False) -> list[tuple[int, list[int]]]:
         """Each part's offset, and where its batches begin."""
-        with self.broker, Cluster([Address("127.0.0.1", self.broker.port)], timeout_s=timeout_s) as cluster:
+        with self.broker, Cluster([Address("127.0.0.1", self.broker.port)], timeout_s=20) as cluster:
             reader = PartitionReader(cluster, PLACE, start, end, skip_lost=skip_lost)
             return [(low, [header.base_offset for header, _ in batches]) for low, batches in reader]
 
@@ -123,10 +121,11 @@ def test_a_log_that_ends_before_the_range_is_an_error() -> None:
         scene.read(8, 10)
 
 
-def test_a_log_that_gives_nothing_more_is_waited_for_and_then_an_error() -> None:
+def test_a_log_that_gives_nothing_more_is_waited_for_and_then_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.client.deadline.time", HurriedClock())
     scene = Scene(fetched(batch(0, 4)), *[fetched(high_watermark=4)] * 100_000)
     with pytest.raises(DataLost, match=r"offsets 4 to 9 of orders-0 .* its high watermark is 4"):
-        scene.read(0, 10, timeout_s=0.2)
+        scene.read(0, 10)
 
 
 def test_a_lost_connection_and_a_moved_leader_are_tried_again() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ottla.client.consumer import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.model.ids import TopicPartition
 from ottla.streams.spark.offsets import EARLIEST, LATEST, from_json, share, to_json
+from ottla.streams.spark.pace import LEAST, Pace
 from ottla.streams.spark.source_options import Position, Topics, parse_options
 from ottla.streams.spark.stream_time import KEPT, StreamTimeCarry, running_maximum
 
@@ -131,6 +132,30 @@ def test_a_share_always_advances_and_never_overtakes(
     for place, last in latest.items():
         assert min(start.get(place, 0) + 1, last) <= end[place] <= last
     assert sum(end[place] - start.get(place, 0) for place in end) <= most + len(end)
+
+
+# Pace.
+
+
+def test_a_batch_of_a_backlog_takes_what_is_done_in_the_time_aimed_at() -> None:
+    pace = Pace(3.0, first=1_000)
+    assert pace.next({T0: 0, T1: 0}, 10.0) == 1_000
+    assert pace.next({T0: 500, T1: 500}, 60.0) == 1_000  # the first one tells nothing
+    assert pace.next({T0: 1_000, T1: 1_000}, 61.0) == 3_000  # 1,000 a second
+    assert pace.next({T0: 2_500, T1: 2_500}, 63.0) == 4_500  # 1,500 a second
+    assert pace.next({T0: 4_750, T1: 4_750}, 72.0) == 1_500  # 500 a second
+
+
+def test_a_batch_grows_by_steps_and_is_never_tiny() -> None:
+    pace = Pace(3.0, first=2_000)
+    assert [pace.next({T0: at}, 0.1 * at) for at in (0, 2_000)] == [2_000] * 2
+    assert pace.next({T0: 4_000}, 200.1) == 8_000
+    assert pace.next({T0: 12_000}, 1_000_000.0) == LEAST
+
+
+def test_batches_without_a_backlog_tell_nothing_about_the_pace() -> None:
+    pace = Pace(3.0, first=1_000)
+    assert [pace.next({T0: at}, float(at)) for at in (0, 0, 10, 20, 499)] == [1_000] * 5
 
 
 # Stream time.

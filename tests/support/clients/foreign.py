@@ -132,7 +132,7 @@ class Foreign:
         return int(self._ask("delete_records", topic=topic, before=before, partition=partition))
 
     def close(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
 
 def _run(command: Sequence[str], directory: Path) -> None:

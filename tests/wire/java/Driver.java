@@ -39,14 +39,14 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 public class Driver {
     static final ObjectMapper JSON = new ObjectMapper();
-    static final long DEADLINE_MS = 20_000;
+    static final long DEADLINE_MS = 60_000;
 
     final String bootstrap;
     final Admin admin;
 
     Driver(String bootstrap) {
         this.bootstrap = bootstrap;
-        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "default.api.timeout.ms", 20_000, "request.timeout.ms", 10_000));
+        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "default.api.timeout.ms", 60_000, "request.timeout.ms", 30_000));
     }
 
     Object run(JsonNode c) throws Exception {
@@ -110,8 +110,8 @@ public class Driver {
             "compression.type", c.get("codec").asText(),
             "enable.idempotence", c.get("idempotent").asBoolean(),
             "max.request.size", c.get("max_request_bytes").asInt(),
-            "delivery.timeout.ms", 20_000,
-            "request.timeout.ms", 10_000,
+            "delivery.timeout.ms", 60_000,
+            "request.timeout.ms", 30_000,
             "linger.ms", 5);
         List<Long> offsets = new ArrayList<>();
         try (var producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {

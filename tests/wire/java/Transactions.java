@@ -147,7 +147,7 @@ public final class Transactions {
         try (KafkaConsumer<String, String> consumer = consumer(isolation, topic + "-reader")) {
             consumer.assign(List.of(new TopicPartition(topic, 0), new TopicPartition(topic, 1)));
             consumer.seekToBeginning(consumer.assignment());
-            long end = System.currentTimeMillis() + 10_000;
+            long end = System.currentTimeMillis() + 60_000;
             while (values.size() < count && System.currentTimeMillis() < end) {
                 for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
                     values.add(record.value());

@@ -249,7 +249,7 @@ class _RunningQuery:
         self._starting: Mapping[TopicPartition, int] = {}
         self._trigger: dict[str, Any] = {}
         self._patience = RESTARTS
-        self._purge = _Purge(app, [topic for topic in self._topics() if topic in self._own_topics()])
+        self._purge = _Purge(app, sorted({place.topic for place in self._own_input()}))
         self.progress = Progress(app.application_id, each, self._dropped)
 
     @property
@@ -262,6 +262,12 @@ class _RunningQuery:
     def _own_topics(self) -> frozenset[str]:
         return frozenset(self._around.decorate(topic) for topic in self._around.inputs.internal)
 
+    def _own_input(self) -> list[TopicPartition]:
+        """Partitions of repartition topics that it reads."""
+        counts = self._around.all_partitions()
+        own = [topic for topic in self._topics() if topic in self._own_topics()]
+        return [TopicPartition(topic, partition) for topic in own for partition in range(counts[topic])]
+
     def _builder(self, starting: Mapping[TopicPartition, int]) -> QueryBuilder:
         return QueryBuilder(
             self._around,
@@ -273,6 +279,11 @@ class _RunningQuery:
         )
 
     def start(self, cluster: Cluster, trigger: dict[str, Any]) -> None:
+        # First of all: offsets that an open transaction of a former run holds cannot be known before it has ended.
+        self._sink.fence()
+        if AVAILABLE_NOW in trigger:
+            # What is there now includes all that queries in front of this one have just written.
+            topics.await_decided(cluster, self._own_input())
         self._starting = self._first_offsets(cluster)
         self._trigger = trigger
         self._begin()

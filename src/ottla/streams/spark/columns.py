@@ -98,12 +98,13 @@ def read_columns(
     high: int,
     *,
     with_headers: bool = False,
+    omitted: frozenset[str] = frozenset(),
     bounds: compression.Bounds = compression.DEFAULT_BOUNDS,
 ) -> Iterator[Columns]:
-    """The records of whole, checked batches with offsets in [low, high), some megabytes at a time. Raises CorruptAnswer
-    with `place` and the offset in its text."""
+    """The records of whole, checked batches with offsets in [low, high), some megabytes at a time; columns that are
+    `omitted` hold nulls. Raises CorruptAnswer with `place` and the offset in its text."""
     for chunk in _chunks(place, batches, bounds):
-        columns = _read(place, chunk, low, high, with_headers)
+        columns = _read(place, chunk, low, high, with_headers, omitted)
         if len(columns):
             yield columns
 
@@ -150,9 +151,9 @@ def _walk(body: bytes, pos: int, count: int, starts: list[int]) -> int:
     return pos
 
 
-def _read(place: str, chunk: _Chunk, low: int, high: int, with_headers: bool) -> Columns:
+def _read(place: str, chunk: _Chunk, low: int, high: int, with_headers: bool, omitted: frozenset[str]) -> Columns:
     try:
-        return _decode(chunk, low, high, with_headers)
+        return _decode(chunk, low, high, with_headers, omitted)
     except _Corrupt as error:
         batch = int(np.searchsorted(np.cumsum(chunk.counts), error.record, side="right"))
         header = chunk.headers[batch]
@@ -162,7 +163,7 @@ def _read(place: str, chunk: _Chunk, low: int, high: int, with_headers: bool) ->
         ) from error
 
 
-def _decode(chunk: _Chunk, low: int, high: int, with_headers: bool) -> Columns:
+def _decode(chunk: _Chunk, low: int, high: int, with_headers: bool, omitted: frozenset[str]) -> Columns:
     data, ends = chunk.view, chunk.starts[1:]
     lengths, pos = _varints(data, chunk.starts[:-1])
     _require((lengths >= 0) & (pos + lengths == ends), "has a length that is no length")
@@ -183,10 +184,11 @@ def _decode(chunk: _Chunk, low: int, high: int, with_headers: bool) -> Columns:
     headers = None
     if with_headers:
         headers = _headers(chunk.arena, pos, header_counts, ends, wanted)
-    keys = pieces.take(_places(0, key_lengths, wanted))
-    values = pieces.take(_places(2, value_lengths, wanted))
     if wanted is not None:
         offsets, timestamps, types = offsets[wanted], timestamps[wanted], types[wanted]
+    nothing = pa.nulls(len(offsets), pa.binary()) if omitted else None
+    keys = nothing if "key" in omitted else pieces.take(_places(0, key_lengths, wanted))
+    values = nothing if "value" in omitted else pieces.take(_places(2, value_lengths, wanted))
     return Columns(keys, values, offsets, timestamps, types, headers)
 
 

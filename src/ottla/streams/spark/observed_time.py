@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from ottla.streams.operators.base import LATE
 from ottla.streams.spark.encoding import binary, murmur2_of
+from ottla.streams.spark.workers import settle_worker
 from ottla.streams.windows import TimeWindows
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Windowing:
         self._dropped = dropped
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
         carried: dict[int, _Carried] = {}
         late = 0
         held: list[pa.Table] = []

@@ -352,6 +352,37 @@ def uses_headers(nodes: Sequence[Node]) -> bool:
     return any("headers" in function.leaves() for function in functions if isinstance(function, Expression))
 
 
+def unread_fields(nodes: Sequence[Node], aggregate: NativeAggregate) -> list[str]:
+    """What of `key` and `value` no node needs on the way to the aggregate, so that the source may leave it out. What
+    might turn out to be unreadable has to be looked at, needed or not."""
+    functions = [*(each for node in nodes for each in _functions(node)), *aggregate.aggregate.expressions()]
+    expressions = [each for each in functions if isinstance(each, Expression)]
+    if any(each.needs_spark for each in expressions):
+        return []  # it may name any column
+    read = {leaf for each in expressions for leaf in each.leaves()}
+    needed = {
+        "key": "key" in read or _keeps_key(nodes),
+        "value": "value" in read or not aggregate.windowed,  # where null values do not count
+    }
+    (source,) = [node for node in nodes if isinstance(node, SourceNode)]
+    serde_of = {"key": source.key_serde, "value": source.value_serde}
+    certain = (serdes.StringSerde, serdes.BytesSerde)
+    return [name for name, wanted in needed.items() if not wanted and isinstance(serde_of[name], certain)]
+
+
+def _keeps_key(nodes: Sequence[Node]) -> bool:
+    """Whether the key of the record matters before, or unless, it gets another one."""
+    for node in nodes:
+        match node:
+            case ProcessorNode(operation=op.DropNullKeys()):
+                return True
+            case ProcessorNode(operation=op.SelectKey()):
+                return False
+            case ProcessorNode(operation=op.MapPairs(key=key)) if key is not None:
+                return False
+    return True
+
+
 def _shape_obstacle(nodes: Sequence[Node]) -> tuple[str, str] | None:
     """Columns branch at one place only, and rows multiply before it: a plan that branches earlier reads twice."""
     by_name = {node.name: node for node in nodes}

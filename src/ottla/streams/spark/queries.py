@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from ottla.streams.config import CONTINUE, Config
 from ottla.streams.graph import Graph, SourceNode, SubTopology, changelog_topic, decorated
 from ottla.streams.spark import native
 from ottla.streams.spark.offsets import to_json
-from ottla.streams.spark.planner import AGGREGATE_RESULT, Mode, QueryPlan, uses_headers
+from ottla.streams.spark.planner import AGGREGATE_RESULT, Mode, QueryPlan, unread_fields, uses_headers
 from ottla.streams.spark.rows import INPUT_COLUMNS, OUTPUT_TYPE
 from ottla.streams.spark.source import FORMAT, OttlaDataSource
 from ottla.streams.spark.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, for_python
@@ -110,7 +110,7 @@ class QueryBuilder:
     def topics(self) -> list[str]:
         return [topic for source in self._plan.sources for topic in self._around.real_topics(source)]
 
-    def _source(self, *, headers: bool) -> DataFrame:
+    def _source(self, *, headers: bool, without: Sequence[str] = ()) -> DataFrame:
         around = self._around
         OttlaDataSource.register(around.spark)
         reader = (
@@ -120,6 +120,8 @@ class QueryBuilder:
             .option("startingOffsets", json.dumps(to_json(dict(self._starting))))
             .option("initialOffsetsFile", self._initial_offsets)
             .option("includeHeaders", str(headers).lower())
+            .option("omit", ",".join(without))
+            .option("targetMillisPerTrigger", str(around.config["batch.target.ms"]))
         )
         most = around.config["max.records.per.batch"]
         if most is not None:
@@ -213,10 +215,12 @@ class QueryBuilder:
             input_topic = aggregate.source.topics[0]
             wanted = around.decorate(input_topic) if aggregate.repartitioned is not None else input_topic
             is_record = F.col("topic") == wanted
-            records = native.from_output(rows.where(is_record), aggregate.source)
-            return records, rows.where(~is_record) if around.dead_letters is not None else None
+            flow = native.from_output(rows.where(is_record), aggregate.source)
+            return flow, rows.where(~is_record) if around.dead_letters is not None else None
         (source,) = plan.sources
-        flow = native.read(self._source(headers=uses_headers(plan.first.sub.nodes)), source, around.errors())
+        nodes = plan.first.sub.nodes
+        records = self._source(headers=uses_headers(nodes), without=unread_fields(nodes, aggregate))
+        flow = native.read(records, source, around.errors())
         flow, _ = native.trunk(plan.first.sub.nodes, source.name, flow)
         if flow.dead_letters is None:
             return flow, None

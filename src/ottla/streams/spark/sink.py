@@ -105,6 +105,10 @@ class TransactionalSink:
         self.last_batch = markers.NONE
         """The last batch that is out, -1 for none."""
 
+    def fence(self) -> None:
+        """Ends what a former run of the query may have left open, and keeps it from writing more."""
+        self._transaction.initialise()
+
     def open(self, query_id: str, query_name: str) -> None:
         """Fences whoever wrote for this query before, and finds out how far it came."""
         self._marker = markers.Marker(query_id, query_name, markers.NONE)

@@ -7,6 +7,7 @@ Arrow record batches to Spark. Names, types and options are those of Spark's own
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ from ottla.client.partition_reader import DataLost, PartitionReader
 from ottla.model.ids import TopicPartition
 from ottla.streams.spark.columns import HEADERS_TYPE, Columns, read_columns
 from ottla.streams.spark.offsets import EARLIEST, LATEST, OffsetJson, Offsets, from_json, share, to_json
+from ottla.streams.spark.pace import Pace
 from ottla.streams.spark.positions import Positions, open_cluster
 from ottla.streams.spark.source_options import Position, SourceOptions, parse_options
 from ottla.streams.spark.stream_time import StreamTimeCarry, running_maximum
@@ -155,6 +157,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The last answer of the brokers, for progress reports."""
         self._ceiling: Offsets | None = None
         """Of a query that reads what is there now and then ends."""
+        self._pace = None if options.target_ms is None else Pace(options.target_ms / 1000)
 
     @property
     def _positions(self) -> Positions:
@@ -180,6 +183,8 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen = self._positions.latest(fresh=self._seen is None)
         self._require_nothing_lost(begin, self._seen)
         end = self._under_ceiling(begin, self._seen)
+        if self._pace is not None:
+            end = share(begin, end, self._pace.next(begin, time.monotonic()))
         if isinstance(limit, ReadAllAvailable):
             return to_json(end)
         if isinstance(limit, ReadMaxRows):
@@ -276,7 +281,9 @@ def read_span(options: SourceOptions, partition: InputPartition) -> Iterator[pa.
     )
     name = str(partition.place)
     for low, batches in reader:
-        for columns in read_columns(name, batches, low, partition.end, with_headers=options.headers):
+        for columns in read_columns(
+            name, batches, low, partition.end, with_headers=options.headers, omitted=options.omitted
+        ):
             yield rows.batch(columns)
     rows.finish()
 

@@ -26,7 +26,9 @@ NAMES: Final = (
     "endingTimestamp",
     "maxOffsetsPerTrigger",
     "maxBytesPerTrigger",
+    "targetMillisPerTrigger",
     "includeHeaders",
+    "omit",
     "failOnDataLoss",
     "isolationLevel",
     "kafka.isolation.level",
@@ -75,7 +77,11 @@ class SourceOptions(NamedTuple):
     ending: Position
     max_offsets: int | None
     max_bytes: int | None
+    target_ms: int | None
+    """A batch of a backlog takes as many records as are done in about this time; None: as many as there are."""
     headers: bool
+    omitted: frozenset[str]
+    """Columns that nobody will look at, `key` or `value`: all null, and never copied."""
     fail_on_data_loss: bool
     isolation: int
     stream_time: str | None
@@ -102,7 +108,9 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         ending=_ending(options),
         max_offsets=_positive(options, "maxOffsetsPerTrigger"),
         max_bytes=_positive(options, "maxBytesPerTrigger"),
+        target_ms=_positive(options, "targetMillisPerTrigger"),
         headers=_flag(options, "includeHeaders", False),
+        omitted=_omitted(options.get("omit", "")),
         fail_on_data_loss=_flag(options, "failOnDataLoss", True),
         isolation=_ISOLATION[isolation],
         stream_time=options.get("streamTime"),
@@ -205,6 +213,13 @@ def _number(options: Mapping[str, str], name: str) -> int:
         return int(options[name])
     except ValueError:
         raise ValueError(f"{name}={options[name]}: a whole number is expected") from None
+
+
+def _omitted(text: str) -> frozenset[str]:
+    found = frozenset(name for part in text.split(",") if (name := part.strip()))
+    if not found <= {"key", "value"}:
+        raise ValueError(f"omit={text}: key, value or both are expected")
+    return found
 
 
 def _positive(options: Mapping[str, str], name: str) -> int | None:

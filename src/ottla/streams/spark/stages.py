@@ -18,6 +18,7 @@ from ottla.streams.graph import Graph, Node, SinkNode, SubTopology
 from ottla.streams.record import Headers, Raw
 from ottla.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 from ottla.streams.spark.columns import HEADERS_TYPE
+from ottla.streams.spark.workers import settle_worker
 from ottla.streams.task import Task
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class PythonStage:
         self._spec = spec
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
         tasks: dict[int, Task] = {}
         for batch in batches:
             if not batch.num_rows:
@@ -160,6 +162,7 @@ class CountingStage(PythonStage):
         self._by_partition = by_partition
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
         tasks: dict[int, Task] = {}
         counts: dict[tuple[bytes | None, int], int] = {}
         times: dict[tuple[bytes | None, int], int] = {}

@@ -22,6 +22,7 @@ from ottla.streams.record import Raw
 from ottla.streams.spark.paged_state import PagedState
 from ottla.streams.spark.rows import OUTPUT_TYPE
 from ottla.streams.spark.stages import OUTPUT, StageSpec, output_batch, records_of
+from ottla.streams.spark.workers import settle_worker
 from ottla.streams.task import Task
 from ottla.streams.task_stores import backend_names
 
@@ -121,6 +122,7 @@ class Packing:
         self._slots = task_slots
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
         for batch in batches:
             for part in _places(batch):
                 task = part.column("partition")[0].as_py()
@@ -191,6 +193,7 @@ class TaskProcessor(StatefulProcessor):
         self._spec = spec
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        settle_worker()
         self._handle = handle
         self._times = handle.getValueState(TIMES, _CONTENT)
         self._maps = {name: handle.getMapState(name, _NAME, _CONTENT) for name in backend_names(self._spec.sub)}

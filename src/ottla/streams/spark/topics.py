@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from ottla.client import admin, groups
 from ottla.client.cluster import Cluster
+from ottla.client.consumer import READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
 from ottla.client.errors import KafkaError
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
@@ -167,11 +168,38 @@ def starting_offsets(
 
 def _committed(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
     try:
-        return {place: found.offset for place, found in groups.committed(cluster, group).items()}
+        return {place: found.offset for place, found in groups.committed(cluster, group, stable=True).items()}
     except KafkaError as error:
         if error.error == Errors.GROUP_ID_NOT_FOUND:
             return {}
         raise
+
+
+def await_decided(cluster: Cluster, places: Sequence[TopicPartition]) -> None:
+    """Returns when no transaction is open in these partitions: the markers of a commit follow after its answer, and a
+    reader of committed records comes no further than the first one that is missing. Raises TimedOut."""
+    deadline = cluster.deadline()
+    while True:
+        decided, all_of_them = (_ends(cluster, places, each) for each in (READ_COMMITTED, READ_UNCOMMITTED))
+        open_still = next((place for place in places if decided[place] != all_of_them[place]), None)
+        if open_still is None:
+            return
+        deadline.pause(f"waiting for the end of a transaction in {open_still}", _undecided(open_still))
+
+
+def _undecided(place: TopicPartition) -> KafkaError:
+    return KafkaError(Errors.CONCURRENT_TRANSACTIONS, str(place))
+
+
+def _ends(cluster: Cluster, places: Sequence[TopicPartition], isolation: int) -> dict[TopicPartition, int]:
+    found = list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=isolation)
+    return {place: _end(found[place]) for place in places}
+
+
+def _end(found: Found | KafkaError) -> int:
+    if isinstance(found, KafkaError):
+        raise found
+    return found.offset
 
 
 def _reset(node: SourceNode, place: TopicPartition, group: str, default: str) -> int:

@@ -24,6 +24,7 @@ from ottla.streams.spark.encoding import MAX_BATCH_BYTES, Encoded, Sender, encod
 from ottla.streams.spark.packing import Packer, Topics, chunks_of, merged, overflow
 from ottla.streams.spark.pipeline import Pipeline
 from ottla.streams.spark.transaction import Fenced, Transaction
+from ottla.streams.spark.workers import settle_worker
 
 PORTION: Final = 4
 """So many batches are encoded in one go."""
@@ -92,6 +93,7 @@ class Pack:
         self.limit = limit
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
         errand = self.errand
         task = _context().partitionId()
         packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id)
@@ -120,6 +122,7 @@ class Write:
         self.errand = errand
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
         if _context().attemptNumber():
             # The attempt before may have written some: its sequence numbers are used, its records cannot be told apart.
             yield _table([Receipt.failed(Errors.INVALID_TXN_STATE, "a writer was started again in a transaction")])
