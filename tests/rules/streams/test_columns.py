@@ -115,6 +115,15 @@ def test_headers_are_read_only_when_asked_for() -> None:
     assert plain.values == full.values == pa.array([b"a", b"b"], pa.binary())
 
 
+@pytest.mark.parametrize("omitted", [{"key"}, {"value"}, {"key", "value"}])
+def test_fields_that_nobody_reads_are_null_and_the_rest_is_as_it_was(omitted: set[str]) -> None:
+    batch = build_batch([NewRecord(b"k1", b"v1", NOW), NewRecord(b"k2", b"v2", NOW + 1)], base_offset=7)
+    (columns,) = read_columns("t-0", whole(batch), 8, EVER, omitted=frozenset(omitted))
+    assert columns.keys.to_pylist() == [None if "key" in omitted else b"k2"]
+    assert columns.values.to_pylist() == [None if "value" in omitted else b"v2"]
+    assert (columns.offsets.tolist(), columns.timestamps.tolist()) == ([8], [NOW + 1])
+
+
 def test_a_batch_emptied_by_compaction_gives_nothing() -> None:
     empty = bytearray(build_batch([NewRecord(b"a", b"b", NOW)])[: b.HEADER_SIZE])
     header = b.read_header(empty)._replace(record_count=0, batch_length=b.HEADER_SIZE - b.LOG_OVERHEAD)

@@ -3,12 +3,12 @@
 from typing import Any
 
 from ottla.streams.builder import StreamsBuilder
-from ottla.streams.expressions import avg, value
+from ottla.streams.expressions import avg, count, key, value
 from ottla.streams.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
 from ottla.streams.processor import Processor
 from ottla.streams.record import Record
 from ottla.streams.serdes import Serde, Serdes
-from ottla.streams.spark.planner import Mode, Plan, QueryPlan, in_order, plan
+from ottla.streams.spark.planner import Mode, Plan, QueryPlan, in_order, plan, unread_fields
 from ottla.streams.windows import Emit, JoinWindows, SessionWindows, TimeWindows
 
 TEXT = Serdes.string
@@ -214,3 +214,52 @@ def test_the_text_names_every_node_with_its_operator_and_reason() -> None:
         "  P KSTREAM-SINK-0000000002    mapInArrow, then the transactional sink: "
         "in one stage with KSTREAM-FILTER-0000000001"
     )
+
+
+# ---- what the source may leave out
+
+MINUTE = TimeWindows.of(60_000, grace_ms=0)
+
+
+def unread(builder: StreamsBuilder) -> list[str]:
+    query = only(planned(builder))
+    assert query.first.mode is Mode.NATIVE and query.aggregate is not None
+    return unread_fields(query.first.sub.nodes, query.aggregate)
+
+
+def test_windows_that_only_count_need_no_values() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).group_by_key(GROUPED).windowed_by(MINUTE).count(COUNTS)
+    assert unread(builder) == ["value"]
+
+
+def test_a_null_value_does_not_count_without_windows_so_values_are_read() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).group_by_key(GROUPED).count(COUNTS)
+    assert unread(builder) == []
+
+
+def test_a_key_that_gets_replaced_is_not_needed_unless_somebody_looks_at_it_first() -> None:
+    builder = StreamsBuilder()
+    words = builder.stream("in", CONSUMED).flat_map_values(value.split(" "))
+    words.group_by(value, GROUPED).count(COUNTS)
+    assert unread(builder) == ["key"]
+    builder = StreamsBuilder()
+    words = builder.stream("in", CONSUMED).filter(key.length() > 1).flat_map_values(value.split(" "))
+    words.group_by(value, GROUPED).count(COUNTS)
+    assert unread(builder) == []
+
+
+def test_what_an_aggregate_looks_at_is_read() -> None:
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", CONSUMED).group_by_key(GROUPED).windowed_by(MINUTE)
+    grouped.aggregate(count(value), materialized=Materialized("some", key_serde=TEXT))
+    assert unread(builder) == []
+
+
+def test_what_might_be_unreadable_is_looked_at_though_nobody_needs_it() -> None:
+    builder = StreamsBuilder()
+    numbers: Consumed[str, int] = Consumed(key_serde=TEXT, value_serde=Serdes.long)
+    by_key: Grouped[str, int] = Grouped(key_serde=TEXT, value_serde=Serdes.long)
+    builder.stream("in", numbers).group_by_key(by_key).windowed_by(MINUTE).count(COUNTS)
+    assert unread(builder) == []
