@@ -59,11 +59,13 @@ class Context:
         shutil.rmtree(server.directory)
 
     @contextmanager
-    def topic(self, server: Server, partitions: int = 6) -> Iterator[str]:
-        """A topic of its own for one trial; what earlier trials wrote is on disk and gone before it begins."""
+    def topic(self, server: Server, partitions: int = 6, *, kept: bool = False) -> Iterator[str]:
+        """A topic of its own for one trial; what earlier trials wrote is on disk and gone before it begins. Records
+        that claim to be old have to be `kept`: retention would take them within minutes."""
         name = f"bench-{next(self._numbers)}"
         admin = AdminClient({"bootstrap.servers": server.bootstrap})
-        for done in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+        config = {"retention.ms": "-1"} if kept else {}
+        for done in admin.create_topics([NewTopic(name, partitions, 1, config=config)]).values():
             done.result(ADMIN_PATIENCE_SECONDS)
         settle()
         yield name

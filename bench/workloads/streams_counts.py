@@ -60,7 +60,7 @@ def run(context: Context) -> list[Measure]:
     server = context.new_server(Ottla)
     server.start()
     found = []
-    with context.topic(server, PARTITIONS) as source:
+    with context.topic(server, PARTITIONS, kept=True) as source:
         most = max(case.lines for case in CASES)
         feed(server, source, context.amount(most, most // QUICK_SHARE), PARTITIONS)
         for case in CASES:
@@ -78,7 +78,7 @@ def run(context: Context) -> list[Measure]:
 
 
 def trial(context: Context, server: Server, source: str, lines: int, contender: Contender) -> Trial:
-    with context.topic(server, PARTITIONS) as target:
+    with context.topic(server, PARTITIONS, kept=True) as target:
         name = f"counts-{target}"
         state = context.directory / name
         log = context.directory / f"{name}.log"
