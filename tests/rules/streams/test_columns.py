@@ -158,7 +158,8 @@ def test_damaged_bytes_give_an_error_or_what_the_slow_reader_gives(at: int, byte
         with pytest.raises(CorruptAnswer, match=r"the batch at offset 40 of t-0 cannot be read"):
             as_records(whole(damaged))
     else:
-        assert as_records(whole(damaged)) == expected
+        # From any offset on: a damaged one may be below 0.
+        assert as_records(whole(damaged), -EVER) == expected
 
 
 @pytest.mark.parametrize("count", [4, 6, 1 << 30, 0, -1])
