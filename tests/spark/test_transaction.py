@@ -8,7 +8,7 @@ from ottla.client import admin, groups
 from ottla.client.cluster import Cluster as Client
 from ottla.client.connection import parse_bootstrap
 from ottla.client.consumer import LATEST, READ_COMMITTED, Consumer, Found, list_offsets
-from ottla.client.errors import KafkaError
+from ottla.client.errors import KafkaError, TimedOut
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol.batch import TRANSACTIONAL
@@ -16,6 +16,7 @@ from ottla.protocol.records import NewRecord, build_batch
 from ottla.streams.spark import markers
 from ottla.streams.spark.encoding import Encoded, next_sequence
 from ottla.streams.spark.pipeline import Pipeline
+from ottla.streams.spark.topics import await_decided
 from ottla.streams.spark.transaction import Fenced, Transaction, TransactionTimedOut
 from ottla.testing import Cluster
 from tests.support.patience import eventually
@@ -115,6 +116,29 @@ def test_what_commits_is_seen_and_what_aborts_is_not(client: Client, topic: str)
             transaction.commit()
     wait_until_seen(client, place, ["0a", "0b", "0c", "2a", "2b", "2c"])
     eventually(lambda: groups.committed(client, topic)[read].offset == 20, "the group")
+
+
+def test_offsets_and_partitions_of_a_transaction_are_waited_for_until_it_is_decided(client: Client, topic: str) -> None:
+    place, read = create(client, topic), create(client, f"{topic}-input")
+    transaction = begun(client, topic)
+    Writer(client, transaction, place).write("some")
+    transaction.commit_offsets(topic, {read: 7})
+    with hurried(client) as impatient:
+        with pytest.raises(TimedOut, match=f"the offsets of {topic}"):
+            groups.decided(impatient, topic, [read])
+        with pytest.raises(TimedOut, match=f"a transaction in {place}"):
+            await_decided(impatient, [read, place])
+    assert groups.committed(client, topic) == {}
+    transaction.commit()
+    assert groups.decided(client, topic, [read])[read].offset == 7
+    await_decided(client, [read, place])
+    assert seen(client, place) == ["some"]
+
+
+def hurried(client: Client) -> Client:
+    """Another one, that waits for no more than half a second."""
+    (broker,) = client.metadata().brokers
+    return Client(parse_bootstrap(f"{broker.host}:{broker.port}"), timeout_s=0.5)
 
 
 def test_only_the_second_version_bumps_the_epoch_at_each_end(client: Client, topic: str) -> None:

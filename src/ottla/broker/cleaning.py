@@ -90,7 +90,7 @@ class Breath:
         elif self._loop_is_busy():
             time.sleep(_BREATH_SECONDS)
         else:
-            os.sched_yield()
+            _look_who_else_waits()
 
     def _nap(self, wait: float) -> None:
         while wait > 0 and not self.is_abandoned:
@@ -352,7 +352,12 @@ class Cleaning:
 def _step_back() -> None:
     """Makes the calling thread, and no other, give way. Only Linux knows priorities of threads by this call."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        with suppress(OSError):  # a sandbox may forbid it, and cleaning goes on without
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+
+
+_look_who_else_waits: Final[Callable[[], None]] = getattr(os, "sched_yield", lambda: None)
+"""Not every system lets a thread ask for that."""
 
 
 def _thread_clock() -> int | None:

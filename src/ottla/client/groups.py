@@ -192,30 +192,49 @@ def _assignment(blob: bytes) -> tuple[TopicPartition, ...]:
     )
 
 
-def committed(cluster: Cluster, name: str, *, stable: bool = False) -> dict[TopicPartition, Offset]:
-    """Every offset that the group has committed. `stable` waits while a transaction that commits some is not decided
-    (KIP-447). Raises TimedOut."""
+def committed(cluster: Cluster, name: str) -> dict[TopicPartition, Offset]:
+    """Every offset that the group has committed."""
+    return _known_ones(_committed(cluster, name, None))
+
+
+def decided(cluster: Cluster, name: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, Offset]:
+    """What the group has committed of these, once no transaction is open that commits some of them (KIP-447). They have
+    to be named: a broker that is asked for all tells nothing of what has never been committed before.
+    Raises TimedOut."""
     deadline = cluster.deadline()
     while True:
-        found = _committed(cluster, name, stable)
-        unstable = next((place for place, offset in found.items() if isinstance(offset, KafkaError)), None)
-        if unstable is None:
-            return {place: each for place, each in found.items() if isinstance(each, Offset) and each.offset >= 0}
-        deadline.pause(f"reading the offsets of {name}", KafkaError(Errors.UNSTABLE_OFFSET_COMMIT, str(unstable)))
+        found = _committed(cluster, name, places)
+        undecided = next((place for place, offset in found.items() if offset is None), None)
+        if undecided is None:
+            return _known_ones(found)
+        deadline.pause(f"reading the offsets of {name}", KafkaError(Errors.UNSTABLE_OFFSET_COMMIT, str(undecided)))
 
 
-def _committed(cluster: Cluster, name: str, stable: bool) -> dict[TopicPartition, Offset | KafkaError]:
+def _known_ones(found: Mapping[TopicPartition, Offset | None]) -> dict[TopicPartition, Offset]:
+    return {place: offset for place, offset in found.items() if offset is not None and offset.offset >= 0}
+
+
+def _committed(
+    cluster: Cluster, name: str, places: Sequence[TopicPartition] | None
+) -> dict[TopicPartition, Offset | None]:
+    """Of all partitions, or of those that are named; then None stands for what is not decided."""
     broker = coordinator(cluster, name)
-    if cluster.connection(broker, cluster.deadline()).version_for(messages.OffsetFetchRequest) < _BATCHED_FETCH:
-        request = messages.OffsetFetchRequest(group_id=name, topics=None, require_stable=stable)
+    named: dict[str, list[int]] = {}
+    for place in places or ():
+        named.setdefault(place.topic, []).append(place.partition)
+    kind, stable = messages.OffsetFetchRequest, places is not None
+    if cluster.connection(broker, cluster.deadline()).version_for(kind) < _BATCHED_FETCH:
+        topics = [kind.OffsetFetchRequestTopic(topic, indexes) for topic, indexes in named.items()]
+        request = kind(group_id=name, topics=topics if stable else None, require_stable=stable)
     else:
-        asked = messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=None)
-        request = messages.OffsetFetchRequest(groups=[asked], require_stable=stable)
+        many = [kind.OffsetFetchRequestTopics(topic, partition_indexes=indexes) for topic, indexes in named.items()]
+        asked = kind.OffsetFetchRequestGroup(group_id=name, topics=many if stable else None)
+        request = kind(groups=[asked], require_stable=stable)
     response = cluster.call(request, messages.OffsetFetchResponse, broker=broker, at_most=_BY_NAME)
     check(response.error_code, f"group {name}")
     for group in response.groups:
         check(group.error_code, f"group {name}")
-    found: dict[TopicPartition, Offset | KafkaError] = {}
+    found: dict[TopicPartition, Offset | None] = {}
     for topic in response.topics:
         for partition in topic.partitions:
             found[TopicPartition(topic.name, partition.partition_index)] = _offset(partition)
@@ -229,9 +248,9 @@ def _committed(cluster: Cluster, name: str, stable: bool) -> dict[TopicPartition
 def _offset(
     partition: messages.OffsetFetchResponse.OffsetFetchResponsePartition
     | messages.OffsetFetchResponse.OffsetFetchResponsePartitions,
-) -> Offset | KafkaError:
+) -> Offset | None:
     if partition.error_code == Errors.UNSTABLE_OFFSET_COMMIT:
-        return KafkaError(Errors.UNSTABLE_OFFSET_COMMIT, "an offset")
+        return None
     if partition.error_code:
         return Offset(-1, -1, "")
     return Offset(partition.committed_offset, partition.committed_leader_epoch, partition.metadata or "")

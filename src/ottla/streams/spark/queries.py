@@ -221,7 +221,7 @@ class QueryBuilder:
         nodes = plan.first.sub.nodes
         records = self._source(headers=uses_headers(nodes), without=unread_fields(nodes, aggregate))
         flow = native.read(records, source, around.errors())
-        flow, _ = native.trunk(plan.first.sub.nodes, source.name, flow)
+        flow, _ = native.trunk(nodes, source.name, flow)
         if flow.dead_letters is None:
             return flow, None
         return native.readable(flow), native.dead_letter_rows(flow)

@@ -156,19 +156,22 @@ def starting_offsets(
 
     `sources` are nodes with their topics and the numbers of partitions. Raises NoOffsets.
     """
-    committed = _committed(cluster, group)
-    offsets: dict[TopicPartition, int] = {}
-    for node, topics in sources:
-        for topic, partitions in topics.items():
-            for partition in range(partitions):
-                place = TopicPartition(topic, partition)
-                offsets[place] = committed[place] if place in committed else _reset(node, place, group, default)
-    return offsets
+    nodes = {
+        TopicPartition(topic, partition): node
+        for node, topics in sources
+        for topic, partitions in topics.items()
+        for partition in range(partitions)
+    }
+    committed = _committed(cluster, group, list(nodes))
+    return {
+        place: committed[place] if place in committed else _reset(node, place, group, default)
+        for place, node in nodes.items()
+    }
 
 
-def _committed(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
+def _committed(cluster: Cluster, group: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     try:
-        return {place: found.offset for place, found in groups.committed(cluster, group, stable=True).items()}
+        return {place: found.offset for place, found in groups.decided(cluster, group, places).items()}
     except KafkaError as error:
         if error.error == Errors.GROUP_ID_NOT_FOUND:
             return {}
@@ -184,11 +187,8 @@ def await_decided(cluster: Cluster, places: Sequence[TopicPartition]) -> None:
         open_still = next((place for place in places if decided[place] != all_of_them[place]), None)
         if open_still is None:
             return
-        deadline.pause(f"waiting for the end of a transaction in {open_still}", _undecided(open_still))
-
-
-def _undecided(place: TopicPartition) -> KafkaError:
-    return KafkaError(Errors.CONCURRENT_TRANSACTIONS, str(place))
+        undecided = KafkaError(Errors.CONCURRENT_TRANSACTIONS, str(open_still))
+        deadline.pause(f"waiting for the end of a transaction in {open_still}", undecided)
 
 
 def _ends(cluster: Cluster, places: Sequence[TopicPartition], isolation: int) -> dict[TopicPartition, int]:
