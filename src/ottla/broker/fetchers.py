@@ -12,6 +12,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from ottla.broker.configs import Configs
+from ottla.broker.lost_leaders import LostLeaders
 from ottla.broker.partition import Partition
 from ottla.broker.replicas import Replicas
 from ottla.broker.throttles import PAUSE_MS, ReplicationThrottle
@@ -53,6 +54,7 @@ class FetchHost(NamedTuple):
     peers: Peers
     broker_epoch: Callable[[], int]
     throttle: ReplicationThrottle
+    lost_leaders: LostLeaders
 
 
 class Fetchers:
@@ -277,9 +279,11 @@ class LeaderFetcher:
         if self._closed:
             return
         if isinstance(outcome, Unreachable):
+            self._host.lost_leaders.lost(self.key[0], self._host.clock.monotonic())
             self._failed(str(outcome))
             return
         assert isinstance(outcome, messages.FetchResponse)
+        self._host.lost_leaders.reached(self.key[0])
         if outcome.error_code:
             self._session.end()
             if outcome.error_code in _SESSION_ERRORS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.configs import Configs
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.lost_leaders import LostLeaders
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import Authorizer
@@ -64,3 +65,4 @@ class Services:
     throttle: ReplicationThrottle
     """Of what followers out of sync are sent."""
     verifier: "Verifier"
+    lost_leaders: LostLeaders

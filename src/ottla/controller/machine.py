@@ -25,7 +25,7 @@ from ottla.controller.effective import UNCLEAN_ELECTION
 from ottla.controller.sessions import Sessions
 from ottla.controller.watchlist import Watchlist
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.image import MetadataImage
+from ottla.metadata.image import BrokerRegistration, MetadataImage
 from ottla.model.core import Decision
 from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
@@ -82,6 +82,14 @@ class Controller:
     def disconnected(self, broker_id: int, broker_epoch: int, now: Millis, connection: object = None) -> None:
         """The connection is gone. Ask for `next_tick` again: the grace has begun."""
         self.sessions.disconnected(broker_id, broker_epoch, now, connection)
+
+    def missing(self) -> list[BrokerRegistration]:
+        """Brokers whose connection broke and who may be dead: worth asking after."""
+        return list(self.sessions.missing(self.image.brokers.values()))
+
+    def dead(self, broker_id: int, broker_epoch: int, now: Millis) -> None:
+        """Nobody listens at its address any more. Ask for `next_tick` again: it is now."""
+        self.sessions.dead(broker_id, broker_epoch, now)
 
     def decide(self, command: Message, context: CommandContext) -> Decision[Message]:
         """Raises KeyError for a command that is none of the controller's."""

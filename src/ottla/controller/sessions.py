@@ -2,7 +2,8 @@
 
 Soft state: no word of it is in the log, and a controller that takes over begins without any. A broker is fenced when
 its session ends, as in Kafka, or when its connection broke and it is not back after a short grace
-(`ottla.broker.disconnect.grace.ms`): a process that was killed is noticed at once, one that hangs after the session.
+(`ottla.broker.disconnect.grace.ms`). Whoever runs the controller asks after those that are `missing`, and says which of
+them are `dead`: a process that was killed is fenced at once, one that hangs after the session.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -21,6 +22,7 @@ and heartbeats are probably waiting to be read: brokers get this long again befo
 
 _TIMED_OUT: Final = "its session timed out"
 _DISCONNECTED: Final = "its connection broke and it did not come back"
+_DEAD: Final = "its process is gone: nobody listens at its address any more"
 
 
 class Silent(NamedTuple):
@@ -29,7 +31,17 @@ class Silent(NamedTuple):
 
 
 class _Contact:
-    __slots__ = ("connection", "epoch", "grace", "heard", "lost_at", "metadata_offset", "not_before", "shutdown_offset")
+    __slots__ = (
+        "connection",
+        "dead_at",
+        "epoch",
+        "grace",
+        "heard",
+        "lost_at",
+        "metadata_offset",
+        "not_before",
+        "shutdown_offset",
+    )
 
     def __init__(self, epoch: int, heard: Millis) -> None:
         self.epoch = epoch
@@ -38,16 +50,20 @@ class _Contact:
         self.lost_at = NEVER
         """When the connection broke; NEVER while nobody has said so."""
         self.grace = 0
+        self.dead_at = NEVER
+        """When its process was found to be gone."""
         self.not_before = heard
         self.metadata_offset = NO_OFFSET
         self.shutdown_offset = NO_OFFSET
 
     def returned(self, now: Millis) -> None:
         self.heard = now
-        self.lost_at = NEVER
+        self.lost_at = self.dead_at = NEVER
 
     def deadline(self, timeout: int) -> int:
         """When the broker is to be fenced if nothing is heard of it until then."""
+        if self.dead_at != NEVER:
+            return self.dead_at
         silent = self.heard + timeout
         if self.lost_at != NEVER and self.grace >= 0:
             silent = min(silent, self.lost_at + self.grace)
@@ -112,6 +128,21 @@ class Sessions:
             contact.lost_at = now
             contact.grace = self._grace
 
+    def missing(self, brokers: Iterable[BrokerRegistration]) -> Iterator[BrokerRegistration]:
+        """Unfenced brokers without a connection, whose grace is running."""
+        for broker in brokers:
+            contact = self._contacts.get(broker.id)
+            if broker.fenced or contact is None or contact.epoch != broker.epoch:
+                continue
+            if contact.lost_at != NEVER and contact.grace >= 0 and contact.dead_at == NEVER:
+                yield broker
+
+    def dead(self, broker_id: int, epoch: int, now: Millis) -> None:
+        """Its process is known to be gone. One that has come back meanwhile is another matter."""
+        contact = self._contacts.get(broker_id)
+        if contact is not None and contact.epoch == epoch and contact.lost_at != NEVER:
+            contact.dead_at = now
+
     def left(self, broker_id: int) -> None:
         """The broker was let go: its next life need not wait for the end of this session."""
         self._contacts.pop(broker_id, None)
@@ -141,8 +172,12 @@ class Sessions:
             if late > STALL and contact.not_before <= contact.heard:
                 contact.not_before = Millis(now + STALL)
             elif late >= 0:
-                has_timed_out = now >= contact.heard + self._timeout
-                yield Silent(broker.id, _TIMED_OUT if has_timed_out else _DISCONNECTED)
+                yield Silent(broker.id, self._why(contact, now))
+
+    def _why(self, contact: _Contact, now: Millis) -> str:
+        if contact.dead_at != NEVER:
+            return _DEAD
+        return _TIMED_OUT if now >= contact.heard + self._timeout else _DISCONNECTED
 
     def next_deadline(self, brokers: Iterable[BrokerRegistration], now: Millis) -> Millis | None:
         deadlines = [

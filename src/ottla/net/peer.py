@@ -35,6 +35,10 @@ class Unreachable(Exception):
     """No answer: refused, lost, timed out or unreadable. Whether the request was carried out is not known."""
 
 
+class Refused(Unreachable):
+    """The host is there and nobody listens: the process that did is dead, or was never started."""
+
+
 Outcome = Message | Unreachable
 Then = Callable[[Outcome], None]
 
@@ -171,7 +175,8 @@ class _Link:
         except OSError as error:
             if sock is not None:
                 sock.close()
-            self.end(f"cannot connect: {error.strerror or error}")
+            is_refused = isinstance(error, ConnectionRefusedError)
+            self.end(f"cannot connect: {error.strerror or error}", Refused if is_refused else Unreachable)
             return
         except asyncio.CancelledError:
             if sock is not None:
@@ -263,7 +268,7 @@ class _Link:
         self._connection = None
         self.end(self._why)
 
-    def end(self, why: str) -> None:
+    def end(self, why: str, kind: type[Unreachable] = Unreachable) -> None:
         if self.lost:
             return
         self.lost = True
@@ -272,7 +277,7 @@ class _Link:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-        problem = Unreachable(f"{self._address}: {why}")
+        problem = kind(f"{self._address}: {why}")
         waiting = [*self._sent, *self._unsent]
         self._sent.clear()
         self._unsent.clear()

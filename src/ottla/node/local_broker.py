@@ -13,6 +13,7 @@ from ottla.broker.fetchers import Fetchers, FetchHost
 from ottla.broker.groups import group_coordinators, reconfigure
 from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.isr import IsrChanges
+from ottla.broker.lost_leaders import LostLeaders
 from ottla.broker.markers import LocalMarkers, Markers
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
@@ -101,7 +102,8 @@ class LocalBroker:
         configs = self._configs = Configs(settings, broker_id, control_plane.image)
         waiting = WaitingRequests(loop, clock)
         replicas = self._replicas = Replicas(broker_id, self._directories, configs, waiting, clock, self._world.ids)
-        self._replicate(loop, replicas, configs, waiting)
+        lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"))
+        self._replicate(loop, replicas, configs, waiting, lost_leaders)
         now = clock.wall()
         for directory in self._directories:
             found = directory.load(configs.log_config, now)
@@ -138,18 +140,32 @@ class LocalBroker:
             markers=markers,
             throttle=ReplicationThrottle("leader", configs, broker_id),
             verifier=Verifier(Askers(transactions, neighbours), clock, loop, options.verification_backoff(settings)),
+            lost_leaders=lost_leaders,
         )
 
     def _replicate(
-        self, loop: asyncio.AbstractEventLoop, replicas: Replicas, configs: Configs, waiting: WaitingRequests
+        self,
+        loop: asyncio.AbstractEventLoop,
+        replicas: Replicas,
+        configs: Configs,
+        waiting: WaitingRequests,
+        lost_leaders: LostLeaders,
     ) -> None:
         """Before the logs are loaded: whoever leads or follows a partition hears of it from the start."""
         lifecycle = self._lifecycle
         assert lifecycle is not None
         lifecycle.offline_directories = replicas.offline_directories
-        throttle = ReplicationThrottle("follower", configs, replicas.broker_id)
-        clock = self._world.clock
-        host = FetchHost(loop, clock, replicas, waiting, configs, self._peers, lambda: lifecycle.epoch, throttle)
+        host = FetchHost(
+            loop,
+            self._world.clock,
+            replicas,
+            waiting,
+            configs,
+            self._peers,
+            lambda: lifecycle.epoch,
+            ReplicationThrottle("follower", configs, replicas.broker_id),
+            lost_leaders,
+        )
         self._fetchers = Fetchers(host)
         self._fetchers.start()
         self._isr = IsrChanges(loop, replicas, configs, self._control_plane.submit, lambda: lifecycle.epoch)

@@ -15,8 +15,10 @@ from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock, Ids
 from ottla.model.properties import Settings
+from ottla.net.peer import Peers
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
+from ottla.runtime.missing_brokers import MissingBrokers
 from ottla.runtime.runner import Placed, Runner
 
 log = logging.getLogger(__name__)
@@ -43,7 +45,7 @@ class LeaderLog(Protocol):
 
 
 class ActiveController:
-    __slots__ = ("_clock", "_ids", "_log", "_on_features", "_runner", "_timer", "controller")
+    __slots__ = ("_clock", "_ids", "_log", "_missing", "_on_features", "_runner", "_timer", "controller")
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class ActiveController:
         *,
         clock: Clock,
         ids: Ids,
+        peers: Peers,
         publish: Callable[[MetadataDelta, MetadataImage], None],
         on_features: Callable[[MetadataImage], None],
     ) -> None:
@@ -63,6 +66,9 @@ class ActiveController:
         self._on_features = on_features
         self._runner: Runner[Change] = Runner(self, log, lambda change, _: publish(*change))
         self._timer: asyncio.TimerHandle | None = None
+        self._missing = MissingBrokers(
+            peers, settings.inter_broker_listener, missing=self.controller.missing, dead=self._dead
+        )
 
     def activate(self, bootstrap: Sequence[Message], *, min_isr: int, torn_transaction: bool, predecessor: int) -> None:
         """Writes what a new cluster begins with, and the end of what the last controller left open. The broker in the
@@ -77,11 +83,13 @@ class ActiveController:
             records = records[1:]
         self._runner.carry_out(records)
         self._schedule()
+        self._missing.look()
 
     def deactivate(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._missing.close()
         self._runner.fail(NotController("another node is the active controller now"))
 
     async def submit(self, request: Message) -> Message:
@@ -122,6 +130,11 @@ class ActiveController:
 
     def disconnected(self, broker_id: int, broker_epoch: int, connection: object) -> None:
         self.controller.disconnected(broker_id, broker_epoch, self._clock.monotonic(), connection)
+        self._schedule()
+        self._missing.look()
+
+    def _dead(self, broker_id: int, broker_epoch: int) -> None:
+        self.controller.dead(broker_id, broker_epoch, self._clock.monotonic())
         self._schedule()
 
     def _schedule(self) -> None:

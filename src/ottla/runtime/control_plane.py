@@ -6,6 +6,7 @@ pass requests on to it, so whoever asks need not know where it is.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, overload
 
 from ottla.metadata.features import SUPPORTED
@@ -48,10 +49,10 @@ class ControlPlane:
         "_committed",
         "_disk",
         "_forwarder",
-        "_ids",
         "_last_leader",
         "_log",
         "_metadata_failed",
+        "_new_active",
         "_on_leader",
         "_snapshot",
         "_timers",
@@ -77,7 +78,6 @@ class ControlPlane:
         self.on_failure: Callable[[BaseException], None] | None = None
         """Called if the metadata directory is lost. The node must stop then, as Kafka does."""
         self._clock = clock
-        self._ids = ids
         self._disk = disk
         self._log = metadata_log
         self._metadata_failed: BaseException | None = None
@@ -87,6 +87,16 @@ class ControlPlane:
         self._committed = CommittedImage(metadata_log.load(identity.cluster_id))
         self._note_version(self.image)
         self._active: ActiveController | None = None
+        self._new_active = partial(
+            ActiveController,
+            settings=settings,
+            log=self,
+            clock=clock,
+            ids=ids,
+            peers=peers,
+            publish=self._committed.told,
+            on_features=self._note_version,
+        )
         quorum = start_quorum(settings, metadata_log, identity.metadata_directory_id, clock.monotonic(), ids.number)
         self.raft = RaftDriver(
             metadata_log,
@@ -399,15 +409,7 @@ class ControlPlane:
         image, torn = self._committed.take_over()
         new_cluster = not image.metadata_version
         bootstrap = bootstrap_records(self._log.fs, self.settings.metadata_log_dir) if new_cluster else []
-        self._active = ActiveController(
-            image,
-            self.settings,
-            self,
-            clock=self._clock,
-            ids=self._ids,
-            publish=self._committed.told,
-            on_features=self._note_version,
-        )
+        self._active = self._new_active(image)
         self._active.activate(
             bootstrap,
             min_isr=self.settings.get_int("min.insync.replicas"),

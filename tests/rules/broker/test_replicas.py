@@ -88,7 +88,7 @@ class Scene:
             broker_id=ME, configs=configs, limits=Limits(100, 1 << 20, 1 << 20, 1000), clock=self.clock,
             control_plane=cast("Any", SimpleNamespace(image=image)), replicas=self.replicas, waiting=self.waiting,
             fetch_sessions=unused, authorizer=AllowAll(), new_fetch_session_id=unused, producer_ids=unused,
-            groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused,
+            groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused, lost_leaders=unused,
         )  # fmt: skip
         self.session = Session(unused, "here", "PLAINTEXT", unused, self.services, self.loop, unused)
 

@@ -8,6 +8,11 @@ from tests.rules.controller.scene import Scene, a_registration
 
 BROKE = "its connection broke and it did not come back"
 TIMED_OUT = "its session timed out"
+DEAD = "its process is gone: nobody listens at its address any more"
+
+
+def missing(scene: Scene) -> list[int]:
+    return [broker.id for broker in scene.controller.missing()]
 
 
 def fenced(scene: Scene) -> list[int]:
@@ -30,6 +35,36 @@ def test_a_broker_that_is_back_within_the_grace_is_not_fenced() -> None:
     scene.now = Millis(1200)
     scene.beat(2)
     assert (scene.tick(1300).records, fenced(scene)) == ((), [])
+
+
+def test_a_broker_whose_process_is_gone_is_fenced_without_a_grace() -> None:
+    scene = Scene().with_brokers(1, 2, 3)
+    assert missing(scene) == []
+    scene.controller.disconnected(2, scene.epoch_of(2), Millis(1000))
+    assert missing(scene) == [2]
+    scene.controller.dead(2, scene.epoch_of(2), Millis(1004))
+    assert (missing(scene), scene.controller.next_tick(Millis(1004))) == ([], 1004)
+    assert scene.tick(1004).effects == (Fenced(2, DEAD),)
+
+
+def test_a_broker_that_came_back_before_the_news_of_its_death_lives() -> None:
+    scene = Scene().with_brokers(1, 2)
+    scene.controller.disconnected(2, scene.epoch_of(2), Millis(1000))
+    scene.now = Millis(1001)
+    scene.beat(2)
+    scene.controller.dead(2, scene.epoch_of(2), Millis(1002))
+    assert (scene.tick(1300).records, fenced(scene), missing(scene)) == ((), [], [])
+
+
+def test_the_death_of_a_former_life_is_no_news() -> None:
+    scene = Scene().with_brokers(1, 2)
+    former = scene.epoch_of(2)
+    scene.controller.disconnected(2, former, Millis(10))
+    scene.register(2, 1)
+    scene.unfence(2)
+    scene.controller.disconnected(2, scene.epoch_of(2), Millis(20))
+    scene.controller.dead(2, former, Millis(21))
+    assert (scene.tick(21).records, missing(scene)) == ((), [2])
 
 
 def test_an_old_connection_that_ends_after_a_new_one_took_over_is_not_missed() -> None:
@@ -68,7 +103,7 @@ def test_a_process_that_was_killed_is_registered_again_without_waiting_for_its_s
 def test_without_a_grace_only_the_session_counts() -> None:
     scene = Scene(ottla_broker_disconnect_grace_ms="-1").with_brokers(1, 2)
     scene.controller.disconnected(2, scene.epoch_of(2), Millis(1000))
-    assert scene.controller.next_tick(Millis(1000)) == 9000
+    assert (scene.controller.next_tick(Millis(1000)), missing(scene)) == (9000, [])
     assert scene.tick(9000).effects == (Fenced(2, TIMED_OUT),)
 
 
@@ -109,7 +144,7 @@ def test_a_controller_that_slept_itself_reads_its_mail_before_it_fences() -> Non
 def test_a_new_controller_suspects_the_node_that_led_before_and_gives_the_others_time_to_find_it() -> None:
     scene = Scene().with_brokers(1, 2, 3)
     scene.controller.activated(Millis(50_000), suspects=(2,))
-    assert scene.controller.next_tick(Millis(50_000)) == 50_300
+    assert (scene.controller.next_tick(Millis(50_000)), missing(scene)) == (50_300, [2, 3])
     assert scene.tick(50_300).effects == (Fenced(2, BROKE),)
     assert scene.controller.next_tick(Millis(50_300)) == 51_500
     scene.now = Millis(51_000)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from ottla.net.peer import Address, Outcome, SocketPeers, Unreachable
+from ottla.net.peer import Address, Outcome, Refused, SocketPeers, Unreachable
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import decode_request_header, encode_response
@@ -134,7 +134,7 @@ def test_nobody_listening_is_told_and_the_next_request_tries_again() -> None:
         to = Address("127.0.0.1", taken.getsockname()[1])
         peers = SocketPeers(asyncio.get_running_loop(), "test")
         for _ in range(2):
-            with pytest.raises(Unreachable, match="cannot connect"):
+            with pytest.raises(Refused, match="cannot connect"):
                 await peers.ask(to, messages.MetadataRequest(), timeout_ms=5_000)
         peers.close()
         taken.close()

@@ -1,7 +1,8 @@
 """Metadata: who leads what, and where. Creates a missing topic when both sides allow it."""
 
-from collections.abc import Coroutine
-from typing import Any, TypeAlias
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final, TypeAlias
 
 from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
@@ -19,6 +20,7 @@ TopicResponse: TypeAlias = MetadataResponse.MetadataResponseTopic
 PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
 
 NAMES_BY_ID = 12
+NEWS_SECONDS: Final = 0.005
 NOT_ASKED = -(2**31)
 """What an authorized-operations field says when nobody asked for it."""
 
@@ -31,7 +33,35 @@ def handle(
     missing = _to_create(services, session, request, version)
     if missing:
         return _create_then_answer(services, session, request, version, missing)
+    now = services.clock.monotonic()
+    if services.lost_leaders.any(now) and _names_a_lost_leader(services, request, version):
+        return _wait_for_news(services, session, request, version)
     return _answer(services, session, request, version, {})
+
+
+def _names_a_lost_leader(services: Services, request: MetadataRequest, version: int) -> bool:
+    leaders = {
+        partition.leader: None
+        for topic in _asked_for(services.control_plane.image, request, version)
+        for partition in topic.partitions.values()
+    }
+    return services.lost_leaders.is_awaited(leaders, services.clock.monotonic())
+
+
+def _asked_for(image: MetadataImage, request: MetadataRequest, version: int) -> Iterable[TopicImage]:
+    if _asks_for_all(request, version):
+        return image.topics.values()
+    found = [image.topics.get(t.name or "") or image.topics_by_id.get(Uuid(t.topic_id)) for t in request.topics or ()]
+    return [topic for topic in found if topic is not None]
+
+
+async def _wait_for_news(
+    services: Services, session: Session, request: MetadataRequest, version: int
+) -> MetadataResponse:
+    while True:
+        await asyncio.sleep(NEWS_SECONDS)
+        if not _names_a_lost_leader(services, request, version):
+            return _answer(services, session, request, version, {})
 
 
 def _names_by_id(asked: MetadataRequest.MetadataRequestTopic) -> bool:
@@ -89,14 +119,15 @@ def _answer(
 ) -> MetadataResponse:
     image = services.control_plane.image
     with_operations = request.include_topic_authorized_operations
-    if request.topics is None or (version == 0 and not request.topics):
+    if _asks_for_all(request, version):
         topics = [
             _topic(services, session, image, topic, with_operations)
             for topic in image.topics.values()
             if services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name)
         ]
     else:
-        topics = [_asked_topic(services, session, image, asked, errors, with_operations) for asked in request.topics]
+        asked_for = request.topics or ()
+        topics = [_asked_topic(services, session, image, asked, errors, with_operations) for asked in asked_for]
     operations = NOT_ASKED
     if request.include_cluster_authorized_operations:
         operations = allowed_operations(
@@ -110,6 +141,10 @@ def _answer(
         topics=topics,
         cluster_authorized_operations=operations,
     )
+
+
+def _asks_for_all(request: MetadataRequest, version: int) -> bool:
+    return request.topics is None or (version == 0 and not request.topics)
 
 
 def _any_of(brokers: list[MetadataResponse.MetadataResponseBroker], own_id: int) -> int:

@@ -64,8 +64,8 @@ PROPERTIES: tuple[Property, ...] = (
         "ottla.broker.disconnect.grace.ms",
         INT,
         300,
-        "A broker whose connection to the active controller broke is fenced after this long unless it comes "
-        "back; -1 waits for broker.session.timeout.ms.",
+        "A broker whose connection to the active controller broke is fenced after this long unless it comes back, or "
+        "once its address refuses connections; -1 waits for broker.session.timeout.ms.",
         HIGH,
         at_least=-1,
     ),
@@ -77,6 +77,15 @@ PROPERTIES: tuple[Property, ...] = (
         "broker.session.timeout.ms. The node that led before gets ottla.broker.disconnect.grace.ms only.",
         MEDIUM,
         at_least=-1,
+    ),
+    Property(
+        "ottla.metadata.news.wait.ms",
+        INT,
+        300,
+        "Metadata that would name a leader whose connection to this broker has just broken waits this long for the "
+        "controller's verdict; 0 does not wait.",
+        MEDIUM,
+        at_least=0,
     ),
     Property(
         "ottla.quorum.reconnect.grace.ms",

@@ -4,12 +4,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.broker.dispatch import Routes
 from ottla.broker.session import Session
 from ottla.model.properties import Listener
-from ottla.net.peer import Address, Outcome, Then, Unreachable, ask
+from ottla.net.peer import Address, Outcome, Refused, Then, Unreachable, ask
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
@@ -17,6 +17,8 @@ from ottla.storage.log import FileSlice
 from ottla.testing.sim.loop import Life, SimLoop
 
 Frame = bytes
+
+REFUSED: Final = "connection refused"
 
 
 class Weather(NamedTuple):
@@ -157,7 +159,7 @@ class Link:
         if not self.open:
             return
         if found is None or not found.life.alive:
-            self.break_off("connection refused")
+            self.break_off(REFUSED)
             return
         if self.network.is_cut(self.life.name, found.life.name):
             self.network.loop.call_later(0.5, self.arrive)
@@ -383,7 +385,8 @@ class Lane:
             return
         self.lost = True
         self._link.break_off(why)
-        problem: Outcome = Unreachable(f"{self._to}: {why}")
+        kind = Refused if why == REFUSED else Unreachable
+        problem: Outcome = kind(f"{self._to}: {why}")
         asked, self._asked = self._asked, deque()
         for each in asked:
             each.timer.cancel()
