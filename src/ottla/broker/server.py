@@ -6,7 +6,7 @@ from asyncio import AbstractEventLoop, TimerHandle
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.broker.admission import Admission
+from ottla.broker.admission import Admission, Doors, Refusals
 from ottla.broker.dispatch import Routes
 from ottla.broker.services import ControllerServices, Services
 from ottla.broker.session import Session
@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 _ACCEPTS_PER_WAKEUP: Final = 64
 _SWEEP_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 1.0
+"""How long nobody is let in when the system has no descriptor left: asking again at once would never end."""
 
 
 AnyServices = Services | ControllerServices
@@ -40,13 +42,24 @@ class SocketOptions:
 class Server:
     """The listeners of one node and every session on them."""
 
-    __slots__ = ("_admission", "_budget", "_loop", "_options", "_scratch", "_sessions", "_sockets", "_sweeper")
+    __slots__ = (
+        "_budget",
+        "_doors",
+        "_loop",
+        "_options",
+        "_pauses",
+        "_refusals",
+        "_scratch",
+        "_sessions",
+        "_sockets",
+        "_sweeper",
+    )
 
-    def __init__(
-        self, loop: AbstractEventLoop, admission: Admission, budget: ReadBudget, options: SocketOptions
-    ) -> None:
+    def __init__(self, loop: AbstractEventLoop, doors: Doors, budget: ReadBudget, options: SocketOptions) -> None:
         self._loop = loop
-        self._admission = admission
+        self._doors = doors
+        self._refusals = Refusals()
+        self._pauses: dict[socket.socket, TimerHandle] = {}
         self._budget = budget
         self._options = options
         self._scratch = Scratch()
@@ -89,15 +102,29 @@ class Server:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                log.warning("a connection could not be accepted: %s", error)
+                log.warning("no connection can be accepted for %g s: %s", _PAUSE_SECONDS, error)
+                self._loop.remove_reader(sock.fileno())
+                self._pauses[sock] = self._loop.call_later(
+                    _PAUSE_SECONDS, self._accept_again, sock, listener_name, routes, services
+                )
                 return
             host = address[0]
-            refusal = self._admission.refusal(host, services.clock.monotonic())
+            now = services.clock.monotonic()
+            refusal = self._door(services).refusal(host, listener_name, now)
             if refusal is not None:
-                log.info("refusing a connection from %s: %s is reached", host, refusal)
+                line = self._refusals.said(host, refusal, now)
+                if line is not None:
+                    log.warning("%s", line)
                 peer.close()
                 continue
             self._welcome(peer, host, listener_name, routes, services)
+
+    def _accept_again(self, sock: socket.socket, listener_name: str, routes: Routes, services: AnyServices) -> None:
+        del self._pauses[sock]
+        self._loop.add_reader(sock.fileno(), self._accept, sock, listener_name, routes, services)
+
+    def _door(self, services: AnyServices) -> Admission:
+        return self._doors.controllers if isinstance(services, ControllerServices) else self._doors.clients
 
     def _welcome(
         self, peer: socket.socket, host: str, listener_name: str, routes: Routes, services: AnyServices
@@ -117,7 +144,7 @@ class Server:
 
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session, None)
-        self._admission.left(session.host)
+        self._door(session.services).left(session.host, session.listener)
         if session.broker is not None and self._sockets:
             session.services.control_plane.broker_disconnected(*session.broker, session)
 
@@ -136,6 +163,9 @@ class Server:
                 connection.close()
 
     def stop_accepting(self) -> None:
+        for pause in self._pauses.values():
+            pause.cancel()
+        self._pauses.clear()
         for sock in self._sockets:
             self._loop.remove_reader(sock.fileno())
             sock.close()

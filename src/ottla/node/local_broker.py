@@ -68,6 +68,8 @@ class LocalBroker:
         self._housekeeping: Housekeeping | None = None
         self._groups: Coordinators[GroupShard] | None = None
         self._transactions: Transactions | None = None
+        self.on_settings: Callable[[Settings], None] = lambda settings: None
+        """Told when settings were changed while the broker runs (KIP-226)."""
 
     # ---- coming
 
@@ -191,6 +193,7 @@ class LocalBroker:
         self._transactions.coordinators.on_metadata(image)
         if settings_changed:
             reconfigure(self._groups, self._configs.settings)
+            self.on_settings(self._configs.settings)
 
     def directories_failed(self) -> None:
         for directory in self._directories:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 
+from ottla.broker.admission import Doors
 from ottla.broker.dispatch import CONTROLLER_HANDLERS, HANDLERS, Routes
 from ottla.broker.security.authorizer import AllowAll, Authorizer
 from ottla.broker.server import CannotListen, Server
@@ -84,7 +85,8 @@ class Node:
         _refuse_what_is_not_built(settings)
         loop = asyncio.get_running_loop()
         budget = ReadBudget(settings.get_int("queued.max.request.bytes"))
-        server = self._server = self._world.listen(loop, options.admission(settings), budget, options.options(settings))
+        doors = options.doors(settings)
+        server = self._server = self._world.listen(loop, doors, budget, options.options(settings))
         sockets = {listener.name: server.bind(listener) for listener in self._listeners_to_open()}
         files = OpenFiles(self._world.filesystem, options.open_files(settings))
         self._open_directories(files)
@@ -104,7 +106,7 @@ class Node:
         if settings.is_controller:
             self._registering = loop.create_task(self._register_controller())
         if settings.is_broker:
-            await self._start_broker(server, sockets)
+            await self._start_broker(server, sockets, doors)
 
     def _listeners_to_open(self) -> list[Listener]:
         """A quorum of one that asks for any free port has nobody who could find it there."""
@@ -146,13 +148,19 @@ class Node:
             if reply.error_code != Errors.REQUEST_TIMED_OUT:
                 return
 
-    async def _start_broker(self, server: Server, sockets: dict[str, tuple[socket.socket, int]]) -> None:
+    async def _start_broker(self, server: Server, sockets: dict[str, tuple[socket.socket, int]], doors: Doors) -> None:
         self.listeners = options.advertised(self.settings, {name: port for name, (_, port) in sockets.items()})
         assert self._peers is not None
         broker = self._broker = LocalBroker(
             self.settings, self._world, self.control_plane, self._peers, self._own_directories(), self._authorizer
         )
         services = await broker.start(self.listeners)
+
+        def apply(current: Settings) -> None:
+            doors.clients.limits = options.connection_limits(current)
+
+        apply(services.configs.settings)
+        broker.on_settings = apply
         for listener in self.settings.broker_listeners:
             server.serve(sockets[listener.name][0], listener.name, Routes(HANDLERS), services)
 

@@ -1,10 +1,12 @@
 """From settings to the options of each part: every limit of a node is named here once."""
 
+import logging
 import resource
+import socket
 
-from ottla.broker.admission import Admission
+from ottla.broker.admission import UNLIMITED, Admission, Doors, Limits
 from ottla.broker.server import SocketOptions
-from ottla.broker.services import Limits
+from ottla.broker.services import Limits as RequestLimits
 from ottla.broker.verification import Backoff
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener, Settings
@@ -12,14 +14,65 @@ from ottla.model.properties import Listener, Settings
 _DESCRIPTORS_KEPT_FREE = 256
 _FRAME_OVERHEAD = 1 << 20
 _DEFAULT_OPEN_FILES = 1024
+_FEWEST = 64
 
 
-def admission(settings: Settings) -> Admission:
-    return Admission(
-        settings.get_int("max.connections"),
-        settings.get_int("max.connections.per.ip"),
-        settings.get_int("ottla.connection.creation.rate.per.ip"),
+log = logging.getLogger(__name__)
+
+
+def doors(settings: Settings) -> Doors:
+    most = _connections_with_descriptors(settings)
+    if most < settings.get_int("max.connections"):
+        log.warning("%d connections at most: the process may open no more files (ulimit -n)", most)
+    return Doors(Admission(connection_limits(settings)), Admission(connection_limits(settings)))
+
+
+def connection_limits(settings: Settings) -> Limits:
+    per_listener = {
+        listener.name: settings.for_listener(listener.name, "max.connections") for listener in settings.listeners
+    }
+    return Limits(
+        total=min(settings.get_int("max.connections"), _connections_with_descriptors(settings)),
+        per_address=settings.get_int("max.connections.per.ip"),
+        addresses=_addresses(settings.connection_overrides),
+        listeners={name: most for name, most in per_listener.items() if isinstance(most, int)},
+        rate=settings.get_int("max.connection.creation.rate"),
+        rate_per_address=settings.get_int("ottla.connection.creation.rate.per.ip") or UNLIMITED,
     )
+
+
+def _addresses(limits: dict[str, int]) -> dict[str, int]:
+    """Hosts may be named; connections come from addresses."""
+    found = {}
+    for host, most in limits.items():
+        try:
+            answers = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            log.warning("max.connections.per.ip.overrides: %s has no address: %s", host, error)
+            continue
+        found.update({str(address[0]): most for *_, address in answers})
+    return found
+
+
+def _connections_with_descriptors(settings: Settings) -> int:
+    """A node that runs out of descriptors fails in its storage: connections get what segments leave."""
+    return max(_FEWEST, _descriptors() - open_files(settings) - _DESCRIPTORS_KEPT_FREE)
+
+
+def _descriptors() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return UNLIMITED if soft == resource.RLIM_INFINITY else soft
+
+
+def raise_descriptor_limit() -> None:
+    """To what the system allows, as a JVM does: the usual 1,024 are for programs that talk to a few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError) as error:
+        log.warning("no more than %d files can be open: %s", soft, error)
 
 
 def _max_frame(settings: Settings) -> int:
@@ -41,8 +94,8 @@ def options(settings: Settings) -> SocketOptions:
     )
 
 
-def limits(settings: Settings) -> Limits:
-    return Limits(
+def limits(settings: Settings) -> RequestLimits:
+    return RequestLimits(
         max_in_flight=settings.get_int("ottla.max.in.flight.requests.per.connection"),
         max_unsent_bytes=settings.get_int("ottla.write.buffer.bytes"),
         fetch_max_bytes=settings.get_int("fetch.max.bytes"),
@@ -62,9 +115,8 @@ def open_files(settings: Settings) -> int:
     asked = settings.get_int("ottla.open.files.max")
     if asked > 0:
         return asked
-    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    room = allowed - settings.get_int("max.connections") - _DESCRIPTORS_KEPT_FREE
-    return max(64, min(_DEFAULT_OPEN_FILES, room))
+    room = _descriptors() - settings.get_int("max.connections") - _DESCRIPTORS_KEPT_FREE
+    return max(_FEWEST, min(_DEFAULT_OPEN_FILES, room))
 
 
 def advertised(settings: Settings, taken: dict[str, int]) -> tuple[Listener, ...]:

@@ -9,6 +9,7 @@ import sys
 
 from ottla import __version__
 from ottla.model.properties import Settings
+from ottla.node import options
 from ottla.node.node import Node, StartFailed
 
 
@@ -28,6 +29,7 @@ def run(settings: Settings) -> int:
         format=f"%(asctime)s %(levelname)s {_who(settings)}%(message)s",
         stream=sys.stderr,
     )
+    options.raise_descriptor_limit()
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     try:

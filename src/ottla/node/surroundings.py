@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ottla.broker.admission import Admission
+from ottla.broker.admission import Doors
 from ottla.broker.server import Server, SocketOptions
 from ottla.model.ports import Clock, Ids
 from ottla.net.connection import ReadBudget
@@ -13,7 +13,7 @@ from ottla.runtime.clock import SystemClock, SystemIds
 from ottla.runtime.disk import DiskThread, SyncThread
 from ottla.storage.fs import Filesystem, RealFilesystem
 
-Listen = Callable[[asyncio.AbstractEventLoop, Admission, ReadBudget, SocketOptions], Server]
+Listen = Callable[[asyncio.AbstractEventLoop, Doors, ReadBudget, SocketOptions], Server]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,85 @@
-"""Who gets in."""
+"""Who gets in, and what is said of those who do not."""
 
-from ottla.broker.admission import Admission
+from ottla.broker.admission import Admission, Limits, Refusals
 from ottla.model.ids import Millis
 
 NOW = Millis(0)
+HERE = "PLAINTEXT"
+
+
+def asked(door: Admission, *addresses: str, now: Millis = NOW, listener: str = HERE) -> list[str | None]:
+    return [door.refusal(address, listener, now) for address in addresses]
 
 
 def test_connections_are_limited_in_all() -> None:
-    door = Admission(max_total=2, max_per_address=0, rate_per_address=0)
-    assert [door.refusal(a, NOW) for a in ("a", "b", "c")] == [None, None, "max.connections"]
-    door.left("a")
-    assert door.refusal("c", NOW) is None
+    door = Admission(Limits(total=2))
+    assert asked(door, "a", "b", "c") == [None, None, "max.connections"]
+    door.left("a", HERE)
+    assert asked(door, "c") == [None]
 
 
 def test_connections_are_limited_per_address() -> None:
-    door = Admission(max_total=0, max_per_address=1, rate_per_address=0)
-    assert [door.refusal(a, NOW) for a in ("a", "a", "b")] == [None, "max.connections.per.ip", None]
+    door = Admission(Limits(per_address=1))
+    assert asked(door, "a", "a", "b") == [None, "max.connections.per.ip", None]
+
+
+def test_an_address_may_have_a_limit_of_its_own() -> None:
+    door = Admission(Limits(per_address=1, addresses={"a": 2}))
+    assert asked(door, "a", "a", "a", "b", "b") == [
+        *(None, None, "max.connections.per.ip.overrides"),
+        *(None, "max.connections.per.ip"),
+    ]
+
+
+def test_none_per_address_lets_in_only_those_with_a_limit_of_their_own() -> None:
+    door = Admission(Limits(per_address=0, addresses={"a": 1}))
+    assert asked(door, "a", "b") == [None, "max.connections.per.ip"]
+
+
+def test_connections_are_limited_per_listener() -> None:
+    door = Admission(Limits(listeners={HERE: 1, "OTHER": 5}))
+    assert asked(door, "a", "a") == [None, "listener.name.plaintext.max.connections"]
+    assert asked(door, "a", listener="OTHER") == [None]
+    door.left("a", HERE)
+    assert asked(door, "a") == [None]
 
 
 def test_an_address_may_open_its_rate_at_once_and_then_one_by_one() -> None:
-    door = Admission(max_total=0, max_per_address=0, rate_per_address=2)
+    door = Admission(Limits(rate_per_address=2))
     rate = "ottla.connection.creation.rate.per.ip"
-    assert [door.refusal("a", NOW) for _ in range(3)] == [None, None, rate]
-    assert door.refusal("b", NOW) is None
-    assert door.refusal("a", Millis(499)) == rate
-    assert door.refusal("a", Millis(1000)) is None
+    assert asked(door, "a", "a", "a") == [None, None, rate]
+    assert asked(door, "b") == [None]
+    assert asked(door, "a", now=Millis(499)) == [rate]
+    assert asked(door, "a", now=Millis(1000)) == [None]
+
+
+def test_all_addresses_together_have_a_rate_too() -> None:
+    door = Admission(Limits(rate=2))
+    assert asked(door, "a", "b", "c") == [None, None, "max.connection.creation.rate"]
+    assert asked(door, "c", now=Millis(500)) == [None]
 
 
 def test_a_refused_connection_does_not_count() -> None:
-    door = Admission(max_total=1, max_per_address=0, rate_per_address=0)
-    door.refusal("a", NOW)
-    door.refusal("b", NOW)
+    door = Admission(Limits(total=1))
+    asked(door, "a", "b")
     assert door.total == 1
+
+
+def test_new_limits_hold_for_those_who_come_and_spare_those_who_are_there() -> None:
+    door = Admission(Limits())
+    asked(door, "a", "a", "a")
+    door.limits = Limits(per_address=2)
+    assert asked(door, "a") == ["max.connections.per.ip"]
+    for _ in range(2):
+        door.left("a", HERE)
+    assert asked(door, "a") == [None]
+
+
+def test_a_flood_of_refusals_is_told_in_a_line_now_and_then() -> None:
+    told = Refusals()
+    lines = [told.said("a", "max.connections", Millis(at)) for at in range(0, 20_001, 5)]
+    assert [line for line in lines if line] == [
+        "refusing a connection from a: max.connections is reached",
+        "refusing a connection from a: max.connections is reached (1999 more since the last line)",
+        "refusing a connection from a: max.connections is reached (1999 more since the last line)",
+    ]

@@ -18,6 +18,9 @@ _PER_LISTENER_ONLY = (
 """Key material changes per listener, or a mistake would cut every connection at once (KIP-226)."""
 
 
+_NOT_ZERO = ("max.connections", "max.connection.creation.rate")
+
+
 def dynamic_property(name: str) -> Property | None:
     """The entry behind a broker config name, listener prefixes taken off; None for names no table knows."""
     found = BROKER.get(name) or DYNAMIC_ONLY.get(name) or OWN.get(name)
@@ -54,9 +57,11 @@ def dynamic_problem(name: str, text: str, *, per_broker: bool) -> str | None:
     if not per_broker and (entry.update is PER_BROKER or _is_per_broker_prefix(name)):
         return f"{name}: can be changed per broker only; name a broker id"
     try:
-        entry.parse(text)
+        value = entry.parse(text)
     except ValueError as error:
         return str(error)
+    if entry.name in _NOT_ZERO and value == 0:
+        return f"{name}: 0 is not allowed while the node runs: nobody could connect to take it back"
     return None
 
 

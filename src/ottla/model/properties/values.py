@@ -10,6 +10,8 @@ from ottla.model.properties.broker import STATIC
 from ottla.model.properties.grammar import HostPort, Listener, Voter
 from ottla.model.properties.property import Value
 
+_OVERRIDES = "max.connections.per.ip.overrides"
+
 
 class NodeValues:
     """Read-only. `settings["log.segment.bytes"]` is the value in force: given, dynamic or the default."""
@@ -114,6 +116,11 @@ class NodeValues:
     @property
     def metadata_log_dir(self) -> str:
         return self.find_str("metadata.log.dir") or self.log_dirs[0]
+
+    @property
+    def connection_overrides(self) -> dict[str, int]:
+        """Host to the number of connections it may have."""
+        return {host: int(most) for host, most in grammar.pairs(self.get_str(_OVERRIDES)).items()}
 
     @property
     def controller_listener_names(self) -> tuple[str, ...]:

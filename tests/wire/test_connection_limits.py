@@ -1,0 +1,128 @@
+"""How many may connect: limits that are named, limits of the system, and changing them while the node runs."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.conversation import BROKER, DELETE, SET, change
+from tests.support.nodes import Ottla
+from tests.support.requests import batch, create_topic, produced
+from tests.support.wire import Closed, Deadline, Wire
+
+
+class Confined(Ottla):
+    """A node that may open few files."""
+
+    descriptors = ""
+
+    def command(self) -> list[str]:
+        return ["bash", "-c", f'ulimit {self.descriptors} && exec "$@"', "confined", *super().command()]
+
+
+def is_let_in(bootstrap: str) -> bool:
+    try:
+        with Wire(bootstrap) as wire:
+            create_topic(wire, f"probe-{os.urandom(4).hex()}")
+    except (Closed, OSError):
+        return False
+    return True
+
+
+def crowd(stack: ExitStack, node: Ottla, count: int) -> list[socket.socket]:
+    found = [socket.create_connection(("127.0.0.1", node.port), timeout=60) for _ in range(count)]
+    for each in found:
+        stack.callback(each.close)
+    return found
+
+
+def let_in(sockets: list[socket.socket]) -> int:
+    """How many of them the node has not hung up on: the others are at their end."""
+    for each in sockets:
+        each.setblocking(False)
+    return sum(not _is_at_end(each) for each in sockets)
+
+
+def _is_at_end(each: socket.socket) -> bool:
+    try:
+        return each.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+UNHURRIED = {"ottla.connection.creation.rate.per.ip": "0"}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Ottla]:
+    with Ottla(tmp_path / "node", extra=UNHURRIED) as node:
+        yield node
+
+
+def test_limits_can_be_changed_while_the_node_runs(node: Ottla) -> None:
+    with Wire(node.bootstrap) as wire, ExitStack() as stack:
+        crowd(stack, node, 3)
+        for setting, value in (
+            ("max.connections", "2"),
+            ("max.connections.per.ip", "2"),
+            ("max.connections.per.ip.overrides", "127.0.0.1:2"),
+            ("listener.name.plaintext.max.connections", "2"),
+        ):
+            for who in ("", "1") if not setting.startswith("listener") else ("1",):
+                (answer,) = wire.ask(change("", (BROKER, who, [(setting, SET, value)])).request).responses
+                assert answer.error_code == 0, answer
+                assert not is_let_in(node.bootstrap), setting
+                (answer,) = wire.ask(change("", (BROKER, who, [(setting, DELETE, None)])).request).responses
+                assert is_let_in(node.bootstrap), setting
+
+
+def test_nobody_can_lock_everybody_out_while_the_node_runs(node: Ottla) -> None:
+    with Wire(node.bootstrap) as wire:
+        (answer,) = wire.ask(change("", (BROKER, "", [("max.connections", SET, "0")])).request).responses
+        assert (answer.error_code, "nobody could connect" in answer.error_message) == (42, True)
+        assert is_let_in(node.bootstrap)
+
+
+def test_a_node_takes_the_descriptors_that_the_system_allows(tmp_path: Path) -> None:
+    node = Confined(tmp_path / "node")
+    node.descriptors = "-Sn 200"
+    with node:
+        assert node.process is not None
+        limits = Path(f"/proc/{node.process.pid}/limits").read_text()
+        soft, hard = re.search(r"Max open files\s+(\d+)\s+(\d+)", limits).groups()  # type: ignore[union-attr]
+        assert soft == hard
+
+
+def test_connections_leave_the_descriptors_that_logs_need(tmp_path: Path) -> None:
+    node = Confined(tmp_path / "node", extra=UNHURRIED)
+    node.descriptors = "-n 400"
+    with node, Wire(node.bootstrap) as wire, ExitStack() as stack:
+        assert "80 connections at most: the process may open no more files (ulimit -n)" in node.printed()
+        sockets = crowd(stack, node, 500)
+        deadline = Deadline("an answer to everybody who came")
+        while let_in(sockets) > 80:
+            deadline.check(let_in(sockets))
+        create_topic(wire, "while-crowded", 50)
+        for partition in range(50):
+            produced(wire, "while-crowded", batch(1), partition=partition)
+        assert node.printed().count("refusing a connection") == 1
+
+
+def test_a_node_without_a_descriptor_left_waits_and_says_so_once_a_second(tmp_path: Path) -> None:
+    node = Confined(tmp_path / "node", extra=UNHURRIED)
+    node.descriptors = "-n 64"
+    with node:
+        with ExitStack() as stack:
+            crowd(stack, node, 60)
+            deadline = Deadline("the end of all descriptors")
+            while "no connection can be accepted for 1 s" not in node.printed():
+                deadline.check(node.printed())
+            assert node.process is not None and node.process.poll() is None
+        assert is_let_in(node.bootstrap)
+        assert node.printed().count("no connection can be accepted") <= 5
