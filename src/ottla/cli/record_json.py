@@ -12,6 +12,10 @@ from ottla.cli.formats import Formatted
 from ottla.cli.output import Json
 from ottla.protocol.records import Header
 
+_NAMES = ("key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp")
+_IGNORED = ("topic", "offset")
+"""What `consume --json` writes too: a copy has a place of its own."""
+
 
 class BadRecord(ValueError):
     """A line that is no record; the text says what is wrong with it."""
@@ -62,6 +66,13 @@ def parse_record(line: bytes) -> InputRecord:
         raise BadRecord(f"it is not JSON ({error})") from error
     if not isinstance(document, dict):
         raise BadRecord('an object is expected, such as {"key": "a", "value": "b"}')
+    # Without this, a line of somebody's own JSON would be written as a tombstone.
+    strange = next((name for name in document if name not in _NAMES and name not in _IGNORED), None)
+    if strange is not None:
+        raise BadRecord(
+            f"{strange!r} is not part of a record, which has {', '.join(_NAMES)}; an object that is the value goes "
+            'under "value", or in without --json'
+        )
     return InputRecord(
         _bytes(document, "value"),
         _bytes(document, "key"),

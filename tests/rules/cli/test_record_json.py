@@ -52,6 +52,8 @@ def test_values_may_be_json_themselves_and_headers_an_object() -> None:
         (b'{"headers": 3}', "headers are an object, or a list"),
         (b'{"headers": [{"value": "x"}]}', 'a header is an object with "key"'),
         (b"\xff", "it is not JSON"),
+        (b'{"total": 3}', "'total' is not part of a record"),
+        (b'{"value": "x", "Key": "y"}', "'Key' is not part of a record"),
     ],
 )
 def test_a_line_that_is_no_record_is_told_why(line: bytes, message: str) -> None:
