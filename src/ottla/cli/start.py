@@ -94,10 +94,10 @@ def file_settings(arguments: Arguments, path: str) -> "Settings":
     for flag in ("port", "host"):
         if arguments.has(flag):
             raise UsageError(f"--{flag}: {path} says where to listen; change it there or with --override listeners=...")
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    with open(path, "rb") as file:
+        content = file.read()
     try:
-        given = parse_properties(text)
+        given = parse_properties(_text(content))
     except ValueError as error:
         from ottla.model.properties import SettingsError
 
@@ -106,6 +106,14 @@ def file_settings(arguments: Arguments, path: str) -> "Settings":
         given["log.dirs"] = os.path.abspath(arguments.text("data"))
     given.update(name_value_pairs(arguments.texts("override")))
     return Settings.from_properties(given)
+
+
+def _text(content: bytes) -> str:
+    """Java reads these files as ISO 8859-1, people write them in UTF-8: what is not the one is the other."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("iso-8859-1")
 
 
 COMMANDS = (

@@ -62,6 +62,13 @@ def test_kafkas_file_is_taken_as_it_is_and_overrides_win_over_it(tmp_path: Path)
     assert (settings.log_dirs, settings.get_int("num.partitions")) == (("/tmp/elsewhere",), 5)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1"])
+def test_a_file_may_be_written_as_java_reads_it_or_as_people_write_it(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(f"# fürs Büro{SERVER_PROPERTIES}broker.rack=Küche\n", encoding=encoding)
+    assert file_settings(given(str(path)), str(path)).find_str("broker.rack") == "Küche"
+
+
 def test_port_and_file_exclude_each_other(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text(SERVER_PROPERTIES)
