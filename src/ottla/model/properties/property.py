@@ -139,6 +139,11 @@ class Property:
         return self.type is PASSWORD
 
     @property
+    def _has_grammar(self) -> bool:
+        """Voters and throttled replicas are lists with a grammar of their own, which may repeat values."""
+        return self.check is not None and self.one_of is None
+
+    @property
     def kafka_default(self) -> Value | Required:
         return self.differs.kafka_default if self.differs else self.default
 
@@ -198,7 +203,9 @@ class Property:
                 return lowered == "true"
             raise ValueError(f"{self.name}: {text!r} is not a boolean, allowed: true or false")
         if kind is LIST:
-            return tuple(part.strip(_JAVA_BLANKS) for part in text.split(",")) if text else ()
+            parts = tuple(part.strip(_JAVA_BLANKS) for part in text.split(",")) if text else ()
+            # KIP-1161: what is there twice counts once.
+            return parts if self._has_grammar else tuple(dict.fromkeys(parts))
         if kind is DOUBLE:
             return self._fraction(text)
         return text
@@ -252,10 +259,8 @@ class Property:
     def _list_problem(self, values: tuple[str, ...]) -> str | None:
         if not values and not self.allow_empty:
             return f"at least one value is needed{', ' + self.allowed() if self.one_of else ''}"
-        if self.check is not None and self.one_of is None:
-            return None  # voters and throttled replicas have a grammar of their own, which may repeat values
-        if len(dict.fromkeys(values)) != len(values):
-            return "a value appears twice"
+        if self._has_grammar:
+            return None
         if "" in values:
             return "an entry between the commas is empty"
         for value in values:
