@@ -399,12 +399,12 @@ def test_the_command_line_lists_describes_moves_and_deletes(
         eventually(lambda: len(member.seen) == 40, "it reads everything")
         member.with_consumer(commit)
         (described,) = json.loads(ottla("describe", group, "--json"))
-        assert (described["state"], described["type"], described["lag"]) == ("Stable", "Classic", 0)
+        assert (described["state"], described["type"], described["lag"]) == ("Stable", "classic", 0)
         assert [(row["partition"], row["committed"], row["end"]) for row in described["partitions"]] == [
             (index, 10, 10) for index in range(4)
         ]
         assert f"{orders}(0,1,2,3)" in ottla("describe", group, "--members")
-        assert "is Stable with 1 members" in ottla("reset-offsets", group, "--to-earliest", fails=1)
+        assert "is Stable with 1 member:" in ottla("reset-offsets", group, "--to-earliest", fails=1)
         assert "stop its consumers first" in ottla("delete", group, fails=1)
     assert group in ottla("list", "--state", "empty", "--type", "classic")
     assert group not in ottla("list", "--state", "stable")

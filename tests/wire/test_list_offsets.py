@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from ottla.protocol import messages as m
+from ottla.protocol.batch import seal
 from ottla.protocol.records import NewRecord, build_batch
 from tests.support.requests import NOON, batch, create_topic, delete_records, list_offset, produced, records
 from tests.support.wire import Wire, versions
 
+UNKNOWN_SERVER_ERROR = -1
 UNKNOWN_TOPIC_OR_PARTITION = 3
 UNSUPPORTED_VERSION = 35
 UNKNOWN_LEADER_EPOCH = 75
@@ -159,3 +161,19 @@ def test_the_end_of_a_leader_epoch_at_every_version(wire: Wire, topic: str) -> N
 
         part = end_of_epoch(wire, topic, 0, version, partition=9)
         assert part.error_code == UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_batch_that_does_not_unfold_cannot_be_searched_and_the_log_says_so(
+    wire: Wire, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(wire, topic)
+    lie = bytearray(batch(3))
+    lie[22] |= 1  # says gzip, and is not
+    seal(lie)
+    produced(wire, topic, bytes(lie))
+
+    assert list_offset(wire, topic, NOON).error_code == UNKNOWN_SERVER_ERROR
+
+    (line,) = caplog.messages
+    assert line.startswith(f"{topic}-0: what a producer wrote cannot be searched by time: not gzip")
+    assert list_offset(wire, topic, LATEST).offset == 3

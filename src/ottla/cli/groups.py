@@ -79,6 +79,10 @@ def _brief(partitions: "tuple[TopicPartition, ...]") -> str:
     return " ".join(f"{topic}({','.join(indexes)})" for topic, indexes in topics.items())
 
 
+def _members(group: "Group") -> str:
+    return f"{len(group.members)} member{'s' if len(group.members) != 1 else ''}"
+
+
 def _show_lag(server: "Cluster", found: "list[Group]", form: str) -> int:
     table = Table("GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER", "CLIENT", "HOST")
     documents: list[Json] = []
@@ -89,7 +93,7 @@ def _show_lag(server: "Cluster", found: "list[Group]", form: str) -> int:
         documents.append(
             {
                 "group": group.name,
-                "type": group.kind,
+                "type": group.kind.lower(),
                 "state": group.state,
                 "protocol": group.protocol,
                 "epoch": group.epoch,
@@ -103,10 +107,10 @@ def _show_lag(server: "Cluster", found: "list[Group]", form: str) -> int:
         show_json(documents)
         return OK
     for group in found:
-        members = f"{len(group.members)} member{'s' if len(group.members) != 1 else ''}"
         epoch = "" if group.epoch is None else f", epoch {group.epoch}"
         note(
-            f"{group.name}: {group.kind.lower()} group, {group.state}, {members}{epoch}, at broker {group.coordinator}"
+            f"{group.name}: {group.kind.lower()} group, {group.state}, {_members(group)}{epoch}, "
+            f"at broker {group.coordinator}"
         )
     show(table, form)
     return OK
@@ -168,8 +172,8 @@ def reset_offsets(arguments: Arguments) -> int:
             group = groups.describe(server, name)
             if group.state not in ("Empty", "Dead"):
                 raise Failure(
-                    f"group {name} is {group.state} with {len(group.members)} members: its offsets can be set when all "
-                    "of its consumers have stopped"
+                    f"group {name} is {group.state} with {_members(group)}: its offsets can be set when all of its "
+                    "consumers have stopped"
                 )
         except KafkaError as error:
             if error.error != Errors.GROUP_ID_NOT_FOUND:

@@ -1,5 +1,6 @@
 """ListOffsets: the offset of a moment, a special moment among them."""
 
+import logging
 from typing import TypeAlias
 
 from ottla.broker.hints import absent_error
@@ -11,6 +12,8 @@ from ottla.model.errors import Errors
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from ottla.protocol.records import CorruptBatch
 from ottla.storage.fs import StorageError
+
+log = logging.getLogger(__name__)
 
 NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
@@ -76,8 +79,9 @@ def _offset(
     except StorageError as error:
         services.replicas.read_failed(partition, error)
         return _error(index, Errors.KAFKA_STORAGE_ERROR)
-    except CorruptBatch:
+    except CorruptBatch as error:
         # The broker took the batch without looking inside; a search by time is the first to see that it unfolds badly.
+        log.warning("%s-%d: what a producer wrote cannot be searched by time: %s", topic, index, error)
         return _error(index, Errors.UNKNOWN_SERVER_ERROR)
     if found is None:
         known = version >= KNOWS_NOT_AVAILABLE
