@@ -19,9 +19,19 @@ from hypothesis import strategies as st
 
 from ottla.protocol import messages as m
 from ottla.protocol.batch import seal
+from ottla.protocol.frames import RequestHeader, encode_request
 from tests.support import anything
 from tests.support.nodes import Ottla, resident_bytes
-from tests.support.requests import NAMED_PRODUCE, batch, create_topic, fetch, list_offset, produce_request, produced
+from tests.support.requests import (
+    NAMED_PRODUCE,
+    batch,
+    create_topic,
+    create_topic_request,
+    fetch,
+    list_offset,
+    produce_request,
+    produced,
+)
 from tests.support.wire import Closed, Wire
 
 PATIENCE_S = 30.0
@@ -278,6 +288,20 @@ def test_clients_that_never_read_are_not_waited_for(target: Target) -> None:
     finally:
         for one in deaf:
             one.__exit__(None, None, None)
+    target.is_well()
+
+
+def test_a_thousand_requests_at_once_do_not_hold_up_the_others(target: Target) -> None:
+    """Forty kilobytes in one piece, each twenty bytes of it asking for a hundred thousand, and nobody reads."""
+    topics = [create_topic_request(f"wide-{number}", 20) for number in range(200)]
+    with Wire(target.node.bootstrap) as wire:
+        wire.ask(m.CreateTopicsRequest(topics=topics, timeout_ms=60_000))
+        wire.send(m.MetadataRequest(topics=None), 12)
+        assert len(wire.receive_frame()) > 100_000
+    request = encode_request(RequestHeader(3, 12, 1, "wide"), m.MetadataRequest(topics=None))
+    with socket.create_connection(("127.0.0.1", target.node.port), timeout=PATIENCE_S) as eager:
+        eager.sendall(request * 2000)
+        target.is_well()
     target.is_well()
 
 

@@ -22,6 +22,8 @@ from ottla.protocol.frames import encode_response, encode_response_chunks
 log = logging.getLogger(__name__)
 
 _REQUEST_HEADER: Final = Struct(">hhih")
+_TURN_BYTES: Final = 64 * 1024
+"""Of replies, after which a connection with more requests at hand lets the others go first."""
 
 
 class Reply:
@@ -47,6 +49,7 @@ class Session:
         "_on_closed",
         "_pending",
         "_running",
+        "_turn",
         "broker",
         "client_id",
         "connection",
@@ -83,6 +86,8 @@ class Session:
         self._on_closed = on_closed
         self._pending: deque[Reply] = deque()
         self._running: Task[Any] | None = None
+        self._turn = 0
+        """Bytes of replies since other connections were last looked at."""
         self._limit = services.limits.max_in_flight
         self._max_unsent = services.limits.max_unsent_bytes
 
@@ -189,13 +194,23 @@ class Session:
             if route.streams_files:
                 connection.send(encode_response_chunks(route.key, version, correlation_id, message))
             else:
-                connection.send_bytes(encode_response(route.key, version, correlation_id, message))
+                data = encode_response(route.key, version, correlation_id, message)
+                connection.send_bytes(data)
+                self._turn += len(data)
         except EncodeError:
             log.exception("the reply to %s v%d cannot be written", route.name, version)
             connection.close()
             return
         if connection.out_bytes > self._max_unsent:
             connection.pause_reading()
+        elif self._turn > _TURN_BYTES:
+            # Many small requests may come at once and ask for much: the others have their turn before the next.
+            connection.pause_reading()
+            self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._turn = 0
+        self._resume()
 
     def _unsupported(self, key: int, version: int, correlation_id: int) -> None:
         """Kafka answers only ApiVersions at a version it does not know (KIP-511); all else closes the connection."""
