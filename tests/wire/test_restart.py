@@ -1,11 +1,12 @@
 """What a node knew before it was stopped, or killed, it knows after it has started again."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from ottla.protocol import messages as m
-from tests.support.nodes import Node, Ottla
+from tests.support.nodes import START_S, Node, Ottla
 from tests.support.requests import (
     batch,
     create_topic,
@@ -116,3 +117,25 @@ def test_a_clean_stop_says_so_and_takes_no_time(tmp_path: Path) -> None:
     assert (node.data / ".kafka_cleanshutdown").exists()
     with node:
         assert not (node.data / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_closed_terminal_are_clean_stops_too(tmp_path: Path, number: signal.Signals) -> None:
+    node = Ottla(tmp_path).start()
+    assert node.process is not None
+    node.process.send_signal(number)
+    assert node.process.wait(START_S) == 0
+    assert (node.data / ".kafka_cleanshutdown").exists()
+
+
+def test_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup hands it down
+    try:
+        node = Ottla(tmp_path).start()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert node.process is not None
+    node.process.send_signal(signal.SIGHUP)
+    with Wire(node.bootstrap) as wire:
+        create_topic(wire, "still-there")
+    assert node.stop() == 0

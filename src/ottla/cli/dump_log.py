@@ -78,6 +78,7 @@ def _dump_file(path: str, arguments: Arguments, dump: Dump) -> None:
     elif kind in states.PLAIN:
         states.dump_plain(path, dump)
     else:
+        os.stat(path)  # what is not there is told as such
         raise UsageError(f"{path} is no file of Kafka's: {', '.join(SUFFIXES)} and checkpoints are")
 
 

@@ -13,6 +13,7 @@ from ottla.cli.failures import Failure
 from ottla.cli.listening import listeners
 from ottla.cli.output import counted, note
 from ottla.cli.parser import UsageError
+from ottla.runtime.stop_signals import stop_signals
 
 _PORTS_PER_NODE: Final = 2
 _READY_SECONDS: Final = 60.0
@@ -96,7 +97,7 @@ def run(plans: list[NodePlan]) -> int:
     """Starts every node, waits for Ctrl-C or SIGTERM, stops them together. Returns the exit code."""
     children: dict[int, subprocess.Popen[bytes]] = {}
     stopping: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         signal.signal(number, lambda received, _: stopping.append(received))
     try:
         for each in plans:

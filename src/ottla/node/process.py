@@ -4,13 +4,13 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import sys
 
 from ottla import __version__
 from ottla.model.properties import Settings
 from ottla.node import options
 from ottla.node.node import Node, StartFailed
+from ottla.runtime.stop_signals import stop_signals
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -23,7 +23,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def run(settings: Settings) -> int:
-    """Runs a node until SIGTERM or SIGINT. Returns the exit code of the process."""
+    """Runs a node until SIGTERM, SIGINT or SIGHUP. Returns the exit code of the process."""
     logging.basicConfig(
         level=os.environ.get("OTTLA_LOG_LEVEL", "INFO").upper(),
         format=f"%(asctime)s %(levelname)s {_who(settings)}%(message)s",
@@ -51,7 +51,7 @@ async def _serve(settings: Settings) -> int:
     node = Node(settings)
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         loop.add_signal_handler(number, asked.set)
     starting = loop.create_task(node.start())
     waits = [loop.create_task(asked.wait()), loop.create_task(node.stopped.wait())]

@@ -180,3 +180,5 @@ def test_foreign_and_missing_files_are_refused_by_name(orders: Path, capsys: pyt
     assert "notes.txt is no file of Kafka's" in capsys.readouterr().err
     assert run(["dump-log", "00000000000000000099.log"]) == 1
     assert capsys.readouterr().err == "ottla: 00000000000000000099.log: no such file or directory\n"
+    assert run(["dump-log", "nowhere"]) == 1
+    assert capsys.readouterr().err == "ottla: nowhere: no such file or directory\n"
