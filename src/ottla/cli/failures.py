@@ -21,6 +21,7 @@ _ADVICE = {
     Errors.TOPIC_ALREADY_EXISTS: "`ottla topics describe` shows it; `--if-not-exists` makes this no failure",
     Errors.INVALID_REPLICATION_FACTOR: "it cannot exceed the number of live brokers (`ottla cluster info`)",
     Errors.MESSAGE_TOO_LARGE: "raise the topic's limit with `ottla configs set topic TOPIC max.message.bytes=N`",
+    Errors.NETWORK_EXCEPTION: "is the broker still up? It hangs up on requests above its socket.request.max.bytes, too",
     Errors.GROUP_ID_NOT_FOUND: "`ottla groups list` shows what exists",
     Errors.NON_EMPTY_GROUP: "stop its consumers first; `ottla groups describe GROUP --members` shows them",
     Errors.NOT_ENOUGH_REPLICAS: "`ottla topics describe TOPIC` shows the replicas in sync",

@@ -175,6 +175,8 @@ class Node:
         self.stopped.set()
 
     def _look_at_directories(self, error: StorageError) -> None:
+        if self._server is None:
+            return  # the node could not start, and says so itself
         log.error("%s", error)
         if self._broker is not None:
             self._broker.directories_failed()
@@ -227,5 +229,5 @@ def _refuse_what_is_not_built(settings: Settings) -> None:
 
 def _os_error_text(error: OSError) -> str:
     if isinstance(error, StorageError):
-        return str(error)
+        return f"{error.strerror}. Choose another directory with --data or log.dirs, or make this one usable."
     return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"

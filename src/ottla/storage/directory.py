@@ -125,7 +125,9 @@ class LogDirectory:
             files.fs.mkdir(path)
             lock = files.fs.lock(f"{path}/{names.LOCK}")
             if lock is None:
-                raise DirectoryInUse(f"log directory {path} is in use by another process")
+                raise DirectoryInUse(
+                    f"log directory {path} is in use by another node. Stop that one, or choose another directory."
+                )
             directory = cls(files, path, lock, latch)
             directory._take_marker()
             directory.meta = directory._read(names.META_PROPERTIES, checkpoints.decode_meta_properties, None)

@@ -10,7 +10,10 @@ from importlib import import_module
 import pytest
 
 from ottla.cli.app import run
+from ottla.cli.failures import explain
 from ottla.cli.tools import TOOLS
+from ottla.client.errors import KafkaError
+from ottla.model.errors import Errors
 
 
 def test_every_tool_and_each_of_its_commands_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,3 +108,8 @@ def test_a_plain_command_stays_light() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"
+
+
+def test_a_connection_that_a_broker_cuts_may_have_carried_too_much() -> None:
+    told = explain(KafkaError(Errors.NETWORK_EXCEPTION, "orders-0", "the connection was lost"))
+    assert "socket.request.max.bytes" in told
