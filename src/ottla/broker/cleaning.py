@@ -1,11 +1,11 @@
-"""The log cleaner of a broker: picks the dirtiest compacted log, has a thread work through it, swaps the result in.
+"""The log cleaner of a broker: picks the dirtiest compacted log, has a cleaner work through it, swaps the result in.
 
-The loop only weighs, begins, swaps and ends; a request never waits for more than a slice of the thread's work.
+The loop only weighs, begins, swaps and ends. Threads here wait, for a cleaner's process or for the disk, and do nothing
+else: what they did with the interpreter they would take from the loop.
 """
 
 import asyncio
 import logging
-import os
 import sys
 import threading
 import time
@@ -18,13 +18,15 @@ from ottla.broker.configs import Configs
 from ottla.broker.partition import Partition
 from ottla.broker.replicas import Replicas
 from ottla.model.ports import Clock
+from ottla.runtime.cleaner.cleaners import Cleaner, Died, Pace, Unavailable
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.cleaned_segment import discard
+from ottla.storage.cleaner.facts import Facts, Limits, Mapped, Rewritten, Source, Stats
 from ottla.storage.cleaner.plan import Candidate
-from ottla.storage.cleaner.rewrite import Limits, Round, Source
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import ROOM_ERRORS, CorruptLog, StorageError
-from ottla.storage.log import Log, Replacement
+from ottla.storage.log import Log
+from ottla.storage.segment import Segment
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -34,20 +36,14 @@ T = TypeVar("T")
 
 _LOGS_PER_TURN: Final = 200
 _MIN_BACKOFF_MS: Final = 100
-_BREATH_SECONDS: Final = 0.0002
-"""About what the loop needs for a request: let go for less, the thread would be back at the loop's next system call."""
-_NICENESS: Final = 15
-"""Of a cleaner thread where threads have one of their own: the loop gets a processor at once when it wakes up."""
-_LONGEST_NAP_SECONDS: Final = 0.2
-"""So that a throttled thread still notices that it is to stop."""
-
-
-class Abandoned(Exception):
-    """The round is not wanted any more: the node stops, or the log went away."""
+_GLANCE_SECONDS: Final = 0.5
+"""How often a round under way is asked whether anybody still wants it."""
+_MAX_DEATHS: Final = 3
+"""Of cleaners in rounds over one log, one after the other: it would keep all others waiting for ever."""
 
 
 class Throttle:
-    """log.cleaner.io.max.bytes.per.second over all cleaner threads. Tells how long to wait; never waits itself."""
+    """log.cleaner.io.max.bytes.per.second over all cleaners. Tells how long to wait; never waits itself."""
 
     __slots__ = ("_free_at", "_lock", "bytes_per_second")
 
@@ -56,6 +52,10 @@ class Throttle:
         self._free_at = 0.0
         self._lock = threading.Lock()
 
+    @property
+    def is_unlimited(self) -> bool:
+        return self.bytes_per_second >= sys.float_info.max
+
     def take(self, size: int, now: float) -> float:
         """Seconds from `now` until what was taken before has been paid for."""
         with self._lock:
@@ -63,63 +63,29 @@ class Throttle:
             self._free_at = max(self._free_at, now) + size / self.bytes_per_second
             return wait
 
-
-class Breath:
-    """What a cleaner thread does between two slices: stop if told to, wait if too fast, let the loop go first.
-
-    A thread that computes hands the interpreter over only every five milliseconds, so it has to step back by itself.
-    It does so when the loop has been running since the last slice: its processor clock tells, for it advances also when
-    the loop has woken up and waits for the interpreter. And a scheduler lets whoever runs go on for some milliseconds
-    before it looks who else would like to: so it is asked to look now.
-    """
-
-    __slots__ = ("_loop_clock", "_loop_time", "_throttle", "is_abandoned")
-
-    def __init__(self, throttle: Throttle, loop_clock: int | None) -> None:
-        self.is_abandoned = False
-        self._throttle = throttle
-        self._loop_clock = loop_clock
-        self._loop_time = 0.0
-
-    def __call__(self, size: int) -> None:
-        if self.is_abandoned:
-            raise Abandoned
-        wait = self._throttle.take(size, time.monotonic()) if size else 0.0
-        if wait > 0:
-            self._nap(wait)
-        elif self._loop_is_busy():
-            time.sleep(_BREATH_SECONDS)
-        else:
-            _look_who_else_waits()
-
-    def _nap(self, wait: float) -> None:
-        while wait > 0 and not self.is_abandoned:
-            time.sleep(min(wait, _LONGEST_NAP_SECONDS))
-            wait -= _LONGEST_NAP_SECONDS
-
-    def _loop_is_busy(self) -> bool:
-        if self._loop_clock is None:
-            return True
-        used = time.clock_gettime(self._loop_clock)
-        busy, self._loop_time = used != self._loop_time, used
-        return busy
+    def pace(self, size: int) -> float:
+        return self.take(size, time.monotonic())
 
 
 class Work(NamedTuple):
-    """A round and what it is about."""
+    """A round, who does it, and what it is about."""
 
+    cleaner: Cleaner
     partition: Partition
     directory: LogDirectory
-    round: Round
-    breath: Breath
-
-    @property
-    def log(self) -> Log:
-        return self.round.candidate.log
+    log: Log
+    generation: int
+    facts: Facts
+    segments: dict[int, Segment]
+    """By base offset: those there were when it began."""
 
     @property
     def is_current(self) -> bool:
-        return self.partition.log is self.log and self.log.generation == self.round.generation
+        return self.partition.log is self.log and self.log.generation == self.generation
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.is_current and self.log.config.compact
 
 
 class Cleaning:
@@ -127,7 +93,9 @@ class Cleaning:
         "_backoff",
         "_clock",
         "_configs",
+        "_deaths",
         "_loop",
+        "_new_cleaner",
         "_pool",
         "_replicas",
         "_runner",
@@ -137,11 +105,19 @@ class Cleaning:
         "working",
     )
 
-    def __init__(self, loop: AbstractEventLoop, replicas: Replicas, configs: Configs, clock: Clock) -> None:
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        replicas: Replicas,
+        configs: Configs,
+        clock: Clock,
+        new_cleaner: Callable[[Pace], Cleaner],
+    ) -> None:
         self._loop = loop
         self._replicas = replicas
         self._configs = configs
         self._clock = clock
+        self._new_cleaner = new_cleaner
         self._throttle = Throttle(1.0)
         self._pool: ThreadPoolExecutor | None = None
         self._runner: asyncio.Task[None] | None = None
@@ -150,6 +126,7 @@ class Cleaning:
         self.working: dict[Log, Work] = {}
         self.uncleanable: dict[Log, str] = {}
         """Logs that a round failed on, and why: left alone until a restart, as Kafka does."""
+        self._deaths: dict[Log, int] = {}
 
     # ---- running
 
@@ -174,12 +151,12 @@ class Cleaning:
             self._wait()
 
     async def stop(self) -> None:
-        """A thread ends at its next breath; what it wrote until then is thrown away."""
+        """What a cleaner wrote until now is thrown away."""
         self._stopping = True
         if self._backoff is not None:
             self._backoff.cancel()
         for work in self.working.values():
-            work.breath.is_abandoned = True
+            work.cleaner.kill()
         if self._runner is not None:
             await asyncio.wait([self._runner])
         if self._pool is not None:
@@ -192,24 +169,31 @@ class Cleaning:
         self._throttle.bytes_per_second = settings.get_float("log.cleaner.io.max.bytes.per.second")
         known = {partition.log for partition in self._replicas.all()}
         self.uncleanable = {found: why for found, why in self.uncleanable.items() if found in known}
+        self._deaths = {found: number for found, number in self._deaths.items() if found in known}
         await asyncio.gather(*(self._clean_what_is_due() for _ in range(settings.get_int("log.cleaner.threads"))))
 
     async def _clean_what_is_due(self) -> None:
-        while not self._stopping:
-            work = await self._dirtiest()
-            if work is None or self._stopping:
-                return
-            self.working[work.log] = work
-            try:
-                cleaned = await self._clean(work)
-            finally:
-                del self.working[work.log]
-            if not cleaned:
-                return  # the same would happen again: first the pause
+        """The cleaner ends when there is nothing left to do: between rounds a node is as small as one that has none."""
+        cleaner = self._new_cleaner(self._throttle.pace)
+        try:
+            while not self._stopping:
+                work = await self._dirtiest(cleaner)
+                if work is None or self._stopping:
+                    return
+                self.working[work.log] = work
+                try:
+                    cleaned = await self._clean(work)
+                finally:
+                    del self.working[work.log]
+                if not cleaned:
+                    return  # the same would happen again: first the pause
+        finally:
+            cleaner.kill()
+            await self._in_thread(cleaner.close)
 
     # ---- choosing
 
-    async def _dirtiest(self) -> Work | None:
+    async def _dirtiest(self, cleaner: Cleaner) -> Work | None:
         best: tuple[Partition, Candidate] | None = None
         for turn, partition in enumerate(list(self._replicas.all())):
             if turn % _LOGS_PER_TURN == _LOGS_PER_TURN - 1:
@@ -219,16 +203,18 @@ class Cleaning:
                 best = partition, found
         if best is None:
             return None
-        # Weighed again: while others had their turn the log may have changed, or another thread may have taken it.
+        # Weighed again: while others had their turn the log may have changed, or another cleaner may have taken it.
         partition, candidate = best[0], self._candidate(best[0])
         if candidate is None or partition.directory is None:
             return None
-        breath = Breath(self._throttle, _thread_clock())
         return Work(
+            cleaner,
             partition,
             partition.directory,
-            Round(candidate, self._limits(), breath, now=self._clock.wall()),
-            breath,
+            candidate.log,
+            candidate.log.generation,
+            candidate.facts(self._limits(), now=self._clock.wall()),
+            {segment.base_offset: segment for segment in candidate.log.segments},
         )
 
     def _candidate(self, partition: Partition) -> Candidate | None:
@@ -259,23 +245,34 @@ class Cleaning:
             memory=settings.get_int("log.cleaner.dedupe.buffer.size") // threads,
             load=settings.get_float("log.cleaner.io.buffer.load.factor"),
             read_bytes=settings.get_int("log.cleaner.io.buffer.size") // threads // 2,
+            paced=not self._throttle.is_unlimited,
         )
 
     # ---- one log
 
     async def _clean(self, work: Work) -> bool:
         began, base = self._clock.monotonic(), -1
+        stats = Stats(0, 0, 0)
         try:
-            await self._in_thread(work.round.map_keys)
-            for group in await self._in_thread(work.round.groups):
+            mapped: Mapped = await self._wanted(work, work.cleaner.begin, work.facts)
+            for number, group in enumerate(mapped.groups):
                 base = group[0].base_offset
-                if not await self._replace(work, group):
+                if not work.is_wanted:
                     return False
-            await self._checkpoint(work)
-            self._tell(work, self._clock.monotonic() - began)
+                last_records = work.log.last_records(below=group[-1].next_base)
+                done: Rewritten = await self._wanted(work, work.cleaner.rewrite, number, last_records)
+                if not await self._replace(work, group, done):
+                    return False
+                stats = done.stats
+            await self._checkpoint(work, mapped.end_offset)
+            self._deaths.pop(work.log, None)
+            self._tell(work, mapped.end_offset, stats, self._clock.monotonic() - began)
             return True
-        except Abandoned:
+        except Died as death:
             await self._discard(work, base)
+            self._died(work, death)
+        except Unavailable as error:
+            log.warning("%s could not be compacted, it is tried again: %s", work.log.topic_partition, error)
         except CorruptLog as error:
             await self._discard(work, base)
             self._give_up(work.log, error)
@@ -289,25 +286,34 @@ class Cleaning:
             self._give_up(work.log, error)
         return False
 
-    def _tell(self, work: Work, took_ms: int) -> None:
-        stats = work.round.stats
+    async def _wanted(self, work: Work, ask: Callable[..., T], *args: object) -> T:
+        """The answer of a cleaner, which is killed as soon as its round has become pointless."""
+        asked = asyncio.ensure_future(self._in_thread(ask, *args))
+        try:
+            while not asked.done():
+                await asyncio.wait([asked], timeout=_GLANCE_SECONDS)
+                if not work.is_wanted:
+                    work.cleaner.kill()
+        except asyncio.CancelledError:
+            work.cleaner.kill()
+            raise
+        return asked.result()
+
+    def _tell(self, work: Work, end_offset: int, stats: Stats, took_ms: int) -> None:
         log.info(
             "%s is clean up to offset %d: read %d bytes, kept %d, in %.1f s",
             work.log.topic_partition,
-            work.round.end_offset,
+            end_offset,
             stats.bytes_read,
             stats.bytes_written,
             took_ms / 1000,
         )
 
-    async def _replace(self, work: Work, group: tuple[Source, ...]) -> bool:
+    async def _replace(self, work: Work, group: tuple[Source, ...], done: Rewritten) -> bool:
         """False if the log has changed meanwhile."""
-        if not work.is_current:
-            return False
-        new: Replacement = await self._in_thread(work.round.rewrite, group, work.log.last_records())
-        deletion = None
-        if work.is_current and work.log.config.compact:
-            old = [(source.segment, source.size) for source in group]
+        new, deletion = done.replacement, None
+        if work.is_wanted:
+            old = [(work.segments[source.base_offset], source.size) for source in group]
             deletion = work.log.replace_segments(old, new, self._clock.wall())
         if deletion is None:
             await self._discard(work, new.base_offset)
@@ -316,9 +322,9 @@ class Cleaning:
         self._replicas.deletions.append((work.directory, deletion))
         return True
 
-    async def _checkpoint(self, work: Work) -> None:
+    async def _checkpoint(self, work: Work, end_offset: int) -> None:
         if work.is_current:
-            work.directory.cleaned_to[work.log.topic_partition] = work.round.end_offset
+            work.directory.cleaned_to[work.log.topic_partition] = end_offset
             await self._in_thread(work.directory.write_cleaner_offsets)
 
     async def _discard(self, work: Work, base_offset: int) -> None:
@@ -330,10 +336,19 @@ class Cleaning:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most nodes never clean anything
 
-            self._pool = ThreadPoolExecutor(thread_name_prefix="cleaner", initializer=_step_back)
+            self._pool = ThreadPoolExecutor(thread_name_prefix="cleaner")
         return await self._loop.run_in_executor(self._pool, job, *args)
 
     # ---- failing
+
+    def _died(self, work: Work, death: Died) -> None:
+        if self._stopping or not work.is_wanted:
+            return  # as it was told to
+        deaths = self._deaths[work.log] = self._deaths.get(work.log, 0) + 1
+        if deaths == _MAX_DEATHS:
+            self._give_up(work.log, death)
+        else:
+            log.warning("%s could not be compacted, it is tried again: %s", work.log.topic_partition, death)
 
     def _give_up(self, found: Log, error: Exception) -> None:
         log.error("%s cannot be compacted and is left as it is: %s", found.topic_partition, error)
@@ -347,20 +362,3 @@ class Cleaning:
             directory.latch.fail(f"cannot clean {found.topic_partition}", error)
         except StorageError as failure:
             self._replicas.storage_failed(directory, failure)
-
-
-def _step_back() -> None:
-    """Makes the calling thread, and no other, give way. Only Linux knows priorities of threads by this call."""
-    if sys.platform == "linux":
-        with suppress(OSError):  # a sandbox may forbid it, and cleaning goes on without
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-
-
-_look_who_else_waits: Final[Callable[[], None]] = getattr(os, "sched_yield", lambda: None)
-"""Not every system lets a thread ask for that."""
-
-
-def _thread_clock() -> int | None:
-    """The processor clock of the calling thread, which is the loop's; None where the system has none."""
-    find = getattr(time, "pthread_getcpuclockid", None)
-    return None if find is None else find(threading.get_ident())

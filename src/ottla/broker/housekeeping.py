@@ -15,6 +15,7 @@ from ottla.broker.configs import Configs
 from ottla.broker.partition import Partition
 from ottla.broker.replicas import Replicas
 from ottla.model.ports import Clock
+from ottla.runtime.cleaner.cleaners import Cleaner, Pace
 from ottla.runtime.timers import Repeating
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import StorageError
@@ -31,7 +32,14 @@ _LOGS_PER_TURN: Final = 200
 class Housekeeping:
     __slots__ = ("_clock", "_configs", "_loop", "_pending", "_replicas", "_tasks", "_timers", "cleaning")
 
-    def __init__(self, loop: AbstractEventLoop, replicas: Replicas, configs: Configs, clock: Clock) -> None:
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        replicas: Replicas,
+        configs: Configs,
+        clock: Clock,
+        new_cleaner: Callable[[Pace], Cleaner],
+    ) -> None:
         self._loop = loop
         self._replicas = replicas
         self._configs = configs
@@ -39,7 +47,7 @@ class Housekeeping:
         self._pending: dict[Partition, None] = {}
         self._tasks: dict[str, Task[None]] = {}
         self._timers: list[Repeating] = []
-        self.cleaning = Cleaning(loop, replicas, configs, clock)
+        self.cleaning = Cleaning(loop, replicas, configs, clock, new_cleaner)
 
     def start(self) -> None:
         settings = self._configs.settings

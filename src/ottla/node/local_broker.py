@@ -121,7 +121,7 @@ class LocalBroker:
         transactions = self._transactions = Transactions(settings, host, producer_ids, everywhere)
         transactions.coordinators.on_metadata(control_plane.image)
         control_plane.subscribe(self._on_metadata)
-        self._housekeeping = Housekeeping(loop, replicas, configs, clock)
+        self._housekeeping = Housekeeping(loop, replicas, configs, clock, self._world.cleaner)
         self._housekeeping.start()
         return Services(
             broker_id=broker_id,

@@ -9,6 +9,7 @@ from ottla.broker.server import Server, SocketOptions
 from ottla.model.ports import Clock, Ids
 from ottla.net.connection import ReadBudget
 from ottla.net.peer import Peers, SocketPeers
+from ottla.runtime.cleaner.cleaners import Cleaner, CleanerProcess, Pace
 from ottla.runtime.clock import SystemClock, SystemIds
 from ottla.runtime.disk import DiskThread, SyncThread
 from ottla.storage.fs import Filesystem, RealFilesystem
@@ -22,5 +23,6 @@ class Surroundings:
     ids: Ids = field(default_factory=SystemIds)
     filesystem: Filesystem = field(default_factory=RealFilesystem)
     disk: Callable[[], DiskThread] = SyncThread
+    cleaner: Callable[[Pace], Cleaner] = CleanerProcess
     listen: Listen = Server
     peers: Callable[[asyncio.AbstractEventLoop, str], Peers] = SocketPeers

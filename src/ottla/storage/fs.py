@@ -33,9 +33,12 @@ class CorruptLog(Exception):
     """Committed bytes contradict themselves. The log is refused, never cut: a replica has to be rebuilt instead."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
+        super().__init__(path, reason)  # both, so that it can be handed from process to process
         self.path = path
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
 
 
 class Latch:

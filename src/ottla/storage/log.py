@@ -21,16 +21,17 @@ from ottla.protocol import batch as b
 from ottla.protocol.records import read_records
 from ottla.storage import names, recovery, retention, validate
 from ottla.storage.checkpoints import CorruptCheckpoint, decode_partition_metadata, encode_partition_metadata
+from ottla.storage.cleaner.facts import LastRecord, LastRecords, Replacement
 from ottla.storage.config import NEVER, LogConfig
 from ottla.storage.epochs import EpochEnd, LeaderEpochs
 from ottla.storage.fs import CorruptLog, File, Filesystem, Latch, StorageError, parent, replace_file
 from ottla.storage.index import AbortedTxn, CorruptIndex
+from ottla.storage.marker import Marker, marker_of
 from ottla.storage.producer_state import (
     SEQUENCE_MASK,
     UNCHECKED,
     CachedBatch,
     Completed,
-    Marker,
     Producer,
     ProducerStates,
     Refusal,
@@ -116,24 +117,6 @@ class Deletion(NamedTuple):
     paths: tuple[str, ...]
     due: int
     directory: str | None = None
-
-
-class LastRecord(NamedTuple):
-    """By what the cleaner knows the last batch of a producer."""
-
-    offset: int
-    """Last offset of its last data batch, -1 if only a marker is known."""
-    epoch: int
-
-
-class Replacement(NamedTuple):
-    """A segment that the cleaner wrote: files under their names with `.cleaned` behind, all of them durable."""
-
-    base_offset: int
-    size: int
-    max_timestamp: int
-    max_timestamp_offset: int
-    suffixes: tuple[str, ...]
 
 
 class FoundOffset(NamedTuple):
@@ -533,7 +516,7 @@ class Log:
                         return self._not_appended(verdict)
             else:
                 if attributes & b.CONTROL:
-                    marker = recovery.marker_of(batch)
+                    marker = marker_of(batch)
                 refusal = producers.check_coordinator(
                     producer_id, producer_epoch, transactional, marker, transaction_version
                 )
@@ -1024,11 +1007,12 @@ class Log:
             for producer_id, p in self.producers.producers.items()
         ]
 
-    def last_records(self) -> dict[int, LastRecord]:
-        """Of every active producer: batches the cleaner must not let go."""
+    def last_records(self, *, below: int) -> LastRecords:
+        """Of every active producer: batches below an offset that the cleaner must not let go."""
         return {
             producer_id: LastRecord(p.batches[-1].last_offset if p.batches else -1, p.epoch)
             for producer_id, p in self.producers.producers.items()
+            if not p.batches or p.batches[-1].last_offset < below
         }
 
     @property

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from ottla.model.errors import Errors
+from ottla.storage.marker import Marker
 
 WINDOW: Final = 5
 NO_SEQUENCE: Final = -1
@@ -25,7 +26,6 @@ SEQUENCE_MASK: Final = 0x7FFFFFFF
 _SNAPSHOT_HEAD = Struct(">hIi")
 _SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
 _CRC_END: Final = 6
-_MARKER = Struct(">hi")
 
 
 class CorruptSnapshot(ValueError):
@@ -52,13 +52,6 @@ class Completed(NamedTuple):
     first_offset: int
     last_offset: int
     aborted: bool
-
-
-class Marker(NamedTuple):
-    """The control record at the end of a transaction."""
-
-    committed: bool
-    coordinator_epoch: int
 
 
 class Verification:
@@ -428,13 +421,3 @@ def _read_snapshot(data: bytes) -> Iterator[tuple[int, Producer]]:
             first = (sequence - delta) & SEQUENCE_MASK if sequence >= 0 else NO_SEQUENCE
             producer.batches.append(CachedBatch(first, sequence, offset - delta, offset, timestamp))
         yield producer_id, producer
-
-
-def read_marker(key: bytes | None, value: bytes | None) -> Marker | None:
-    """The control record of an ended transaction; None for the other control types, which Raft writes."""
-    if key is None or len(key) < 4 or value is None or len(value) < _MARKER.size:
-        return None
-    kind = int.from_bytes(key[2:4])
-    if kind not in (0, 1):
-        return None
-    return Marker(kind == 1, _MARKER.unpack_from(value)[1])

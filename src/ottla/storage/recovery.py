@@ -12,19 +12,17 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ottla.protocol import batch as b
-from ottla.protocol.records import CorruptBatch, read_records
 from ottla.storage import names
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.fs import CorruptLog, Entry, Filesystem, replace_file
 from ottla.storage.index import MAX_RELATIVE, NO_TIMESTAMP, OFFSET_ENTRY, AbortedTxn, OffsetIndex, TimeIndex
+from ottla.storage.marker import marker_of
 from ottla.storage.producer_state import (
     WINDOW,
     CachedBatch,
     CorruptSnapshot,
-    Marker,
     ProducerStates,
-    read_marker,
 )
 from ottla.storage.segment import SCAN_CHUNK, OpenFiles, Segment
 
@@ -368,16 +366,6 @@ def _replay_marker(states: ProducerStates, batch: b.Buffer, header: b.BatchHeade
     if not completed.aborted:
         return None
     return AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-
-
-def marker_of(batch: b.Buffer) -> Marker | None:
-    """None also for a control batch the cleaner has emptied, or one it cannot read: recovery must not stop for it."""
-    try:
-        for record in read_records(batch):
-            return read_marker(record.key, record.value)
-    except CorruptBatch:
-        return None
-    return None
 
 
 def rebuild_aborted(segment: Segment, producers: ProducerStates) -> list[AbortedTxn]:

@@ -1,8 +1,6 @@
-"""How a broker paces its cleaner threads."""
+"""How a broker paces its cleaners."""
 
-import pytest
-
-from ottla.broker.cleaning import Abandoned, Breath, Throttle
+from ottla.broker.cleaning import Throttle
 
 
 def test_each_waits_for_what_was_taken_before_it() -> None:
@@ -17,11 +15,3 @@ def test_a_pause_is_not_saved_up() -> None:
     throttle = Throttle(1000.0)
     throttle.take(1, 0.0)
     assert [throttle.take(1000, 100.0), throttle.take(1000, 100.0)] == [0.0, 1.0]
-
-
-def test_an_abandoned_round_ends_at_its_next_breath() -> None:
-    breath = Breath(Throttle(1e300), None)
-    breath(100)
-    breath.is_abandoned = True
-    with pytest.raises(Abandoned):
-        breath(100)

@@ -7,7 +7,8 @@ from ottla.protocol import batch as b
 from ottla.protocol.records import NewRecord, Record, build_batch, read_records
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.cleaned_segment import discard
-from ottla.storage.cleaner.rewrite import Limits, Round
+from ottla.storage.cleaner.facts import Limits
+from ottla.storage.cleaner.rewrite import Round
 from ottla.storage.config import LogConfig
 from ottla.storage.log import COORDINATOR, Log
 from tests.rules.storage.scene import NOW, a_marker, accepted
@@ -62,18 +63,20 @@ def clean(
 ) -> Cleaned:
     """A whole round in this thread; as soon as it has ended what it replaced is gone."""
     hw = log.log_end_offset if high_watermark is None else high_watermark
-    work = Round(plan.weigh(log, cleaned_to, high_watermark=hw, now=now), limits, lambda _: None, now=now)
-    work.map_keys()
-    for group in work.groups():
-        new = work.rewrite(group, log.last_records())
-        deletion = log.replace_segments([(source.segment, source.size) for source in group], new, now)
+    candidate = plan.weigh(log, cleaned_to, high_watermark=hw, now=now)
+    work = Round(candidate.facts(limits, now=now), log.filesystem, lambda _: None)
+    segments = {segment.base_offset: segment for segment in log.segments}
+    mapped = work.map_keys()
+    for number, group in enumerate(mapped.groups):
+        new = work.rewrite(number, log.last_records(below=group[-1].next_base))
+        deletion = log.replace_segments([(segments[source.base_offset], source.size) for source in group], new, now)
         if deletion is None:
             discard(log.filesystem, log.path, new.base_offset)
             break
         log.filesystem.sync_dir(log.path)
         for path in deletion.paths:
             log.filesystem.remove(path)
-    return Cleaned(work.end_offset, work)
+    return Cleaned(mapped.end_offset, work)
 
 
 def rolled_and_cleaned(log: Log, cleaned_to: int | None = None, *, now: int = NOW, limits: Limits = ROOMY) -> Cleaned:

@@ -44,12 +44,3 @@ def test_table_and_copy_together_stay_within_the_memory(memory: int) -> None:
         sizes.add(keys.memory)
     assert max(sizes) + max(sizes) // 2 <= max(memory, 60)
     assert sum(flags) == keys.count == keys.limit
-
-
-def test_moving_is_told_in_small_pieces() -> None:
-    told: list[int] = []
-    keys = KeyMap(1 << 20, rest=told.append)
-    flags = bytearray(b"\1" * 20_000)
-    keys.learn([b"%d" % number for number in range(10_000)], flags, 0)
-    assert len(told) >= 32
-    assert max(told) < 300

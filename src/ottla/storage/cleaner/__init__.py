@@ -1,1 +1,1 @@
-"""Compaction: `plan` picks a log, `rewrite` works through it in a thread of its own, the log swaps the result in."""
+"""Compaction: `plan` picks a log, `rewrite` works through it in a process of its own, the log swaps the result in."""

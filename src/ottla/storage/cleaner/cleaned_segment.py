@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.storage import names
+from ottla.storage.cleaner.facts import Replacement
 from ottla.storage.fs import Buffer, File, Filesystem, parent
 from ottla.storage.index import NO_TIMESTAMP, AbortedTxn, OffsetIndex, TimeIndex, pack_aborted
-from ottla.storage.log import Replacement
 
 _WRITE_BYTES: Final = 256 << 10
 _SYNC_BYTES: Final = 16 << 20

@@ -5,7 +5,7 @@ slot, where an entry of a dict would take a hundred and fifty; double hashing ke
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -16,48 +16,33 @@ except ImportError:
 
 SLOT_BYTES: Final = 20
 MAX_KEYS: Final = (1 << 32) - 2
-_FIRST_SLOTS: Final = 1 << 12
+_FIRST_SLOTS: Final = 1 << 16
 _GROW_AT: Final = 0.6
-_MOVED_AT_ONCE: Final = 256
-_ZEROED_AT_ONCE: Final = 1 << 14
 
 _halves = Struct("QQ").unpack
 
 
 class KeyMap:
-    """Key -> place of its latest record. Doubles as it fills, within `memory` bytes also while it copies itself.
+    """Key -> place of its latest record. Doubles as it fills, within `memory` bytes also while it copies itself."""
 
-    `rest` is told of every few hundred entries that are moved meanwhile.
-    """
+    __slots__ = ("_grow_at", "_highs", "_lows", "_marks", "_mask", "_max_slots", "count", "limit")
 
-    __slots__ = ("_grow_at", "_highs", "_lows", "_marks", "_mask", "_max_slots", "_rest", "count", "limit")
-
-    def __init__(self, memory: int, load: float = 0.9, rest: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, memory: int, load: float = 0.9) -> None:
         # While the table doubles, the old one and the new one are there together.
         fitting = max(2, memory * 2 // 3 // SLOT_BYTES)
         self._max_slots = 1 << fitting.bit_length() - 1
         self.limit = min(max(1, int(self._max_slots * min(load, 0.95))), MAX_KEYS)
         """How many keys it takes: beyond it searches get slow."""
         self.count = 0
-        self._rest = rest
         self._allocate(min(_FIRST_SLOTS, self._max_slots))
 
     def _allocate(self, slots: int) -> None:
         self._mask = slots - 1
-        self._highs: array[int] = self._zeros("Q", slots)
-        self._lows: array[int] = self._zeros("Q", slots)
-        self._marks: array[int] = self._zeros("I", slots)
+        self._highs = array("Q", [0]) * slots
+        self._lows = array("Q", [0]) * slots
+        self._marks = array("I", [0]) * slots
         """One more than the place of the record, 0 in a free slot."""
         self._grow_at = int(slots * _GROW_AT) if slots < self._max_slots else self.limit
-
-    def _zeros(self, kind: str, slots: int) -> "array[int]":
-        """Piece by piece: tens of megabytes at once would keep the interpreter for as many milliseconds."""
-        zeros = array(kind)
-        piece = array(kind, bytes(min(slots, _ZEROED_AT_ONCE) * zeros.itemsize))
-        for _ in range(slots // len(piece)):
-            zeros.extend(piece)
-            self._rest(_MOVED_AT_ONCE // 4)
-        return zeros
 
     def learn(self, keys: Sequence[bytes | None], flags: bytearray, first: int) -> None:
         """Records of `keys` that are later than all before: theirs are the flags from `first` on.
@@ -103,17 +88,14 @@ class KeyMap:
         old_highs, old_lows, old_marks = self._highs, self._lows, self._marks
         self._allocate((self._mask + 1) * 2)
         highs, lows, marks, mask = self._highs, self._lows, self._marks, self._mask
-        for start in range(0, len(old_marks), _MOVED_AT_ONCE):
-            stop = start + _MOVED_AT_ONCE
-            for high, low, mark in zip(old_highs[start:stop], old_lows[start:stop], old_marks[start:stop], strict=True):
-                if mark:
-                    slot = high & mask
-                    while marks[slot]:
-                        slot = (slot + (low | 1)) & mask
-                    highs[slot] = high
-                    lows[slot] = low
-                    marks[slot] = mark
-            self._rest(_MOVED_AT_ONCE // 4)
+        for high, low, mark in zip(old_highs, old_lows, old_marks, strict=True):
+            if mark:
+                slot = high & mask
+                while marks[slot]:
+                    slot = (slot + (low | 1)) & mask
+                highs[slot] = high
+                lows[slot] = low
+                marks[slot] = mark
 
     @property
     def room(self) -> int:

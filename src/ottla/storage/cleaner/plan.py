@@ -1,17 +1,21 @@
 """Which log to clean and how far: plain facts of a log weighed by Kafka's rules, on the thread of the node's loop."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.storage import names
+from ottla.storage.cleaner.facts import Facts, Limits, Source
 from ottla.storage.config import NEVER
-from ottla.storage.log import Log
-from ottla.storage.segment import Segment
+
+if TYPE_CHECKING:  # a process that only cleans is smaller and starts sooner without them
+    from ottla.storage.log import Log
+    from ottla.storage.segment import Segment
 
 
 class Candidate(NamedTuple):
     """A compacted log and the range [first_dirty, first_uncleanable) that a round would clean."""
 
-    log: Log
+    log: "Log"
     first_dirty: int
     first_uncleanable: int
     """Where a segment begins."""
@@ -29,8 +33,25 @@ class Candidate(NamedTuple):
     def is_due(self) -> bool:
         return (self.overdue and self.cleanable_bytes > 0) or self.ratio > self.log.config.min_cleanable_dirty_ratio
 
+    def facts(self, limits: Limits, *, now: int) -> Facts:
+        log, segments = self.log, self.log.segments
+        return Facts(
+            self.first_dirty,
+            self.first_uncleanable,
+            log.config,
+            tuple(
+                Source(segment.base_offset, segments[index + 1].base_offset, segment.prefix, segment.size)
+                for index, segment in enumerate(segments[:-1])
+                if segment.base_offset < self.first_uncleanable
+            ),
+            tuple(log.active.aborted_txns()),
+            tuple(segment.path(names.TXN_INDEX) for segment in segments[:-1]),
+            limits,
+            now,
+        )
 
-def weigh(log: Log, cleaned_to: int | None, *, high_watermark: int, now: int) -> Candidate:
+
+def weigh(log: "Log", cleaned_to: int | None, *, high_watermark: int, now: int) -> Candidate:
     """`cleaned_to` is the checkpoint of the last round."""
     first_dirty = _first_dirty(log, cleaned_to)
     segments = log.segments
@@ -51,14 +72,14 @@ def weigh(log: Log, cleaned_to: int | None, *, high_watermark: int, now: int) ->
     )
 
 
-def _first_dirty(log: Log, cleaned_to: int | None) -> int:
+def _first_dirty(log: "Log", cleaned_to: int | None) -> int:
     """A checkpoint outside the log means that the log lost what it was about: everything counts as dirty again."""
     if cleaned_to is None or not log.log_start_offset <= cleaned_to <= log.log_end_offset:
         return log.log_start_offset
     return cleaned_to
 
 
-def _index_of(segments: Sequence[Segment], offset: int) -> int:
+def _index_of(segments: Sequence["Segment"], offset: int) -> int:
     """Of the segment whose range holds `offset`."""
     for index in range(len(segments) - 1, 0, -1):
         if segments[index].base_offset <= offset:
@@ -66,7 +87,7 @@ def _index_of(segments: Sequence[Segment], offset: int) -> int:
     return 0
 
 
-def _is_overdue(dirty: Sequence[Segment], max_lag: int, now: int) -> bool:
+def _is_overdue(dirty: Sequence["Segment"], max_lag: int, now: int) -> bool:
     if max_lag >= NEVER:
         return False
     firsts = (segment.first_batch_timestamp() for segment in dirty if segment.size)

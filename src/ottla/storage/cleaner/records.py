@@ -18,8 +18,8 @@ CLEANED_BEFORE: Final = 4
 """Below the first dirty offset in a batch that reaches beyond it: judged by its key."""
 
 
-def scan(body: bytes, pos: int, count: int) -> tuple[list[bytes | None], bytearray, int]:
-    """Keys of `count` records from `pos` on, a flag for each (KEEP, TOMBSTONE, or DROP without a key), their end."""
+def scan(body: bytes, pos: int, count: int) -> tuple[list[bytes | None], bytearray]:
+    """Keys of `count` records from `pos` on, and a flag for each: KEEP, TOMBSTONE, or DROP without a key."""
     keys: list[bytes | None] = []
     flags = bytearray()
     for _ in range(count):
@@ -56,7 +56,7 @@ def scan(body: bytes, pos: int, count: int) -> tuple[list[bytes | None], bytearr
             # The lowest bit of a zigzag number is its sign, however many bytes follow; a value of length -1 is none.
             flags.append(TOMBSTONE if body[key_end] & 1 else KEEP)
         pos = end
-    return keys, flags, pos
+    return keys, flags
 
 
 class Picked(NamedTuple):

@@ -1,16 +1,15 @@
 """One round over one log: learn the latest record of every key, then write each group of segments without the rest.
 
-Everything here runs in a thread of its own over segments that do not change any more. It shares nothing with the loop:
-facts come in when the round begins, finished files go out. `breathe` is called every dozen records; it paces
-the work, lets go of the interpreter, and raises if the round is not wanted any more.
+It works on segments that do not change any more and shares nothing with the log they belong to: facts come in when the
+round begins, finished files go out. So it can run anywhere; `runtime.rounds` gives it a process of its own.
 
 What stays (Kafka's Cleaner and MemoryRecords.filterTo): the latest record of each key; what lies beyond the key map;
 tombstones and markers until their delete horizon (KIP-534); the last batch of each active producer and of the round,
 emptied if need be, so that sequences and the end of the log are not forgotten.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from crc32c import crc32c
 
@@ -21,6 +20,7 @@ from ottla.protocol.varint import Truncated
 from ottla.storage import names
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.cleaned_segment import CleanedSegment
+from ottla.storage.cleaner.facts import Facts, LastRecords, Mapped, Replacement, Source, Stats
 from ottla.storage.cleaner.key_map import KeyMap
 from ottla.storage.cleaner.records import (
     CLEANED_BEFORE,
@@ -34,104 +34,70 @@ from ottla.storage.cleaner.records import (
     scan,
 )
 from ottla.storage.cleaner.transactions import Transactions
-from ottla.storage.config import LogConfig
 from ottla.storage.fs import CorruptLog, Filesystem
-from ottla.storage.index import AbortedTxn, CorruptIndex, OffsetIndex, read_aborted
-from ottla.storage.log import LastRecord, Log, Replacement
-from ottla.storage.segment import Segment
+from ottla.storage.index import CorruptIndex, OffsetIndex, read_aborted
 
 Breathe = Callable[[int], None]
-"""Takes the bytes read and written since the last call."""
+"""Called after each piece that was read or written, with its size: it may wait, or raise to end the round."""
 
-SLICE: Final = 12
-"""Records between two breaths: about fifty microseconds, the longest that a request waits for the interpreter."""
-_BATCH_WORK: Final = 3
-"""What a batch costs beside its records, in records."""
 FLAG_SHARE: Final = 10
 """One part in ten of the memory is for the flags, a byte for each dirty record."""
 MIN_READ: Final = 64 << 10
 
 
-class Source(NamedTuple):
-    """A segment as the round found it."""
-
-    segment: Segment
-    base_offset: int
-    next_base: int
-    prefix: str
-    size: int
-
-
-class Limits(NamedTuple):
-    """What one cleaner may take."""
-
-    memory: int
-    load: float = 0.9
-    read_bytes: int = 256 << 10
-
-
 class Round:
-    """Made on the loop's thread, run in another: `map_keys`, then `groups`, then `rewrite` for each of them."""
+    """`map_keys`, then `rewrite` for each of the groups it has found."""
 
     __slots__ = (
         "_aborted",
-        "_aborted_paths",
         "_breathe",
+        "_bytes_read",
+        "_bytes_written",
+        "_end_offset",
+        "_facts",
         "_flags",
         "_fs",
+        "_groups",
         "_keys",
-        "_limits",
-        "_now",
         "_ordinal",
-        "_since",
+        "_records",
         "_transactions",
-        "_work",
-        "candidate",
-        "config",
-        "end_offset",
-        "generation",
-        "sources",
-        "stats",
     )
 
-    def __init__(self, candidate: plan.Candidate, limits: Limits, breathe: Breathe, *, now: int) -> None:
-        log = candidate.log
-        self.candidate = candidate
-        self.config: LogConfig = log.config
-        self.generation = log.generation
-        self.sources = _sources(log, candidate.first_uncleanable)
-        self.end_offset = candidate.first_dirty
-        """Everything below it is clean once the round is through."""
-        self.stats = Stats()
-        self._fs: Filesystem = log.filesystem
-        self._limits = limits
+    def __init__(self, facts: Facts, fs: Filesystem, breathe: Breathe) -> None:
+        self._facts = facts
+        self._fs = fs
         self._breathe = breathe
-        self._now = now
-        self._since = self._work = 0
-        """Bytes and records since the last breath."""
-        # Markers of transactions in this range may lie above it, up to the active segment, which still changes.
-        self._aborted: list[AbortedTxn] = list(log.active.aborted_txns())
-        self._aborted_paths = [segment.path(names.TXN_INDEX) for segment in log.segments[:-1]]
+        self._aborted = list(facts.aborted)
         self._transactions = Transactions(())
         self._keys = KeyMap(0)
         self._flags = bytearray()
         self._ordinal = 0
         """Of the next record at or above the first dirty offset: its flag's place."""
+        self._end_offset = facts.first_dirty
+        self._groups: tuple[tuple[Source, ...], ...] = ()
+        self._records = self._bytes_read = self._bytes_written = 0
+
+    @property
+    def stats(self) -> Stats:
+        return Stats(self._records, self._bytes_read, self._bytes_written)
 
     # -- first pass ----------------------------------------------------------------------------------------------
 
-    def map_keys(self) -> None:
+    def map_keys(self) -> Mapped:
         """Raises CorruptLog for a log that cannot be cleaned, OSError if the disk fails."""
-        first_dirty, memory = self.candidate.first_dirty, self._limits.memory
+        first_dirty, memory = self._facts.first_dirty, self._facts.limits.memory
         self._read_aborted()
-        self._keys = KeyMap(memory - memory // FLAG_SHARE, self._limits.load, self._rest)
+        self._keys = KeyMap(memory - memory // FLAG_SHARE, self._facts.limits.load)
         met = Transactions(txn for txn in self._aborted if txn.last_offset >= first_dirty)
-        for source in self.sources:
+        for source in self._facts.sources:
             if source.next_base > first_dirty and not self._map_source(source, met):
-                return
+                break
+        self._groups = self._grouped()
+        return Mapped(self._groups, self._end_offset)
 
     def _read_aborted(self) -> None:
-        for path in self._aborted_paths:
+        for path in self._facts.aborted_paths:
             try:
                 self._aborted += read_aborted(self._fs.read(path), 0)
             except FileNotFoundError:
@@ -142,7 +108,7 @@ class Round:
 
     def _map_source(self, source: Source, met: Transactions) -> bool:
         """False when the map is full."""
-        first_dirty = self.candidate.first_dirty
+        first_dirty = self._facts.first_dirty
         start = self._position_of(source, first_dirty) if source.base_offset < first_dirty else 0
         for data, at, header in self._batches(source, start):
             if header.last_offset < first_dirty:
@@ -153,36 +119,33 @@ class Round:
                 self._flags += bytes(header.record_count)
             elif not self._map_batch(source, data, at, header):
                 return False
-            self.end_offset = header.last_offset + 1
-        self.end_offset = source.next_base
+            self._end_offset = header.last_offset + 1
+        self._end_offset = source.next_base
         return True
 
     def _map_batch(self, source: Source, data: bytes, at: int, header: b.BatchHeader) -> bool:
         count = header.record_count
-        room = min(self._keys.room, self._limits.memory // FLAG_SHARE - len(self._flags))
+        room = min(self._keys.room, self._facts.limits.memory // FLAG_SHARE - len(self._flags))
         fits = count <= room
         if not fits and self._flags:
             return False
         try:
-            if header.base_offset < self.candidate.first_dirty or not fits:
+            if header.base_offset < self._facts.first_dirty or not fits:
                 self._map_in_part(data[at : at + header.size], room)
                 return fits
             body, pos = self._body(source, data, at, header)
-            for done in range(0, count, SLICE):
-                step = min(SLICE, count - done)
-                keys, flags, pos = scan(body, pos, step)
-                first = len(self._flags)
-                self._flags += flags
-                self._keys.learn(keys, self._flags, first)
-                self._rest(step)
+            keys, flags = scan(body, pos, count)
+            first = len(self._flags)
+            self._flags += flags
+            self._keys.learn(keys, self._flags, first)
         except (IndexError, Truncated, CorruptBatch) as error:
             raise _damaged(source, header, error) from error
         return True
 
     def _map_in_part(self, batch: bytes, room: int) -> None:
         """Rare: a batch that an earlier round ended in, or one with more records than the map takes."""
-        first_dirty = self.candidate.first_dirty
-        for record in read_records(batch, self.config.unpacking):
+        first_dirty = self._facts.first_dirty
+        for record in read_records(batch, self._facts.config.unpacking):
             if record.offset < first_dirty:
                 self._flags.append(CLEANED_BEFORE)
             elif room <= 0:
@@ -194,7 +157,7 @@ class Round:
                 self._keys.learn([record.key], self._flags, len(self._flags) - 1)
                 room -= 1
             if self._flags[-1] != UNMAPPED:
-                self.end_offset = max(self.end_offset, record.offset + 1)
+                self._end_offset = max(self._end_offset, record.offset + 1)
 
     def _position_of(self, source: Source, offset: int) -> int:
         try:
@@ -206,8 +169,8 @@ class Round:
 
     # -- second pass ---------------------------------------------------------------------------------------------
 
-    def groups(self) -> list[tuple[Source, ...]]:
-        sources = [source for source in self.sources if source.base_offset < self.end_offset]
+    def _grouped(self) -> tuple[tuple[Source, ...], ...]:
+        sources = [source for source in self._facts.sources if source.base_offset < self._end_offset]
         sizes = [
             plan.SegmentSizes(
                 source.base_offset,
@@ -219,11 +182,11 @@ class Round:
         ]
         grouped = plan.groups(
             sizes,
-            self.candidate.first_uncleanable,
-            segment_bytes=self.config.segment_bytes,
-            index_bytes=self.config.segment_index_bytes,
+            self._facts.first_uncleanable,
+            segment_bytes=self._facts.config.segment_bytes,
+            index_bytes=self._facts.config.segment_index_bytes,
         )
-        return [tuple(sources[index] for index in group) for group in grouped]
+        return tuple(tuple(sources[index] for index in group) for group in grouped)
 
     def _size_of(self, path: str) -> int:
         try:
@@ -231,18 +194,20 @@ class Round:
         except FileNotFoundError:
             return 0
 
-    def rewrite(self, group: Sequence[Source], last_records: Mapping[int, LastRecord]) -> Replacement:
-        """Writes the group's replacement. `last_records` are those of the producers active now."""
+    def rewrite(self, number: int, last_records: LastRecords) -> Replacement:
+        """Writes the replacement of a group. `last_records` are those of the producers active now."""
+        group = self._groups[number]
         directory = group[0].prefix.rpartition("/")[0]
-        cleaned = CleanedSegment(self._fs, directory, group[0].base_offset, self.config.index_interval_bytes)
+        cleaned = CleanedSegment(self._fs, directory, group[0].base_offset, self._facts.config.index_interval_bytes)
         for source in group:
             for data, at, header in self._batches(source, 0):
                 try:
                     self._copy(source, data, at, header, last_records, cleaned)
                 except OverflowError as error:  # delete horizons make batches longer
                     raise _damaged(source, header, "the cleaned segment would exceed 2 GiB") from error
+        self._breathe(0)  # a last look around before files get their names
         replacement = cleaned.finish(self._transactions.take_kept())
-        self.stats.bytes_written += replacement.size
+        self._bytes_written += replacement.size
         return replacement
 
     def _copy(
@@ -251,11 +216,10 @@ class Round:
         data: bytes,
         at: int,
         header: b.BatchHeader,
-        last_records: Mapping[int, LastRecord],
+        last_records: LastRecords,
         cleaned: CleanedSegment,
     ) -> None:
-        self.stats.records += header.record_count
-        self._rest(_BATCH_WORK)
+        self._records += header.record_count
         flags = self._take_flags(header)
         kept = self._filtered(source, data, at, header, flags)
         if kept is not None:
@@ -264,11 +228,13 @@ class Round:
             batch, max_timestamp = _emptied(header), header.max_timestamp
         else:
             return
-        self._since += cleaned.add(batch, header.last_offset, max_timestamp)
+        written = cleaned.add(batch, header.last_offset, max_timestamp)
+        if written:
+            self._breathe(written)
 
     def _take_flags(self, header: b.BatchHeader) -> bytes | bytearray | None:
         """Of the records of a batch that the first pass has seen; None for one it has not."""
-        if header.last_offset < self.candidate.first_dirty or header.attributes & b.CONTROL:
+        if header.last_offset < self._facts.first_dirty or header.attributes & b.CONTROL:
             return None
         start = self._ordinal
         self._ordinal = start + header.record_count
@@ -281,7 +247,7 @@ class Round:
         """What stays of a batch and its greatest timestamp; None if no record does."""
         attributes = header.attributes
         stamped = bool(attributes & b.DELETE_HORIZON)
-        expired = stamped and header.base_timestamp <= self._now
+        expired = stamped and header.base_timestamp <= self._facts.now
         view = memoryview(data)[at : at + header.size]
         spent = False
         if attributes & b.CONTROL:
@@ -298,7 +264,9 @@ class Round:
         dropped = flags.count(DROP)
         if dropped == len(flags):
             return None
-        horizon = self._now + self.config.delete_retention_ms if not stamped and (spent or TOMBSTONE in flags) else None
+        horizon = None
+        if not stamped and (spent or TOMBSTONE in flags):
+            horizon = self._facts.now + self._facts.config.delete_retention_ms
         if not dropped and horizon is None:
             return view, header.max_timestamp
         return self._rebuilt(source, data, at, header, flags, horizon)
@@ -307,16 +275,11 @@ class Round:
         self, source: Source, data: bytes, at: int, header: b.BatchHeader, known: bytes | bytearray | None
     ) -> bytearray:
         body, pos = self._body(source, data, at, header)
-        flags = bytearray()
         try:
-            for done in range(0, header.record_count, SLICE):
-                step = min(SLICE, header.record_count - done)
-                keys, some, pos = scan(body, pos, step)
-                self._keys.forget_known(keys, some)
-                flags += some
-                self._rest(step)
+            keys, flags = scan(body, pos, header.record_count)
         except (IndexError, Truncated) as error:
             raise _damaged(source, header, error) from error
+        self._keys.forget_known(keys, flags)
         if known is not None:
             flags = bytearray(
                 mine if given == CLEANED_BEFORE else given for mine, given in zip(flags, known, strict=True)
@@ -342,11 +305,10 @@ class Round:
                 picked = pick_rebased(body, pos, flags, header.base_timestamp, horizon, append_time)
         except (IndexError, Truncated) as error:
             raise _damaged(source, header, error) from error
-        self._rest(len(flags))
         batch = _assembled(header, picked, horizon, append_time)
         return batch, b.read_header(batch).max_timestamp
 
-    def _must_stay(self, header: b.BatchHeader, last_records: Mapping[int, LastRecord]) -> bool:
+    def _must_stay(self, header: b.BatchHeader, last_records: LastRecords) -> bool:
         """Even without a record: for the sequence and epoch of a producer, or for the end of the round."""
         if header.producer_id >= 0:
             last = last_records.get(header.producer_id)
@@ -358,43 +320,37 @@ class Round:
                 if mine:
                     return True
         # Without it the log would seem to end earlier, and a consumer waiting for the last offset would hang.
-        return header.last_offset + 1 == self.candidate.first_uncleanable
+        return header.last_offset + 1 == self._facts.first_uncleanable
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def _batches(self, source: Source, position: int) -> Iterator[tuple[bytes, int, b.BatchHeader]]:
         """Each batch as its header and a place in a chunk of the file."""
         file = self._fs.open(source.prefix + names.LOG)
-        end, want = source.size, max(self._limits.read_bytes, MIN_READ)
+        end, want = source.size, max(self._facts.limits.read_bytes, MIN_READ)
         data, start = b"", position
         while position < end:
             at = position - start
             if at + b.HEADER_SIZE > len(data):
                 data, start, at = self._read(file.pread, min(want, end - position), position), position, 0
                 if len(data) < b.HEADER_SIZE:
-                    raise source.segment.corrupt(position, "the file is shorter than the log")
+                    raise source.corrupt(position, "the file is shorter than the log")
             header = b.read_header(data, at)
             size = header.batch_length + b.LOG_OVERHEAD
             if size < b.HEADER_SIZE or position + size > end or header.magic != b.MAGIC_V2:
-                raise source.segment.corrupt(position, "no batch that the cleaner knows begins here")
+                raise source.corrupt(position, "no batch that the cleaner knows begins here")
             if at + size > len(data):
                 data, start, at = self._read(file.pread, min(max(want, size), end - position), position), position, 0
                 if size > len(data):
-                    raise source.segment.corrupt(position, "the file is shorter than the log")
+                    raise source.corrupt(position, "the file is shorter than the log")
             yield data, at, header
             position += size
 
     def _read(self, pread: Callable[[int, int], bytes], size: int, position: int) -> bytes:
         data = pread(size, position)
-        self.stats.bytes_read += len(data)
-        self._since += len(data)
+        self._bytes_read += len(data)
+        self._breathe(len(data))
         return data
-
-    def _rest(self, records: int) -> None:
-        self._work += records
-        if self._work >= SLICE:
-            since, self._since, self._work = self._since, 0, 0
-            self._breathe(since)
 
     def _body(self, source: Source, data: bytes, at: int, header: b.BatchHeader) -> tuple[bytes, int]:
         """Bytes and position of the records. A damaged batch must not get a fresh CRC that hides the damage."""
@@ -404,27 +360,9 @@ class Round:
         if not header.codec:
             return data, at + b.HEADER_SIZE
         try:
-            return compression.decompress(header.codec, view[b.HEADER_SIZE :], self.config.unpacking), 0
+            return compression.decompress(header.codec, view[b.HEADER_SIZE :], self._facts.config.unpacking), 0
         except compression.DecompressionError as error:
             raise _damaged(source, header, error) from error
-
-
-class Stats:
-    """What a round did, for the log and the metrics."""
-
-    __slots__ = ("bytes_read", "bytes_written", "records")
-
-    def __init__(self) -> None:
-        self.bytes_read = self.bytes_written = self.records = 0
-
-
-def _sources(log: Log, first_uncleanable: int) -> tuple[Source, ...]:
-    segments = log.segments
-    return tuple(
-        Source(segment, segment.base_offset, segments[index + 1].base_offset, segment.prefix, segment.size)
-        for index, segment in enumerate(segments[:-1])
-        if segment.base_offset < first_uncleanable
-    )
 
 
 def _assembled(header: b.BatchHeader, picked: Picked, horizon: int | None, append_time: int | None) -> bytearray:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from ottla.protocol import batch as b
-from ottla.storage import recovery
 from ottla.storage.index import AbortedTxn
+from ottla.storage.marker import marker_of
 
 
 class _Aborted:
@@ -41,7 +41,7 @@ class Transactions:
         self._reach(header.last_offset)
         if header.record_count == 0:
             return True
-        marker = recovery.marker_of(batch)
+        marker = marker_of(batch)
         if marker is None:
             return False
         if marker.committed:

@@ -10,6 +10,7 @@ from ottla.model.properties import Settings
 from ottla.net.peer import Address
 from ottla.node.node import Node
 from ottla.node.surroundings import Surroundings
+from ottla.runtime.cleaner.cleaners import CleanerInPlace
 from ottla.runtime.disk import Done, Job
 from ottla.testing.disk import SimDisk
 from ottla.testing.sim.loop import Life, SimLoop
@@ -102,6 +103,7 @@ class Machine:
             ids=SeededIds(self._dice),
             filesystem=self.disk,
             disk=lambda: SlowDisk(self._loop, self._dice),
+            cleaner=lambda _: CleanerInPlace(self.disk),
             listen=lambda *_: SimServer(self._network, life),  # type: ignore[arg-type]
             peers=lambda _, name: SimPeers(self._network, life, name),
         )

@@ -1,0 +1,147 @@
+"""Who does the cleaner's rounds: a process of its own, or on a simulated disk whoever calls.
+
+A cleaner shares no interpreter with the node, for the two would take turns of milliseconds at it, and every request
+would feel that. Its process is killed when a round is not wanted any more: all that is lost is a file nobody knows of.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from ottla.storage.cleaner.facts import Facts, Failed, LastRecords, Mapped, Rewrite, Rewritten, Spent
+from ottla.storage.cleaner.rewrite import Round
+from ottla.storage.fs import Filesystem
+
+Pace = Callable[[int], float]
+"""Takes bytes read and written; tells for how many seconds to wait."""
+T = TypeVar("T")
+
+
+class Unavailable(Exception):
+    """No process could be started."""
+
+
+class Died(Exception):
+    """The process ended in the middle of a round."""
+
+
+class Cleaner(Protocol):
+    """Does one round after the other. Its calls wait, so they belong to a worker thread; all but `kill`."""
+
+    def begin(self, facts: Facts) -> Mapped:
+        """Raises, as `rewrite` does, CorruptLog, OSError if the disk fails, Died and Unavailable."""
+
+    def rewrite(self, number: int, last_records: LastRecords) -> Rewritten: ...
+
+    def kill(self) -> None:
+        """From any thread: what is under way raises Died, and nothing follows it."""
+
+    def close(self) -> None:
+        """Returns when nothing is left of it."""
+
+
+class CleanerInPlace:
+    """For a simulated disk, which no other process sees."""
+
+    __slots__ = ("_fs", "_round")
+
+    def __init__(self, fs: Filesystem) -> None:
+        self._fs = fs
+        self._round: Round | None = None
+
+    def begin(self, facts: Facts) -> Mapped:
+        self._round = Round(facts, self._fs, lambda _: None)
+        return self._round.map_keys()
+
+    def rewrite(self, number: int, last_records: LastRecords) -> Rewritten:
+        assert self._round is not None
+        replacement = self._round.rewrite(number, last_records)
+        return Rewritten(replacement, self._round.stats)
+
+    def kill(self) -> None:
+        """A simulated thread does its work in one piece: there is nothing under way."""
+
+    def close(self) -> None:
+        self._round = None
+
+
+class CleanerProcess:
+    """Started with the first round."""
+
+    __slots__ = ("_killed", "_lock", "_pace", "_process")
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._lock = threading.Lock()
+        self._killed = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self, facts: Facts) -> Mapped:
+        return self._ask(facts, Mapped)
+
+    def rewrite(self, number: int, last_records: LastRecords) -> Rewritten:
+        return self._ask(Rewrite(number, last_records), Rewritten)
+
+    def kill(self) -> None:
+        with self._lock:
+            self._killed.set()
+            if self._process is not None:
+                self._process.kill()
+
+    def close(self) -> None:
+        self.kill()
+        if self._process is not None:
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe is not None
+                with suppress(BrokenPipeError):  # something was not sent any more
+                    pipe.close()
+
+    def _ask(self, request: object, kind: type[T]) -> T:
+        process = self._running()
+        try:
+            answer = _exchange(process, request)
+            while isinstance(answer, Spent):
+                self._killed.wait(self._pace(answer.size))
+                answer = _exchange(process, None)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            process.kill()
+            raise Died(f"the cleaner's process ended with {process.wait()}") from error
+        if isinstance(answer, Failed):
+            raise answer.error
+        assert isinstance(answer, kind), answer
+        return answer
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        with self._lock:
+            if self._killed.is_set():
+                raise Died("the cleaner was told to stop")
+            if self._process is None:
+                self._process = _start()
+            return self._process
+
+
+def _start() -> "subprocess.Popen[bytes]":
+    """In a session of its own: Ctrl-C in a terminal is for the node, which ends its cleaner itself."""
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "ottla.runtime.cleaner"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise Unavailable(f"the cleaner's process cannot be started: {error}") from error
+
+
+def _exchange(process: "subprocess.Popen[bytes]", message: object) -> object:
+    assert process.stdin is not None and process.stdout is not None
+    pickle.dump(message, process.stdin, pickle.HIGHEST_PROTOCOL)
+    process.stdin.flush()
+    return pickle.load(process.stdout)

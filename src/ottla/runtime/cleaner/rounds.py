@@ -1,0 +1,107 @@
+"""The work of the process that cleans: it does rounds as the node asks for them, one answer to each request.
+
+All it knows is the round it is in, so nothing else is lost when it is killed. It ends when its input does: that is how
+it learns that the node is gone, however the node died.
+"""
+
+import os
+import pickle
+import select
+import traceback
+from typing import BinaryIO, Final, NoReturn
+
+from ottla.storage.cleaner.facts import Facts, Failed, Mapped, Rewrite, Rewritten, Spent
+from ottla.storage.cleaner.rewrite import Round
+from ottla.storage.fs import CorruptLog, RealFilesystem
+
+_ASK_BYTES: Final = 512 << 10
+"""A paced cleaner asks often enough to be smooth, and seldom enough not to keep the node busy."""
+
+
+class Line:
+    """The node at the other end of two pipes."""
+
+    __slots__ = ("_answers", "_news", "_requests", "_spent", "is_paced")
+
+    def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
+        self._requests = requests
+        self._answers = answers
+        self._news = select.poll()
+        self._news.register(requests, select.POLLIN)
+        self._spent = 0
+        self.is_paced = False
+
+    def hear(self) -> object:
+        try:
+            return pickle.load(self._requests)
+        except EOFError:
+            _leave()
+
+    def say(self, answer: object) -> None:
+        try:
+            pickle.dump(answer, self._answers, pickle.HIGHEST_PROTOCOL)
+            self._answers.flush()
+        except BrokenPipeError:
+            _leave()
+
+    def breathe(self, size: int) -> None:
+        # In the middle of an answer the node has nothing to say: if there is something to hear, it is the end.
+        if self._news.poll(0):
+            _leave()
+        self._spent += size
+        if self.is_paced and self._spent >= _ASK_BYTES:
+            self.say(Spent(self._spent))
+            self._spent = 0
+            self.hear()
+
+
+def _leave() -> NoReturn:
+    """Nobody is left to be told. What was written so far is found and removed when the node starts again."""
+    os._exit(0)
+
+
+def serve(line: Line) -> NoReturn:
+    rounds = Rounds(line)
+    while True:
+        request = line.hear()
+        try:
+            line.say(rounds.answer(request))
+        except (CorruptLog, OSError) as error:
+            line.say(Failed(error))
+        except Exception:  # noqa: BLE001  the node tells it, and leaves that log alone
+            line.say(Failed(RuntimeError(traceback.format_exc())))
+
+
+class Rounds:
+    """One after the other."""
+
+    __slots__ = ("_left", "_line", "_round")
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._round: Round | None = None
+        self._left = 0
+
+    def answer(self, request: object) -> Mapped | Rewritten:
+        match request:
+            case Facts():
+                return self._begin(request)
+            case Rewrite():
+                return self._rewrite(request)
+        raise TypeError(request)
+
+    def _begin(self, facts: Facts) -> Mapped:
+        self._line.is_paced = facts.limits.paced
+        self._round = Round(facts, RealFilesystem(), self._line.breathe)
+        mapped = self._round.map_keys()
+        self._left = len(mapped.groups)
+        return mapped
+
+    def _rewrite(self, request: Rewrite) -> Rewritten:
+        assert self._round is not None
+        replacement = self._round.rewrite(request.number, request.last_records)
+        stats = self._round.stats
+        self._left -= 1
+        if not self._left:
+            self._round = None  # its memory is not needed until the next one
+        return Rewritten(replacement, stats)
