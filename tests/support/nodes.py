@@ -168,3 +168,16 @@ def resident_bytes(pid: int) -> int:
     """What a process holds in memory now."""
     with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def cleaners_of(pid: int) -> list[int]:
+    """The processes that clean for a node, by the process it lives in."""
+    found = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in children.read_text().split():
+                if b"ottla.runtime.cleaner" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+                    found.append(int(child))
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the child, or the thread that started it, has just ended
+    return found

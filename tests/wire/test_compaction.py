@@ -1,15 +1,21 @@
 """Compaction as clients see it: a node cleans in the background, and goes on cleaning after a restart."""
 
+import os
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from ottla.protocol import messages as m
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.storage.checkpoints import decode_offsets
 from ottla.testing import Cluster
+from tests.support.nodes import Ottla, cleaners_of
 from tests.support.patience import eventually
-from tests.support.requests import create_topic, fetch, list_offset, produced, records_in
+from tests.support.requests import create_topic, delete_topic, fetch, list_offset, produced, records_in
 from tests.support.wire import Wire
 
 SETTINGS = {"log_cleaner_backoff_ms": 100, "log_segment_delete_delay_ms": 0}
@@ -97,3 +103,78 @@ def test_a_node_stops_at_once_in_the_middle_of_a_round(tmp_path: Path) -> None:
     with Cluster(data_dir=tmp_path, **SETTINGS) as cluster, Wire(cluster.bootstrap_servers) as wire:
         eventually(lambda: cleaned_to(tmp_path, "table") >= active(tmp_path, "table") > 0, "the round")
         assert table(wire, "table")[0] == {b"%d" % key: b"59" for key in range(KEYS)}
+
+
+# -- the process that cleans -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def in_the_middle_of_a_round(directory: Path) -> Iterator[tuple[Ottla, Wire, int]]:
+    """A node, a client of it, and the process that cleans its topic, at a pace that takes it many seconds."""
+    slowly = {"log.cleaner.backoff.ms": "100", PACE: "200000", "log.segment.delete.delay.ms": "0"}
+    with Ottla(directory, extra=slowly) as node, Wire(node.bootstrap) as wire:
+        create_topic(wire, "table", 1, COMPACTED)
+        write(wire, "table", 0, 60)
+        eventually(lambda: any((node.data / "table-0").glob("*.cleaned")), "the beginning of the round")
+        assert node.process is not None
+        (cleaner,) = cleaners_of(node.process.pid)
+        yield node, wire, cleaner
+
+
+PACE = "log.cleaner.io.max.bytes.per.second"
+
+
+def hurry(wire: Wire) -> None:
+    """From the next round on."""
+    config = m.IncrementalAlterConfigsRequest.AlterableConfig(name=PACE, config_operation=0, value="1e12")
+    resource = m.IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=4, resource_name="", configs=[config]
+    )
+    (response,) = wire.ask(m.IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    assert not response.error_code, response
+
+
+def is_alive(pid: int) -> bool:
+    """A process that nobody has waited for yet is dead as well."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_cleaner_that_is_killed_costs_its_round_and_nothing_else(tmp_path: Path) -> None:
+    with in_the_middle_of_a_round(tmp_path) as (node, wire, cleaner):
+        hurry(wire)
+        os.kill(cleaner, signal.SIGKILL)
+        write(wire, "table", 60, 1)
+        eventually(lambda: cleaned_to(node.data, "table") >= active(node.data, "table") > 0, "the next round")
+        found, count = table(wire, "table")
+        assert found == {b"%d" % key: b"60" for key in range(KEYS)}
+        assert count < 61 * KEYS
+        assert "it is tried again: the cleaner's process ended with -9" in node.printed()
+        assert not list(node.data.glob("table-0/*.cleaned"))
+        assert node.process is not None
+        pid = node.process.pid
+        eventually(lambda: not cleaners_of(pid), "the end of the cleaner, which has nothing to do any more")
+
+
+def test_a_node_that_is_killed_takes_its_cleaner_along(tmp_path: Path) -> None:
+    with in_the_middle_of_a_round(tmp_path) as (node, _, cleaner):
+        node.kill()
+        eventually(lambda: not is_alive(cleaner), "the end of the cleaner")
+        assert cleaned_to(node.data, "table") == 0
+        node.start()
+        with Wire(node.bootstrap) as wire:
+            assert table(wire, "table") == ({b"%d" % key: b"59" for key in range(KEYS)}, 60 * KEYS)
+
+
+def test_a_topic_deleted_in_the_middle_of_a_round_ends_it(tmp_path: Path) -> None:
+    with in_the_middle_of_a_round(tmp_path) as (node, wire, cleaner):
+        hurry(wire)
+        delete_topic(wire, "table")
+        eventually(lambda: not is_alive(cleaner), "the end of the cleaner")
+        create_topic(wire, "table", 1, COMPACTED)
+        write(wire, "table", 0, 60)
+        eventually(lambda: cleaned_to(node.data, "table") >= active(node.data, "table") > 0, "a round over the new one")
+        assert table(wire, "table")[0] == {b"%d" % key: b"59" for key in range(KEYS)}
+        assert "cannot be compacted" not in node.printed()

@@ -45,22 +45,28 @@ _MAX_DEATHS: Final = 3
 class Throttle:
     """log.cleaner.io.max.bytes.per.second over all cleaners. Tells how long to wait; never waits itself."""
 
-    __slots__ = ("_free_at", "_lock", "bytes_per_second")
+    __slots__ = ("_free_at", "_lock", "_rate")
 
     def __init__(self, bytes_per_second: float) -> None:
-        self.bytes_per_second = bytes_per_second
+        self._rate = bytes_per_second
         self._free_at = 0.0
         self._lock = threading.Lock()
 
     @property
     def is_unlimited(self) -> bool:
-        return self.bytes_per_second >= sys.float_info.max
+        return self._rate >= sys.float_info.max
+
+    def limit(self, bytes_per_second: float) -> None:
+        """Debts at another rate are forgotten: after a very low one they would last for ever."""
+        with self._lock:
+            if bytes_per_second != self._rate:
+                self._rate, self._free_at = bytes_per_second, 0.0
 
     def take(self, size: int, now: float) -> float:
         """Seconds from `now` until what was taken before has been paid for."""
         with self._lock:
             wait = max(0.0, self._free_at - now)
-            self._free_at = max(self._free_at, now) + size / self.bytes_per_second
+            self._free_at = max(self._free_at, now) + size / self._rate
             return wait
 
     def pace(self, size: int) -> float:
@@ -166,7 +172,7 @@ class Cleaning:
     async def _run(self) -> None:
         """Until nothing is due."""
         settings = self._configs.settings
-        self._throttle.bytes_per_second = settings.get_float("log.cleaner.io.max.bytes.per.second")
+        self._throttle.limit(settings.get_float("log.cleaner.io.max.bytes.per.second"))
         known = {partition.log for partition in self._replicas.all()}
         self.uncleanable = {found: why for found, why in self.uncleanable.items() if found in known}
         self._deaths = {found: number for found, number in self._deaths.items() if found in known}

@@ -15,3 +15,12 @@ def test_a_pause_is_not_saved_up() -> None:
     throttle = Throttle(1000.0)
     throttle.take(1, 0.0)
     assert [throttle.take(1000, 100.0), throttle.take(1000, 100.0)] == [0.0, 1.0]
+
+
+def test_another_rate_forgets_debts() -> None:
+    throttle = Throttle(1.0)
+    throttle.take(1000, 0.0)
+    throttle.limit(1.0)
+    assert throttle.take(1, 0.0) == 1000.0
+    throttle.limit(2.0)
+    assert [throttle.take(1, 0.0), throttle.take(1, 0.0)] == [0.0, 0.5]
