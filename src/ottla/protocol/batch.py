@@ -27,6 +27,7 @@ DELETE_HORIZON: Final = 0x40
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _BASE_OFFSET = Struct(">q")
+_LENGTH = Struct(">i")
 _LEADER_EPOCH = Struct(">i")
 _CRC = Struct(">I")
 _ATTRIBUTES = Struct(">h")
@@ -112,5 +113,5 @@ def build_header(header: BatchHeader) -> bytes:
 
 def seal(batch: bytearray) -> None:
     """Writes length and CRC into a finished batch."""
-    Struct(">i").pack_into(batch, 8, len(batch) - LOG_OVERHEAD)
+    _LENGTH.pack_into(batch, 8, len(batch) - LOG_OVERHEAD)
     _CRC.pack_into(batch, 17, computed_crc(batch))

@@ -1,10 +1,11 @@
 """The map of latest keys against a dict, and its bound on memory."""
 
+import tracemalloc
 from random import Random
 
 import pytest
 
-from ottla.storage.cleaner.key_map import KeyMap
+from ottla.storage.cleaner.key_map import ENTRY_BYTES, KeyMap
 
 
 @pytest.mark.parametrize("memory", [400, 40_000, 4_000_000])
@@ -15,7 +16,7 @@ def test_the_flags_that_stay_are_those_of_the_latest_records(memory: int) -> Non
     latest: dict[bytes, int] = {}
     while keys.room >= 7 and len(flags) < 60_000:
         given = [
-            None if dice.random() < 0.05 else b"%d" % dice.randrange(30_000) * dice.randint(1, 3)
+            None if dice.random() < 0.05 else b"%d" % dice.randrange(30_000) * dice.choice((1, 2, 3, 12))
             for _ in range(dice.randint(0, 7))
         ]
         first = len(flags)
@@ -44,3 +45,16 @@ def test_table_and_copy_together_stay_within_the_memory(memory: int) -> None:
         sizes.add(keys.memory)
     assert max(sizes) + max(sizes) // 2 <= max(memory, 60)
     assert sum(flags) == keys.count == keys.limit
+
+
+@pytest.mark.parametrize("length", [8, 32, 33])
+def test_few_keys_take_no_more_than_they_are_counted_for(length: int) -> None:
+    keys, flags = KeyMap(1 << 30), bytearray(50_000)
+    tracemalloc.start()
+    try:
+        for number in range(0, 50_000, 1000):
+            keys.learn([b"%0*d" % (length, number + more) for more in range(1000)], flags, number)
+            assert tracemalloc.get_traced_memory()[1] <= max(keys.memory, 1 << 20)
+    finally:
+        tracemalloc.stop()
+    assert keys.memory == 50_000 * ENTRY_BYTES

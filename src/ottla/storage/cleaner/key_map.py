@@ -1,11 +1,12 @@
 """Which record of the uncleaned part of a log is the latest of its key: a hash table with a bound on its memory.
 
-A key is kept as its MD5, as Kafka keeps it: sixteen bytes whatever its length. Three flat arrays make twenty bytes a
-slot, where an entry of a dict would take a hundred and fifty; double hashing keeps searches short when they are full.
+A dict is fast and takes up to two hundred bytes a key, so it serves while keys are few. Beyond that a key is kept as
+its MD5, as Kafka keeps it: sixteen bytes whatever its length. Three flat arrays make twenty bytes a slot; double
+hashing keeps searches short when they are full.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final
 
@@ -16,25 +17,93 @@ except ImportError:
 
 SLOT_BYTES: Final = 20
 MAX_KEYS: Final = (1 << 32) - 2
-_FIRST_SLOTS: Final = 1 << 16
+_FIRST_SLOTS: Final = 1 << 12
 _GROW_AT: Final = 0.6
+
+ENTRY_BYTES: Final = 200
+"""Of a dict, with its key and its number, and also while it grows."""
+_DICT_SHARE: Final = 4
+"""One part in four of the memory may be a dict: the table that it is moved to has room beside it."""
+_SHORT: Final = 32
+"""A key of so many bytes at most is its own name in the dict; no digest is made."""
 
 _halves = Struct("QQ").unpack
 
 
 class KeyMap:
-    """Key -> place of its latest record. Doubles as it fills, within `memory` bytes also while it copies itself."""
+    """Key -> place of its latest record, within `memory` bytes."""
+
+    __slots__ = ("_few", "_many", "_max_few")
+
+    def __init__(self, memory: int, load: float = 0.9) -> None:
+        self._few: dict[bytes | int, int] | None = {}
+        self._max_few = memory // _DICT_SHARE // ENTRY_BYTES
+        self._many = Table(memory, load)
+
+    def learn(self, keys: Sequence[bytes | None], flags: bytearray, first: int) -> None:
+        """Records of `keys` that are later than all before: theirs are the flags from `first` on.
+
+        The flag of a record that is not the latest of its key any more becomes 0. The caller has made sure of room.
+        """
+        few = self._few
+        if few is not None and len(few) + len(keys) > self._max_few:
+            self._many.take_over(few)
+            few = self._few = None
+        if few is None:
+            self._many.learn(keys, flags, first)
+            return
+        for place, key in enumerate(keys, first):
+            if key is None:
+                continue
+            name = key if len(key) <= _SHORT else int.from_bytes(md5(key).digest(), "big")
+            known = few.get(name)
+            if known is not None:
+                flags[known] = 0
+            few[name] = place
+
+    def forget_known(self, keys: Sequence[bytes | None], flags: bytearray) -> None:
+        """Older records of `keys`: the flags of those that have a later record here become 0."""
+        few = self._few
+        if few is None:
+            self._many.forget_known(keys, flags)
+            return
+        for place, key in enumerate(keys):
+            if key is None:
+                continue
+            if (key if len(key) <= _SHORT else int.from_bytes(md5(key).digest(), "big")) in few:
+                flags[place] = 0
+
+    @property
+    def count(self) -> int:
+        return self._many.count if self._few is None else len(self._few)
+
+    @property
+    def limit(self) -> int:
+        """How many keys it takes: beyond it searches get slow."""
+        return self._many.limit
+
+    @property
+    def room(self) -> int:
+        """How many keys it takes for certain."""
+        return self.limit - self.count
+
+    @property
+    def memory(self) -> int:
+        return self._many.memory + (0 if self._few is None else len(self._few) * ENTRY_BYTES)
+
+
+class Table:
+    """Digest -> place of the latest record. Doubles as it fills, within `memory` bytes also while it copies itself."""
 
     __slots__ = ("_grow_at", "_highs", "_lows", "_marks", "_mask", "_max_slots", "count", "limit")
 
-    def __init__(self, memory: int, load: float = 0.9) -> None:
+    def __init__(self, memory: int, load: float) -> None:
         # While the table doubles, the old one and the new one are there together.
         fitting = max(2, memory * 2 // 3 // SLOT_BYTES)
         self._max_slots = 1 << fitting.bit_length() - 1
         self.limit = min(max(1, int(self._max_slots * min(load, 0.95))), MAX_KEYS)
-        """How many keys it takes: beyond it searches get slow."""
         self.count = 0
-        self._allocate(min(_FIRST_SLOTS, self._max_slots))
+        self._allocate(0)
 
     def _allocate(self, slots: int) -> None:
         self._mask = slots - 1
@@ -44,13 +113,36 @@ class KeyMap:
         """One more than the place of the record, 0 in a free slot."""
         self._grow_at = int(slots * _GROW_AT) if slots < self._max_slots else self.limit
 
-    def learn(self, keys: Sequence[bytes | None], flags: bytearray, first: int) -> None:
-        """Records of `keys` that are later than all before: theirs are the flags from `first` on.
+    def take_over(self, few: dict[bytes | int, int]) -> None:
+        """Into the empty table. A number is a digest already."""
+        self._make_room(len(few))
+        digests = (
+            (md5(name).digest() if isinstance(name, bytes) else name.to_bytes(16, "big"), place)
+            for name, place in few.items()
+        )
+        self._fill((*_halves(digest), place + 1) for digest, place in digests)
+        self.count = len(few)
 
-        The flag of a record that is not the latest of its key any more becomes 0. The caller has made sure of room.
-        """
-        while self.count + len(keys) > self._grow_at and self._mask + 1 < self._max_slots:
-            self._grow()
+    def _make_room(self, number: int) -> None:
+        while self.count + number > self._grow_at and self._mask + 1 < self._max_slots:
+            highs, lows, marks = self._highs, self._lows, self._marks
+            self._allocate(min(max(len(marks) * 2, _FIRST_SLOTS), self._max_slots))
+            self._fill(zip(highs, lows, marks, strict=True))
+
+    def _fill(self, entries: Iterable[tuple[int, int, int]]) -> None:
+        """With digests it does not hold yet."""
+        highs, lows, marks, mask = self._highs, self._lows, self._marks, self._mask
+        for high, low, mark in entries:
+            if mark:
+                slot = high & mask
+                while marks[slot]:
+                    slot = (slot + (low | 1)) & mask
+                highs[slot] = high
+                lows[slot] = low
+                marks[slot] = mark
+
+    def learn(self, keys: Sequence[bytes | None], flags: bytearray, first: int) -> None:
+        self._make_room(len(keys))
         highs, lows, marks, mask = self._highs, self._lows, self._marks, self._mask
         count = self.count
         for mark, key in enumerate(keys, first + 1):
@@ -71,7 +163,6 @@ class KeyMap:
         self.count = count
 
     def forget_known(self, keys: Sequence[bytes | None], flags: bytearray) -> None:
-        """Older records of `keys`: the flags of those that have a later record here become 0."""
         highs, lows, marks, mask = self._highs, self._lows, self._marks, self._mask
         for place, key in enumerate(keys):
             if key is None:
@@ -83,24 +174,6 @@ class KeyMap:
                     flags[place] = 0
                     break
                 slot = (slot + (low | 1)) & mask
-
-    def _grow(self) -> None:
-        old_highs, old_lows, old_marks = self._highs, self._lows, self._marks
-        self._allocate((self._mask + 1) * 2)
-        highs, lows, marks, mask = self._highs, self._lows, self._marks, self._mask
-        for high, low, mark in zip(old_highs, old_lows, old_marks, strict=True):
-            if mark:
-                slot = high & mask
-                while marks[slot]:
-                    slot = (slot + (low | 1)) & mask
-                highs[slot] = high
-                lows[slot] = low
-                marks[slot] = mark
-
-    @property
-    def room(self) -> int:
-        """How many keys it takes for certain."""
-        return self.limit - self.count
 
     @property
     def memory(self) -> int:

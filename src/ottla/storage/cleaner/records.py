@@ -21,8 +21,8 @@ CLEANED_BEFORE: Final = 4
 def scan(body: bytes, pos: int, count: int) -> tuple[list[bytes | None], bytearray]:
     """Keys of `count` records from `pos` on, and a flag for each: KEEP, TOMBSTONE, or DROP without a key."""
     keys: list[bytes | None] = []
-    flags = bytearray()
-    for _ in range(count):
+    flags = bytearray([KEEP]) * count
+    for place in range(count):
         low = body[pos]
         if low < 0x80:
             end = pos + 1 + (low >> 1)
@@ -50,11 +50,12 @@ def scan(body: bytes, pos: int, count: int) -> tuple[list[bytes | None], bytearr
             raise IndexError(key_end)
         if size < 0:
             keys.append(None)
-            flags.append(DROP)
+            flags[place] = DROP
         else:
             keys.append(body[pos:key_end])
             # The lowest bit of a zigzag number is its sign, however many bytes follow; a value of length -1 is none.
-            flags.append(TOMBSTONE if body[key_end] & 1 else KEEP)
+            if body[key_end] & 1:
+                flags[place] = TOMBSTONE
         pos = end
     return keys, flags
 

@@ -305,8 +305,8 @@ class Round:
                 picked = pick_rebased(body, pos, flags, header.base_timestamp, horizon, append_time)
         except (IndexError, Truncated) as error:
             raise _damaged(source, header, error) from error
-        batch = _assembled(header, picked, horizon, append_time)
-        return batch, b.read_header(batch).max_timestamp
+        max_timestamp = picked.max_timestamp if append_time is None else append_time
+        return _assembled(header, picked, horizon, max_timestamp), max_timestamp
 
     def _must_stay(self, header: b.BatchHeader, last_records: LastRecords) -> bool:
         """Even without a record: for the sequence and epoch of a producer, or for the end of the round."""
@@ -365,11 +365,11 @@ class Round:
             raise _damaged(source, header, error) from error
 
 
-def _assembled(header: b.BatchHeader, picked: Picked, horizon: int | None, append_time: int | None) -> bytearray:
+def _assembled(header: b.BatchHeader, picked: Picked, horizon: int | None, max_timestamp: int) -> bytearray:
     fresh = header._replace(
         attributes=header.attributes if horizon is None else header.attributes | b.DELETE_HORIZON,
         base_timestamp=header.base_timestamp if horizon is None else horizon,
-        max_timestamp=picked.max_timestamp if append_time is None else append_time,
+        max_timestamp=max_timestamp,
         record_count=picked.number,
     )
     batch = bytearray(b.build_header(fresh))
