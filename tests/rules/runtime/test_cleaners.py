@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from ottla.model.ids import TopicPartition
-from ottla.runtime.cleaner.cleaners import Cleaner, CleanerInPlace, CleanerProcess, Died, Pace
+from ottla.runtime.cleaner.cleaners import Cleaner, CleanerProcess, Died, Pace
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.facts import Facts, LastRecord, Limits, Spent
 from ottla.storage.fs import CorruptLog, RealFilesystem
 from ottla.storage.log import Log
+from ottla.testing.cleaner import CleanerInPlace
 from tests.rules.storage.cleaning import COMPACT, ROOMY, put
 from tests.rules.storage.scene import NOW, TOPIC_ID
 from tests.support.nodes import cleaners_of

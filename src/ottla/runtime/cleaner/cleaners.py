@@ -1,4 +1,4 @@
-"""Who does the cleaner's rounds: a process of its own, or on a simulated disk whoever calls.
+"""Who does the cleaner's rounds: a process of its own. A simulated disk, which no process sees, has another Cleaner.
 
 A cleaner shares no interpreter with the node, for the two would take turns of milliseconds at it, and every request
 would feel that. Its process is killed when a round is not wanted any more: all that is lost is a file nobody knows of.
@@ -14,8 +14,6 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from ottla.storage.cleaner.facts import Facts, Failed, LastRecords, Mapped, Rewrite, Rewritten, Spent
-from ottla.storage.cleaner.rewrite import Round
-from ottla.storage.fs import Filesystem
 
 Pace = Callable[[int], float]
 """Takes bytes read and written; tells for how many seconds to wait."""
@@ -43,31 +41,6 @@ class Cleaner(Protocol):
 
     def close(self) -> None:
         """Returns when nothing is left of it."""
-
-
-class CleanerInPlace:
-    """For a simulated disk, which no other process sees."""
-
-    __slots__ = ("_fs", "_round")
-
-    def __init__(self, fs: Filesystem) -> None:
-        self._fs = fs
-        self._round: Round | None = None
-
-    def begin(self, facts: Facts) -> Mapped:
-        self._round = Round(facts, self._fs, lambda _: None)
-        return self._round.map_keys()
-
-    def rewrite(self, number: int, last_records: LastRecords) -> Rewritten:
-        assert self._round is not None
-        replacement = self._round.rewrite(number, last_records)
-        return Rewritten(replacement, self._round.stats)
-
-    def kill(self) -> None:
-        """A simulated thread does its work in one piece: there is nothing under way."""
-
-    def close(self) -> None:
-        self._round = None
 
 
 class CleanerProcess:

@@ -10,8 +10,8 @@ from ottla.model.properties import Settings
 from ottla.net.peer import Address
 from ottla.node.node import Node
 from ottla.node.surroundings import Surroundings
-from ottla.runtime.cleaner.cleaners import CleanerInPlace
 from ottla.runtime.disk import Done, Job
+from ottla.testing.cleaner import CleanerInPlace
 from ottla.testing.disk import SimDisk
 from ottla.testing.sim.loop import Life, SimLoop
 from ottla.testing.sim.network import SimNetwork, SimPeers, SimServer
