@@ -142,6 +142,17 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def test_as_many_cleaners_as_are_set_work_side_by_side_and_end_with_the_node(tmp_path: Path) -> None:
+    with Cluster(data_dir=tmp_path, log_cleaner_enable=False) as cluster, Wire(cluster.bootstrap_servers) as wire:
+        for topic in ("one", "other"):
+            create_topic(wire, topic, 1, COMPACTED)
+            write(wire, topic, 0, 60)
+    slowly = {"log_cleaner_threads": 2, "log_cleaner_io_max_bytes_per_second": 200_000}
+    with Cluster(data_dir=tmp_path, **slowly, **SETTINGS):
+        eventually(lambda: len(cleaners_of(os.getpid())) == 2, "two processes")
+    assert not cleaners_of(os.getpid())
+
+
 def test_a_cleaner_that_is_killed_costs_its_round_and_nothing_else(tmp_path: Path) -> None:
     with in_the_middle_of_a_round(tmp_path) as (node, wire, cleaner):
         hurry(wire)
@@ -156,6 +167,23 @@ def test_a_cleaner_that_is_killed_costs_its_round_and_nothing_else(tmp_path: Pat
         assert node.process is not None
         pid = node.process.pid
         eventually(lambda: not cleaners_of(pid), "the end of the cleaner, which has nothing to do any more")
+
+
+def test_a_log_that_kills_every_cleaner_is_left_alone(tmp_path: Path) -> None:
+    with in_the_middle_of_a_round(tmp_path) as (node, wire, _):
+        assert node.process is not None
+        pid, killed = node.process.pid, set[int]()
+
+        def killed_three() -> bool:
+            for cleaner in cleaners_of(pid):
+                os.kill(cleaner, signal.SIGKILL)
+                killed.add(cleaner)
+            return "cannot be compacted and is left as it is" in node.printed()
+
+        eventually(killed_three, "the complaint")
+        assert len(killed) == 3
+        write(wire, "table", 60, 1)
+        assert table(wire, "table") == ({b"%d" % key: b"60" for key in range(KEYS)}, 61 * KEYS)
 
 
 def test_a_node_that_is_killed_takes_its_cleaner_along(tmp_path: Path) -> None:

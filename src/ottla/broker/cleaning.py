@@ -180,13 +180,13 @@ class Cleaning:
 
     async def _clean_what_is_due(self) -> None:
         """The cleaner ends when there is nothing left to do: between rounds a node is as small as one that has none."""
-        cleaner = self._new_cleaner(self._throttle.pace)
+        cleaner, begun = self._new_cleaner(self._throttle.pace), False
         try:
             while not self._stopping:
                 work = await self._dirtiest(cleaner)
                 if work is None or self._stopping:
                     return
-                self.working[work.log] = work
+                self.working[work.log], begun = work, True
                 try:
                     cleaned = await self._clean(work)
                 finally:
@@ -194,8 +194,9 @@ class Cleaning:
                 if not cleaned:
                     return  # the same would happen again: first the pause
         finally:
-            cleaner.kill()
-            await self._in_thread(cleaner.close)
+            if begun:
+                cleaner.kill()
+                await self._in_thread(cleaner.close)
 
     # ---- choosing
 

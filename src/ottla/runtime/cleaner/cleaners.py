@@ -6,18 +6,22 @@ would feel that. Its process is killed when a round is not wanted any more: all 
 
 import os
 import pickle
+import select
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from ottla.storage.cleaner.facts import Facts, Failed, LastRecords, Mapped, Rewrite, Rewritten, Spent
 
 Pace = Callable[[int], float]
 """Takes bytes read and written; tells for how many seconds to wait."""
 T = TypeVar("T")
+
+_LONGEST_PAUSE_MS: Final = 1 << 30
+"""About what a system call takes."""
 
 
 class Unavailable(Exception):
@@ -51,7 +55,7 @@ class CleanerProcess:
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._lock = threading.Lock()
-        self._killed = threading.Event()
+        self._killed = False
         self._process: subprocess.Popen[bytes] | None = None
 
     def begin(self, facts: Facts) -> Mapped:
@@ -62,7 +66,7 @@ class CleanerProcess:
 
     def kill(self) -> None:
         with self._lock:
-            self._killed.set()
+            self._killed = True
             if self._process is not None:
                 self._process.kill()
 
@@ -80,7 +84,7 @@ class CleanerProcess:
         try:
             answer = _exchange(process, request)
             while isinstance(answer, Spent):
-                self._killed.wait(self._pace(answer.size))
+                _pause(process, self._pace(answer.size))
                 answer = _exchange(process, None)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             process.kill()
@@ -92,7 +96,7 @@ class CleanerProcess:
 
     def _running(self) -> "subprocess.Popen[bytes]":
         with self._lock:
-            if self._killed.is_set():
+            if self._killed:
                 raise Died("the cleaner was told to stop")
             if self._process is None:
                 self._process = _start()
@@ -111,6 +115,14 @@ def _start() -> "subprocess.Popen[bytes]":
         )
     except OSError as error:
         raise Unavailable(f"the cleaner's process cannot be started: {error}") from error
+
+
+def _pause(process: "subprocess.Popen[bytes]", seconds: float) -> None:
+    """Not longer than the process lives: it is silent until it is told to go on, so all there is to hear is its end."""
+    assert process.stdout is not None
+    news = select.poll()
+    news.register(process.stdout, select.POLLIN)
+    news.poll(min(seconds * 1000, _LONGEST_PAUSE_MS))
 
 
 def _exchange(process: "subprocess.Popen[bytes]", message: object) -> object:
