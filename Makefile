@@ -55,7 +55,7 @@ bench: setup
 MINUTES ?= 5
 faults: setup
 	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(FAULT),--fault $(FAULT)) \
-	  $(if $(AGAINST),--against $(AGAINST)) $(if $(SEED),--seed $(SEED))
+	  $(if $(AGAINST),--against $(AGAINST)) $(if $(SEED),--seed $(SEED)) $(if $(CLIENTS),--clients $(CLIENTS))
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

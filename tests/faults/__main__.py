@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.faults.clients import LANGUAGES
 from tests.faults.faults import FAULTS
 from tests.faults.run import Plan, carry_out, summary, table
 
@@ -17,6 +18,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--against", choices=["ottla", "kafka"], default="ottla")
     parser.add_argument("--fault", default=MIXED, help=f"comma-separated, of: {', '.join(FAULTS)} (default {MIXED})")
+    every = ",".join(LANGUAGES)
+    parser.add_argument("--clients", default=every, help=f"languages of writers and readers, of: {every} (default all)")
     parser.add_argument("--seed", type=int, default=None, help="repeats the choice of faults, not their exact timing")
     parser.add_argument("--strikes", type=int, default=None, help="end after so many")
     parser.add_argument("--rate", type=int, default=1000, help="records a second")
@@ -36,6 +39,7 @@ def main() -> int:
         flavour=given.against,
         seconds=given.minutes * 60,
         faults=given.fault.split(","),
+        clients=given.clients.split(","),
         seed=seed,
         rate=given.rate,
         acks=given.acks,

@@ -20,15 +20,21 @@ class Recorder:
         self._processes = itertools.count(1)
         self._values = itertools.count(1)
         self.acknowledged = 0
-        self.written: dict[str, int] = {}
-        """Partition to the moment at which the latest send began that it has acknowledged."""
+        self.languages: dict[int, str] = {}
+        """Of the processes that are writers or readers."""
+        self.written: dict[tuple[str, str], int] = {}
+        """A writer's language and a partition, to the moment at which the latest of its sends began that the partition
+        has acknowledged."""
         self.failed: list[str] = []
         """What sends were told that were not acknowledged."""
         self.watermarks: list[Watermarks] = []
         self.leaderships: list[Leadership] = []
 
-    def new_process(self) -> int:
-        return next(self._processes)
+    def new_process(self, language: str = "") -> int:
+        process = next(self._processes)
+        if language:
+            self.languages[process] = language
+        return process
 
     def new_value(self) -> int:
         return next(self._values)

@@ -25,6 +25,7 @@ from ottla.testing.checkers import (
     WatermarksAdvance,
     judge,
 )
+from tests.faults.clients import Language, Place, at_hand
 from tests.faults.clocks import faketime_library
 from tests.faults.cluster import FaultyCluster
 from tests.faults.disks import loop_disks_work
@@ -45,6 +46,10 @@ from tests.faults.workload import (
 )
 
 TOPIC, COPY = "load", "copy"
+WRITERS = {"librdkafka": 2}
+"""Of each language; of others one."""
+LIVES_S = {"librdkafka": (None, 15.0)}
+"""How long the readers of a language live; of others there is one, for 30 s: its first begins at the beginning."""
 MEND_S = 60.0
 """After a fault all replicas must be in sync again within this."""
 
@@ -56,10 +61,11 @@ class Plan:
     flavour: str = "ottla"
     seconds: float = 60.0
     faults: Sequence[str] = ("kill",)
+    clients: Sequence[str] = ("librdkafka",)
+    """The languages of writers and readers."""
     seed: int = 1
     rate: int = 1000
     """Records a second, of all writers together."""
-    writers: int = 2
     partitions: int = 6
     acks: str = "all"
     copy: bool = True
@@ -77,8 +83,8 @@ class Outcome:
     plan: Plan
     seconds: float
     blows: list[Blow]
-    waits: list[float]
-    """For each blow, the seconds until every partition had taken a record that was sent after it."""
+    waits: dict[str, list[float]]
+    """By language of the clients, for each blow the seconds until every partition had taken a record sent after it."""
     mends: list[float]
     """For each blow, the seconds from its end until all replicas were in sync."""
     verdict: Verdict
@@ -86,16 +92,22 @@ class Outcome:
     """From the checks that are not about the history."""
     failed_sends: list[str]
     copier_restarts: list[str]
-    latencies_ms: list[float]
-    """Of acknowledged sends, sorted."""
+    latencies_ms: dict[str, list[float]]
+    """By language, of acknowledged sends, sorted."""
     tracebacks: list[str]
 
     @property
     def good(self) -> bool:
         return self.verdict.valid and not self.others and not self.tracebacks
 
+    @property
+    def worst_waits(self) -> list[float]:
+        """For each blow, until clients of all languages could write again."""
+        return [max(each) for each in zip(*self.waits.values(), strict=True)]
+
     def latency_ms(self, share: float) -> float:
-        return quantile(self.latencies_ms, share)
+        """The slowest language's."""
+        return max(quantile(found, share) for found in self.latencies_ms.values())
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
@@ -147,20 +159,24 @@ def cluster_for(plan: Plan, directory: Path, faults: Sequence[Fault]) -> Iterato
 class Run:
     """The clients of one run, and what they are put through."""
 
-    def __init__(self, plan: Plan, cluster: FaultyCluster, directory: Path) -> None:
+    def __init__(self, plan: Plan, cluster: FaultyCluster, languages: Sequence[Language], directory: Path) -> None:
         self._plan = plan
         self._cluster = cluster
         self._recorder = recorder = Recorder(directory / "history.jsonl")
         self._dice = random.Random(plan.seed)
         bootstrap, count = cluster.bootstrap, plan.partitions
-        rate = plan.rate // plan.writers
-        self._writers = [
-            Writer(recorder, bootstrap, TOPIC, count, rate=rate, acks=plan.acks) for _ in range(plan.writers)
-        ]
+        self._languages = languages
+        place = Place(bootstrap, TOPIC, count, directory)
+        writing = [language for language in languages for _ in range(WRITERS.get(language.name, 1))]
+        rate = plan.rate // len(writing)
+        self._writers = [Writer(recorder, language, place, rate=rate, acks=plan.acks) for language in writing]
         self._copier = Copier(recorder, bootstrap, TOPIC, COPY, count) if plan.copy else None
         self._others: list[Client] = [
-            Reader(recorder, bootstrap, TOPIC, count),
-            Reader(recorder, bootstrap, TOPIC, count, lives_s=15),
+            *(
+                Reader(recorder, language, place, lives_s=lives_s)
+                for language in languages
+                for lives_s in LIVES_S.get(language.name, (30.0,))
+            ),
             WatermarkReader(recorder, bootstrap, TOPIC, count),
             *(Observer(recorder, member, [TOPIC]) for member in cluster.members),
         ]
@@ -176,8 +192,8 @@ class Run:
         clients = [*self._writers, *self._others, *([self._copier] if self._copier else [])]
         for client in clients:
             client.start()
-        written = self._recorder.written
-        self._cluster.wait("the writers write everywhere", lambda: len(written) == self._plan.partitions)
+        written, everywhere = self._recorder.written, self._plan.partitions * len(self._languages)
+        self._cluster.wait("the writers write everywhere", lambda: len(written) == everywhere)
         self._warm = time.monotonic_ns()
         try:
             self._strike(faults, time.monotonic())
@@ -242,19 +258,26 @@ class Run:
             plan=self._plan,
             seconds=seconds,
             blows=self._blows,
-            waits=waits_after(self._blows, history),
+            waits={name: waits_after(self._blows, self._by(name, history)) for name in self._names},
             mends=self._mends,
             verdict=judge(history, promises),
             others=others,
             failed_sends=self._recorder.failed,
             copier_restarts=self._copier.restarts if self._copier else [],
-            latencies_ms=latencies_ms(history, self._warm),
+            latencies_ms={name: latencies_ms(self._by(name, history), self._warm) for name in self._names},
             tracebacks=[
                 f"node {member.number} printed a traceback"
                 for member in self._cluster.members
                 if "Traceback (most recent call last)" in member.log.read_text(errors="replace")
             ],
         )
+
+    @property
+    def _names(self) -> list[str]:
+        return [language.name for language in self._languages]
+
+    def _by(self, language: str, history: Sequence[Operation]) -> list[Operation]:
+        return [operation for operation in history if self._recorder.languages.get(operation.process) == language]
 
     def _facts(self) -> Iterator[Anomaly]:
         yield from WatermarksAdvance().find(self._recorder.watermarks)
@@ -308,11 +331,13 @@ def latencies_ms(history: Sequence[Operation], since: int) -> list[float]:
 
 def carry_out(plan: Plan, directory: Path) -> Outcome:
     faults, reasons = possible(plan.faults)
-    for reason in reasons:
+    languages, lacking = at_hand(plan.clients)
+    for reason in [*reasons, *lacking]:
         print(reason, file=sys.stderr)
     assert faults, "there is nothing to be done here"
+    assert languages, "there is nobody to write"
     with cluster_for(plan, directory, faults) as cluster:
-        outcome = Run(plan, cluster, directory).go(faults)
+        outcome = Run(plan, cluster, languages, directory).go(faults)
     if outcome.good:
         for place in directory.glob("node-?"):
             shutil.rmtree(place)
@@ -326,17 +351,23 @@ def table(outcome: Outcome) -> str:
         f"{plan.flavour}, acks={plan.acks}, seed {plan.seed}: {outcome.seconds:.0f} s, {len(outcome.blows)} strikes, "
         f"{verdict.acknowledged} records acknowledged, {verdict.unknown} of unknown fate, "
         f"{len(outcome.failed_sends)} sends failed",
-        f"send latency ms: p50 {outcome.latency_ms(0.5):.0f}, p99 {outcome.latency_ms(0.99):.0f}, "
-        f"max {outcome.latency_ms(1):.0f}; copier started again {len(outcome.copier_restarts)} times",
+        *(
+            f"send latency ms, {name}: p50 {quantile(found, 0.5):.0f}, p99 {quantile(found, 0.99):.0f}, "
+            f"max {quantile(found, 1):.0f}, of {len(found)}"
+            for name, found in outcome.latencies_ms.items()
+        ),
+        f"copier started again {len(outcome.copier_restarts)} times",
         "",
-        f"{'fault':<10} {'strikes':>7}   {'until clients can write again, s':<36} {'until in sync, s':<16}",
-        f"{'':<10} {'':>7}   {'median':>8} {'p99':>8} {'max':>8} {'':>9} {'max':>8}",
+        f"{'fault':<10} {'strikes':>7}   {'until clients can write again, s':<42} {'until in sync, s':<16}",
+        f"{'':<10} {'':>7}   {'clients':<12} {'median':>8} {'p99':>8} {'max':>8} {'':>5} {'max':>8}",
     ]
     for name in sorted({blow.fault for blow in outcome.blows}):
-        waits = sorted(w for w, blow in zip(outcome.waits, outcome.blows, strict=True) if blow.fault == name)
-        mends = sorted(w for w, blow in zip(outcome.mends, outcome.blows, strict=True) if blow.fault == name)
-        shares = " ".join(f"{quantile(waits, share):>8.2f}" for share in (0.5, 0.99, 1))
-        lines.append(f"{name:<10} {len(waits):>7}   {shares} {'':>9} {mends[-1]:>8.2f}")
+        struck = [place for place, blow in enumerate(outcome.blows) if blow.fault == name]
+        mend = max(outcome.mends[place] for place in struck)
+        for language, all_waits in outcome.waits.items():
+            waits = sorted(all_waits[place] for place in struck)
+            shares = " ".join(f"{quantile(waits, share):>8.2f}" for share in (0.5, 0.99, 1))
+            lines.append(f"{name:<10} {len(waits):>7}   {language:<12} {shares} {'':>5} {mend:>8.2f}")
     lines += ["", *_findings(outcome)]
     return "\n".join(lines)
 
@@ -369,9 +400,18 @@ def summary(outcome: Outcome) -> str:
             "failed_sends": len(outcome.failed_sends),
             "illegal": {name: len(found) for name, found in outcome.verdict.illegal.items()},
             "contradictions": [str(anomaly) for anomaly in outcome.others],
+            "latency_ms": {
+                name: {str(share): round(quantile(found, share), 1) for share in (0.5, 0.99, 1)}
+                for name, found in outcome.latencies_ms.items()
+            },
             "strikes": [
-                {"fault": blow.fault, "story": blow.story, "wait_s": round(wait, 3), "mend_s": round(mend, 3)}
-                for blow, wait, mend in zip(outcome.blows, outcome.waits, outcome.mends, strict=True)
+                {
+                    "fault": blow.fault,
+                    "story": blow.story,
+                    "wait_s": {name: round(waits[place], 3) for name, waits in outcome.waits.items()},
+                    "mend_s": round(outcome.mends[place], 3),
+                }
+                for place, blow in enumerate(outcome.blows)
             ],
         },
         indent=1,

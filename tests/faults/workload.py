@@ -1,7 +1,6 @@
 """The clients: writers, readers, a transactional copy, and an observer. Each is a thread that records what it saw.
 
-Values are numbers written as text, each sent once. All clients are librdkafka's, configured as a careful user does,
-with short backoffs so that what is measured is the cluster and not the client's patience.
+Writers and readers are of any language of `clients`; the others are librdkafka's.
 """
 
 import sys
@@ -12,45 +11,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from ottla.client import transactions
 from ottla.client.cluster import Cluster
 from ottla.client.connection import parse_bootstrap
 from ottla.client.errors import ClientError
 from ottla.testing.checkers import Action, Kind, Leadership, Poll, Send, Watermarks
+from tests.faults.clients import CLIENT, Follower, Language, Place, Record, Sender, decoded, encoded, reading, records
 from tests.faults.cluster import FaultyCluster, Member
 from tests.faults.recorder import Recorder
 
 T = TypeVar("T")
 
-PADDING: Final = b"." * 120
 IN_FLIGHT: Final = 100
 """Unacknowledged records that a writer allows itself in one partition, so that a dead one does not stop the others."""
-CLIENT: Final = {
-    "socket.connection.setup.timeout.ms": 1000,
-    "socket.timeout.ms": 10_000,
-    "reconnect.backoff.ms": 20,
-    "reconnect.backoff.max.ms": 200,
-    "topic.metadata.refresh.fast.interval.ms": 50,
-    "log_level": 0,
-}
-TAIL: Final = -2000
-"""librdkafka counts offsets below this from the end of a partition."""
 TRANSACTIONAL_ID: Final = "copier"
 STUCK_S: Final = 20.0
 ATTEMPTS: Final = 1000
 """A copied value is its source's times this, plus the number of the attempt: what is repeated stays unique."""
-
-
-def encoded(value: int) -> bytes:
-    return b"%d %s" % (value, PADDING)
-
-
-def decoded(message: Message) -> int:
-    payload = message.value()
-    assert isinstance(payload, bytes)
-    return int(payload[: payload.index(b" ")])
 
 
 def origin(copied: int) -> int:
@@ -94,24 +73,12 @@ class Client(threading.Thread, ABC):
 class Writer(Client):
     """Sends to all partitions in turn, `rate` records a second, and never gives up on one."""
 
-    def __init__(
-        self, recorder: Recorder, bootstrap: str, topic: str, partitions: int, *, rate: int, acks: str = "all"
-    ) -> None:
-        super().__init__(recorder, f"writer to {topic}")
-        self._topic = topic
-        self._partitions = partitions
+    def __init__(self, recorder: Recorder, language: Language, place: Place, *, rate: int, acks: str = "all") -> None:
+        super().__init__(recorder, f"{language.name} writer to {place.topic}")
+        self._language = language
+        self._place = place
         self._rate = rate
-        self._settings = {
-            **CLIENT,
-            "bootstrap.servers": bootstrap,
-            "acks": acks,
-            "enable.idempotence": acks == "all",
-            "linger.ms": 2,
-            "delivery.timeout.ms": 120_000,
-            "retry.backoff.ms": 20,
-            "retry.backoff.max.ms": 200,
-        }
-        self._fatal = False
+        self._acks = acks
 
     def work(self) -> None:
         while not self._ending.is_set():
@@ -119,105 +86,80 @@ class Writer(Client):
 
     def _one_producer(self) -> None:
         """A producer with a fatal error is replaced, and the new one is another process of the history."""
-        process, self._fatal = self._recorder.new_process(), False
-        producer = Producer(self._settings, error_cb=self._on_error)
-        under_way = [0] * self._partitions
+        process, partitions = self._recorder.new_process(self._language.name), self._place.partitions
+        sender = self._language.sender(self._place, self._acks)
+        under_way = [0] * partitions
         turns, began = 0, time.monotonic()
-        while not self._ending.is_set() and not self._fatal:
+        while not self._ending.is_set() and not sender.broken:
             due = int((time.monotonic() - began) * self._rate)
             for turn in range(turns, due):
-                partition = turn % self._partitions
+                partition = turn % partitions
                 if under_way[partition] < IN_FLIGHT:  # one that is full misses its turn
-                    self._send(producer, process, partition, under_way)
+                    self._send(sender, process, partition, under_way)
             turns = due
-            producer.poll(0.005)
-        producer.flush(130)
+            sender.serve(0.005)
+        sender.finish()
+        if sender.broken:
+            self._recorder.failed.append(sender.broken)
 
-    def _send(self, producer: Producer, process: int, partition: int, under_way: list[int]) -> None:
+    def _send(self, sender: Sender, process: int, partition: int, under_way: list[int]) -> None:
         value, invoked = self._recorder.new_value(), time.monotonic_ns()
-        place = f"{self._topic}-{partition}"
+        place, written = f"{self._place.topic}-{partition}", self._recorder.written
+        key = (self._language.name, place)
 
-        def delivered(error: KafkaError | None, message: Message) -> None:
+        def delivered(offset: int | None, trouble: str) -> None:
             under_way[partition] -= 1
-            if error is None:
+            if offset is not None:
                 self._recorder.acknowledged += 1
-                self._recorder.written[place] = max(self._recorder.written.get(place, 0), invoked)
-                self._recorder.ended(process, Action.SEND, Kind.OK, invoked, (Send(place, value, message.offset()),))
+                written[key] = max(written.get(key, 0), invoked)
+                self._recorder.ended(process, Action.SEND, Kind.OK, invoked, (Send(place, value, offset),))
             else:
                 # Whatever went wrong, an earlier attempt may have been written.
-                self._recorder.failed.append(str(error))
+                self._recorder.failed.append(trouble)
                 self._recorder.ended(process, Action.SEND, Kind.INFO, invoked, (Send(place, value),))
 
         under_way[partition] += 1
-        producer.produce(self._topic, encoded(value), partition=partition, on_delivery=delivered)
-
-    def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._recorder.failed.append(f"fatal: {error}")
-            self._fatal = True
+        sender.send(partition, value, delivered)
 
 
-def grouped(topic: str, messages: Sequence[Message]) -> tuple[Poll, ...]:
+def grouped(topic: str, found: Sequence[Record]) -> tuple[Poll, ...]:
     """The records of one poll by partition, in the order they came."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for message in messages:
-        offset = message.offset()
-        assert offset is not None
-        found.setdefault(f"{topic}-{message.partition()}", []).append((offset, decoded(message)))
-    return tuple(Poll(place, tuple(records)) for place, records in found.items())
-
-
-def reading(bootstrap: str, **more: str | int | bool) -> Consumer:
-    return Consumer(
-        {
-            **CLIENT,
-            "bootstrap.servers": bootstrap,
-            "group.id": "faults",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 100,
-            **{name.replace("_", "."): value for name, value in more.items()},
-        },
-        error_cb=lambda error: None,
-    )
+    places: dict[str, list[tuple[int, int]]] = {}
+    for partition, offset, value in found:
+        places.setdefault(f"{topic}-{partition}", []).append((offset, value))
+    return tuple(Poll(place, tuple(records)) for place, records in places.items())
 
 
 class Reader(Client):
     """Follows a topic by assignment. `lives_s`: after so long it is replaced by another that begins near the end."""
 
-    def __init__(
-        self, recorder: Recorder, bootstrap: str, topic: str, partitions: int, *, lives_s: float | None = None
-    ) -> None:
-        super().__init__(recorder, f"reader of {topic}")
-        self._servers = bootstrap
-        self._topic = topic
-        self._partitions = partitions
+    def __init__(self, recorder: Recorder, language: Language, place: Place, *, lives_s: float | None = None) -> None:
+        super().__init__(recorder, f"{language.name} reader of {place.topic}")
+        self._language = language
+        self._place = place
         self._lives_s = lives_s
 
     def work(self) -> None:
-        start = OFFSET_BEGINNING
-        while not self._ending.is_set():
-            self._one_consumer(start)
-            start = TAIL - 500
-
-    def _one_consumer(self, start: int) -> None:
-        process, invoked = self._recorder.new_process(), time.monotonic_ns()
-        consumer = reading(self._servers)
+        follower, near_end = self._language.follower(self._place), False
         try:
-            consumer.assign([TopicPartition(self._topic, p, start) for p in range(self._partitions)])
-            places = tuple(f"{self._topic}-{p}" for p in range(self._partitions))
-            self._recorder.ended(process, Action.ASSIGN, Kind.OK, invoked, partitions=places, fresh=True)
-            until = time.monotonic() + self._lives_s if self._lives_s else float("inf")
-            while not self._ending.is_set() and time.monotonic() < until:
-                self._poll(consumer, process)
+            while not self._ending.is_set():
+                self._one_consumer(follower, near_end=near_end)
+                near_end = True
         finally:
-            consumer.close()
+            follower.close()
 
-    def _poll(self, consumer: Consumer, process: int) -> None:
+    def _one_consumer(self, follower: Follower, *, near_end: bool) -> None:
+        process, invoked = self._recorder.new_process(self._language.name), time.monotonic_ns()
+        follower.assign(near_end=near_end)
+        places = tuple(f"{self._place.topic}-{p}" for p in range(self._place.partitions))
+        self._recorder.ended(process, Action.ASSIGN, Kind.OK, invoked, partitions=places, fresh=True)
+        until = time.monotonic() + self._lives_s if self._lives_s else float("inf")
+        while not self._ending.is_set() and time.monotonic() < until:
+            self._poll(follower, process)
+
+    def _poll(self, follower: Follower, process: int) -> None:
         invoked = time.monotonic_ns()
-        polls = grouped(self._topic, [m for m in consumer.consume(500, 0.2) if m.error() is None])
+        polls = grouped(self._place.topic, follower.poll())
         if polls:
             self._recorder.ended(process, Action.POLL, Kind.OK, invoked, polls)
 
@@ -336,7 +278,7 @@ class Copier(Client):
     def _copy(self, producer: Producer, consumer: Consumer, process: int, messages: list[Message]) -> None:
         invoked, sends = time.monotonic_ns(), list[Send]()
         self._attempt = (self._attempt + 1) % ATTEMPTS
-        polls = grouped(self._source, messages)
+        polls = grouped(self._source, records(messages))
         outcome = Kind.INFO
         try:
             producer.begin_transaction()
@@ -470,7 +412,7 @@ def read_everything(recorder: Recorder, cluster: FaultyCluster, topic: str, part
             invoked = time.monotonic_ns()
             messages = consumer.consume(1000, 0.5)
             _advance(reached, messages)
-            polls = grouped(topic, [m for m in messages if m.error() is None])
+            polls = grouped(topic, records(messages))
             for poll in polls:
                 found[int(poll.partition.rsplit("-", 1)[1])].extend(value for _, value in poll.records)
             if polls:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.programs import Dialogue
+
 KAFKA_VERSION = "4.3.1"
 _BENCH = Path(__file__).parents[2] / "bench"  # its pom and logging settings are shared
 JAVA_SOURCES = Path(__file__).parents[1] / "wire" / "java"
@@ -123,16 +125,11 @@ class Tools:
     def __init__(self) -> None:
         jars = kafka_jars()
         command = java(jars, "Tools", classes=compiled(jars, JAVA_SOURCES / "Tools.java"))
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._dialogue = Dialogue("the JVM of the tools", command)
 
     def run(self, tool: str, *args: str, stdin: str = "") -> Answer:
-        assert self._process.stdin is not None and self._process.stdout is not None
         name = tool if "." in tool else f"org.apache.kafka.tools.{tool}"
-        self._process.stdin.write(json.dumps({"tool": name, "args": args, "input": stdin}) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"the JVM died while it ran {name}: exit code {self._process.wait()}"
-        return Answer(**json.loads(line))
+        return Answer(**json.loads(self._dialogue.ask(json.dumps({"tool": name, "args": args, "input": stdin}))))
 
     def must(self, tool: str, *args: str, stdin: str = "") -> str:
         """The output of a tool that has to succeed."""
@@ -141,4 +138,4 @@ class Tools:
         return answer.out
 
     def close(self) -> None:
-        self._process.communicate(timeout=60)
+        self._dialogue.close()

@@ -1,10 +1,10 @@
-"""Programs that run on beside the test: started, watched through their output and what they bring about, ended."""
+"""Programs that run on beside the test: started, spoken to or watched, ended."""
 
 import contextlib
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -14,6 +14,58 @@ Seen = TypeVar("Seen")
 DEADLINE_S = 120.0
 """For a JVM on a busy machine. Nobody waits that long unless something is wrong."""
 GLANCE_S = 0.05
+
+
+class Dialogue:
+    """One process that is spoken to by lines and answers by lines."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path | None = None) -> None:
+        """What it prints as errors is put into `log`, or among the errors of this process."""
+        self._name = name
+        with contextlib.ExitStack() as opened:
+            errors = opened.enter_context(log.open("ab")) if log else None
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+
+    def say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def heard(self) -> Iterator[str]:
+        """All lines it will ever say, as they come."""
+        assert self._process.stdout is not None
+        return iter(self._process.stdout)
+
+    def ask(self, line: str) -> str:
+        """The answer to one line, for processes that answer each before they read the next."""
+        self.say(line)
+        answer = next(self.heard(), None)
+        assert answer, f"{self._name} died when it was told {line[:200]!r}: exit code {self._process.wait()}"
+        return answer
+
+    def hang_up(self) -> None:
+        """It will hear nothing more, and may still say something."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+    def close(self, patience_s: float = 60.0) -> None:
+        """It is told that there is nothing more to do; if that does not end it, it is killed, which is an error."""
+        self.hang_up()
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        finally:
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(DEADLINE_S)
 
 
 class Program:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ import pytest
 
 from tests.support import jvm
 from tests.support.clients.base import CODECS, Given, Refused, Seen
+from tests.support.programs import Dialogue
 
 _SOURCES = Path(__file__).parents[2] / "wire"
 
@@ -30,9 +32,7 @@ class Foreign:
     lacks: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, bootstrap: str) -> None:
-        self._process = subprocess.Popen(
-            [*self.command(), bootstrap], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._dialogue = Dialogue("the driver", [*self.command(), bootstrap])
 
     @classmethod
     def command(cls) -> list[str]:
@@ -40,12 +40,7 @@ class Foreign:
         raise NotImplementedError
 
     def _ask(self, op: str, **arguments: Any) -> Any:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"op": op} | arguments) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"the driver died while it did {op}: exit code {self._process.wait()}"
-        answer = json.loads(line)
+        answer = json.loads(self._dialogue.ask(json.dumps({"op": op} | arguments)))
         if "error" in answer:
             raise Refused(answer["error"], answer["detail"])
         return answer["ok"]
@@ -132,12 +127,32 @@ class Foreign:
         return int(self._ask("delete_records", topic=topic, before=before, partition=partition))
 
     def close(self) -> None:
-        self._process.communicate(timeout=60)
+        self._dialogue.close()
 
 
 def _run(command: Sequence[str], directory: Path) -> None:
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}"
+
+
+def franz_go() -> Path:
+    """The program of tests/wire/go, built once for each of its versions. Skips the test where Go is missing."""
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("go is not installed")
+    source = _SOURCES / "go"
+    place = jvm.built("franz-go", [*sorted(source.glob("*.go")), source / "go.mod", source / "go.sum"])
+    if not place.exists():
+        partial = place.with_suffix(f".part{os.getpid()}")
+        _run([go, "build", "-o", str(partial), "."], source)
+        partial.replace(place)
+    return place
+
+
+def apache_java(program: str) -> list[str]:
+    """How a class of tests/wire/java is run. Skips the test where Java or the jars are missing."""
+    jars = jvm.kafka_jars()
+    return jvm.java(jars, program, classes=jvm.compiled(jars, _SOURCES / "java" / f"{program}.java"))
 
 
 class FranzGo(Foreign):
@@ -147,14 +162,7 @@ class FranzGo(Foreign):
 
     @classmethod
     def command(cls) -> list[str]:
-        go = shutil.which("go")
-        if go is None:
-            pytest.skip("go is not installed")
-        source = _SOURCES / "go"
-        place = jvm.built("franz-go", [source / "main.go", source / "go.mod", source / "go.sum"])
-        if not place.exists():
-            _run([go, "build", "-o", str(place), "."], source)
-        return [str(place)]
+        return [str(franz_go()), "answer"]
 
 
 class KafkaJs(Foreign):
@@ -185,6 +193,4 @@ class ApacheJava(Foreign):
 
     @classmethod
     def command(cls) -> list[str]:
-        jars = jvm.kafka_jars()
-        classes = jvm.compiled(jars, _SOURCES / "java" / "Driver.java")
-        return jvm.java(jars, "Driver", classes=classes)
+        return apache_java("Driver")

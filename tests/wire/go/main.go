@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -268,24 +269,47 @@ func answer(result any, err error) map[string]any {
 	return map[string]any{"error": code, "detail": err.Error()}
 }
 
+// The driver of the conformance tests (answer), or a client of the fault tests (write, read).
 func main() {
-	client, err := kgo.NewClient(kgo.SeedBrokers(os.Args[1]), kgo.MetadataMinAge(10*time.Millisecond))
-	if err != nil {
+	if err := play(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func play(role string, words []string) error {
+	switch role {
+	case "answer":
+		return answers(words[0])
+	case "write":
+		return write(words[0], words[1], words[2])
+	case "read":
+		partitions, err := strconv.Atoi(words[2])
+		if err != nil {
+			return err
+		}
+		return read(words[0], words[1], partitions)
+	}
+	return fmt.Errorf("no role %q", role)
+}
+
+func answers(bootstrap string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.MetadataMinAge(10*time.Millisecond))
+	if err != nil {
+		return err
+	}
 	defer client.Close()
-	d := &driver{bootstrap: os.Args[1], client: client, admin: kadm.NewClient(client)}
+	d := &driver{bootstrap: bootstrap, client: client, admin: kadm.NewClient(client)}
 	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := json.NewEncoder(os.Stdout)
 	in := json.NewDecoder(lines)
 	for {
 		c := command{}
 		if in.Decode(&c) != nil {
-			return
+			return nil
 		}
 		if err := out.Encode(answer(d.run(c))); err != nil {
-			return
+			return nil
 		}
 	}
 }
