@@ -40,6 +40,8 @@ OFFLINE = Rejected(Errors.KAFKA_STORAGE_ERROR, "the log directory of this partit
 _FULL = Rejected(
     Errors.KAFKA_STORAGE_ERROR, "the disk of this partition is nearly full: see ottla.disk.low.water.bytes"
 )
+_SILENT_MS: Final = 10_000
+"""After a directory has complained of something that passes, such as lack of room."""
 _AT_ONCE: Final = 16
 """New logs of one change of the metadata that are made at once. A file system takes milliseconds for each, and a topic
 of a thousand partitions must not hold up heartbeats: the others come a few in each turn of the loop."""
@@ -55,6 +57,7 @@ class Replicas:
         "_directories",
         "_ids",
         "_image",
+        "_silent_until",
         "_unopened",
         "_waiting",
         "broker_id",
@@ -85,6 +88,8 @@ class Replicas:
         self._clock = clock
         self._ids = ids
         self._image = EMPTY
+        self._silent_until: dict[tuple[str, int | None], int] = {}
+        """When what a directory has complained of may be said again."""
         self._unopened: dict[tuple[bytes, int], None] = {}
         """Partitions whose turn to get a log has not come yet."""
         self.brokers = Brokers()
@@ -588,9 +593,19 @@ class Replicas:
     # ---- when a disk fails
 
     def storage_failed(self, directory: LogDirectory, error: StorageError) -> None:
-        log.error("%s", error)
+        if not directory.is_online or self._is_news(directory, error):
+            log.error("%s", error)
         if not directory.is_online:
             self.take_offline(directory)
+
+    def _is_news(self, directory: LogDirectory, error: StorageError) -> bool:
+        """Clients and followers of a disk without room come back at once and for ever, and what is printed about them
+        may have to stand on the same disk."""
+        now, kind = self._clock.monotonic(), (directory.path, error.errno)
+        if now < self._silent_until.get(kind, now):
+            return False
+        self._silent_until[kind] = now + _SILENT_MS
+        return True
 
     def read_failed(self, partition: Partition, error: StorageError) -> None:
         if partition.directory is not None:

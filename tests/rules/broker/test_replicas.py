@@ -176,6 +176,25 @@ def test_a_disk_without_room_refuses_one_partition_and_those_behind_it(scenes: t
     assert values(log) == [b"one", b"two", b"x" * 50]
 
 
+def test_a_disk_without_room_says_so_once_and_not_for_every_request(
+    scenes: type[Scene], caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = scenes()
+    scene.warm()
+    scene.disk.room = scene.disk.used
+    for _ in range(50):
+        assert scene.send((0, b"x")) == [(0, STORAGE, -1)]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "/disk0" in caplog.text
+
+    # Another disk speaks for itself; and after a while it is worth a reminder.
+    scene.send((1, b"x"))
+    scene.loop.call_later(10, scene.loop.stop)
+    scene.loop.run_forever()
+    scene.send((0, b"x"))
+    assert len(caplog.records) == 3
+
+
 def test_a_broken_disk_takes_its_partitions_along_and_no_others(scenes: type[Scene]) -> None:
     scene = scenes()
     scene.warm()
