@@ -2,6 +2,9 @@
 
 import os
 from pathlib import Path
+from typing import Final
+
+_SLEEP_MENDED: Final = Path(__file__).parent / "faked"
 
 
 class WallClock:
@@ -14,6 +17,7 @@ class WallClock:
             "FAKETIME_TIMESTAMP_FILE": str(file),
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # or all timers of the process fire at once
             "FAKETIME_NO_CACHE": "1",
+            "PYTHONPATH": os.pathsep.join([str(_SLEEP_MENDED), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
         }
         self.set(0)
 
