@@ -3,6 +3,7 @@
 import contextlib
 import json
 import random
+import re
 import shutil
 import sys
 import time
@@ -215,8 +216,11 @@ class Run:
                 return
             time.sleep(self._dice.uniform(*self._plan.rest_s))
             fault = self._dice.choice(faults)
-            self._blows.append(fault.strike(self._cluster, TOPIC, self._dice))
+            blow = fault.strike(self._cluster, TOPIC, self._dice)
+            self._blows.append(blow)
+            print(f"{time.strftime('%H:%M:%S')} {blow.fault}: {blow.story}", end="", flush=True)
             self._mends.append(self._mended(topics))
+            print(f"; mended {self._mends[-1]:.1f} s after its end", flush=True)
 
     def _mended(self, topics: Sequence[str]) -> float:
         """Waits until all partitions take records again and all replicas have them; returns the seconds it took.
@@ -381,7 +385,8 @@ def _findings(outcome: Outcome) -> Iterator[str]:
     for name, found in sorted(outcome.verdict.legal.items()):
         yield f"legal   {name}: {len(found)}{'+' if len(found) >= 100 else ''}"
     reasons: dict[str, int] = {}
-    for reason in outcome.failed_sends:
+    for said in outcome.failed_sends:
+        reason = re.sub(r"-?\d{5,}", "#", said)  # one kind of refusal, however many moments it names
         reasons[reason] = reasons.get(reason, 0) + 1
     yield from (f"failed sends: {count} x {reason}" for reason, count in reasons.items())
     if outcome.good:

@@ -35,8 +35,8 @@ func write(bootstrap, topic, acks string) error {
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(2 * time.Millisecond),
 		kgo.RecordDeliveryTimeout(120 * time.Second),
-		kgo.ProduceRequestTimeout(10 * time.Second),
-		kgo.StopProducerOnDataLossDetected(), // or it would go on under another id, and might write twice
+		kgo.ProduceRequestTimeout(5 * time.Second), // and 5 for the way: a node that says nothing is given up after 10
+		kgo.StopProducerOnDataLossDetected(),       // or it would go on under another id, and might write twice
 	}
 	if acks != "all" {
 		options = append(options, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
