@@ -223,9 +223,10 @@ class ForeignSender:
         deadline = time.monotonic() + FLUSH_S
         while self._waiting and self._listener.is_alive() and time.monotonic() < deadline:
             self.serve(0.1)
-        self._listener.join(max(0.0, deadline - time.monotonic()))
-        self.serve(0)
         self._dialogue.kill()
+        self._listener.join()
+        self.serve(0)
+        self._dialogue.close()
         for delivered in self._waiting.values():
             delivered(None, f"{self._name} has not said what became of it")
         self._waiting.clear()

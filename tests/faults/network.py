@@ -110,8 +110,8 @@ class Namespaces:
         pass
 
     def prefix(self, node: int) -> list[str]:
-        # Not `ip netns exec`: that gives the node a copy of all mounts as well, which keeps the disk of another node mounted
-        # when its power is cut.
+        # Not `ip netns exec`: that gives the node a copy of all mounts as well, which keeps the disk of another node
+        # mounted when its power is cut.
         return ["nsenter", f"--net=/run/netns/{self._namespace(node)}"]
 
     def cut(self, source: int, target: int) -> None:

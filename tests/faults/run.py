@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -86,6 +86,9 @@ class Outcome:
     blows: list[Blow]
     waits: dict[str, list[float]]
     """By language of the clients, for each blow the seconds until every partition had taken a record sent after it."""
+    longest: dict[str, list[float]]
+    """The same, the longest that a send had to wait from the blow on, until the next blow: a partition may take a
+    record that was under way already, and no other for a while."""
     mends: list[float]
     """For each blow, the seconds from its end until all replicas were in sync."""
     verdict: Verdict
@@ -263,6 +266,7 @@ class Run:
             seconds=seconds,
             blows=self._blows,
             waits={name: waits_after(self._blows, self._by(name, history)) for name in self._names},
+            longest={name: longest_after(self._blows, self._by(name, history)) for name in self._names},
             mends=self._mends,
             verdict=judge(history, promises),
             others=others,
@@ -309,6 +313,19 @@ def waits_after(blows: Sequence[Blow], history: Sequence[Operation]) -> list[flo
                     acknowledged.setdefault(send.partition, []).append((operation.invoked, operation.completed))
     partitions = [_first_after(sends) for sends in acknowledged.values()]
     return [max((first(blow.at) - blow.at) / 1e9 for first in partitions) for blow in blows]
+
+
+def longest_after(blows: Sequence[Blow], history: Sequence[Operation]) -> list[float]:
+    """For each blow the longest wait, in seconds, of a send that was under way then or began before the next blow."""
+    moments = [*(blow.at for blow in blows), sys.maxsize]
+    found = [0.0] * len(blows)
+    for operation in history:
+        if operation.action is Action.SEND and operation.outcome is Kind.OK and operation.completed is not None:
+            first = max(0, bisect_right(moments, operation.invoked) - 1)
+            for place in range(first, min(bisect_left(moments, operation.completed), len(blows))):
+                wait = (operation.completed - max(operation.invoked, moments[place])) / 1e9
+                found[place] = max(found[place], wait)
+    return found
 
 
 def _first_after(sends: list[tuple[int, int]]) -> Callable[[int], float]:
@@ -362,16 +379,18 @@ def table(outcome: Outcome) -> str:
         ),
         f"copier started again {len(outcome.copier_restarts)} times",
         "",
-        f"{'fault':<10} {'strikes':>7}   {'until clients can write again, s':<42} {'until in sync, s':<16}",
-        f"{'':<10} {'':>7}   {'clients':<12} {'median':>8} {'p99':>8} {'max':>8} {'':>5} {'max':>8}",
+        f"{'fault':<10} {'strikes':>7}   {'':<12} {'until writable, s':<20} {'longest send, s':<19} until in sync, s",
+        f"{'':<10} {'':>7}   {'clients':<12} {'median':>8} {'max':>8}    {'median':>8} {'max':>8} {'max':>10}",
     ]
     for name in sorted({blow.fault for blow in outcome.blows}):
         struck = [place for place, blow in enumerate(outcome.blows) if blow.fault == name]
         mend = max(outcome.mends[place] for place in struck)
-        for language, all_waits in outcome.waits.items():
-            waits = sorted(all_waits[place] for place in struck)
-            shares = " ".join(f"{quantile(waits, share):>8.2f}" for share in (0.5, 0.99, 1))
-            lines.append(f"{name:<10} {len(waits):>7}   {language:<12} {shares} {'':>5} {mend:>8.2f}")
+        for language, waits in outcome.waits.items():
+            shown = "   ".join(
+                f"{quantile(times, 0.5):>8.2f} {quantile(times, 1):>8.2f}"
+                for times in (sorted(of[place] for place in struck) for of in (waits, outcome.longest[language]))
+            )
+            lines.append(f"{name:<10} {len(struck):>7}   {language:<12} {shown} {mend:>10.2f}")
     lines += ["", *_findings(outcome)]
     return "\n".join(lines)
 
@@ -414,6 +433,7 @@ def summary(outcome: Outcome) -> str:
                     "fault": blow.fault,
                     "story": blow.story,
                     "wait_s": {name: round(waits[place], 3) for name, waits in outcome.waits.items()},
+                    "longest_s": {name: round(times[place], 3) for name, times in outcome.longest.items()},
                     "mend_s": round(outcome.mends[place], 3),
                 }
                 for place, blow in enumerate(outcome.blows)

@@ -51,8 +51,12 @@ class Dialogue:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
 
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(DEADLINE_S)
+
     def close(self, patience_s: float = 60.0) -> None:
-        """It is told that there is nothing more to do; if that does not end it, it is killed, which is an error."""
+        """It is told that there is nothing more to do. One that goes on is killed, and that is an error."""
         self.hang_up()
         try:
             self._process.wait(patience_s)
@@ -62,10 +66,6 @@ class Dialogue:
         finally:
             assert self._process.stdout is not None
             self._process.stdout.close()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(DEADLINE_S)
 
 
 class Program:
