@@ -697,7 +697,7 @@ class Log:
         self._latch.check()
         view = memoryview(batches)
         run: list[b.BatchHeader] = []
-        run_start = position = 0
+        run_start = position = greatest = 0
         first, last = -1, self.log_end_offset - 1
         try:
             while position + _HEADER_SIZE <= len(view):
@@ -710,9 +710,11 @@ class Log:
                     return refused
                 if header.leader_epoch > leader_epoch:
                     break
-                if run and self._run_is_full(run, position - run_start, header, now):
+                size = position - run_start + header.size
+                if run and self.active.is_full(size, header.last_offset, greatest, self.config, now):
                     self._write_run(view[run_start:position], run, now)
                     run, run_start = [], position
+                greatest = max(greatest, header.max_timestamp) if run else header.max_timestamp
                 run.append(header)
                 first = header.base_offset if first < 0 else first
                 last, position = header.last_offset, position + header.size
@@ -730,10 +732,6 @@ class Log:
         if header.base_offset <= last:
             return Rejected(Errors.OFFSET_OUT_OF_RANGE, f"offset {header.base_offset} follows {last}")
         return None
-
-    def _run_is_full(self, run: list[b.BatchHeader], size: int, header: b.BatchHeader, now: int) -> bool:
-        greatest = max(one.max_timestamp for one in run)
-        return self.active.is_full(size + header.size, header.last_offset, greatest, self.config, now)
 
     def _write_run(self, data: memoryview, run: list[b.BatchHeader], now: int) -> None:
         segment = self.active

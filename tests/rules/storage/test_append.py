@@ -1,5 +1,7 @@
 """What a leader checks before it appends, and what it answers."""
 
+import time
+
 import pytest
 
 from ottla.model.errors import Errors
@@ -232,6 +234,16 @@ def test_a_follower_refuses_offsets_that_go_back_and_bad_crcs() -> None:
     bad = a_batch(b"a", base_offset=5, leader_epoch=1)
     bad[-1] ^= 1
     assert the_error(log.append_as_follower(bad, 1, NOW)) is Errors.CORRUPT_MESSAGE
+
+
+def test_a_follower_takes_many_small_batches_in_time_that_grows_with_their_number() -> None:
+    """One that was away finds megabytes of them in every answer, and nothing else of the node runs meanwhile."""
+    count = 10_000
+    run = b"".join(a_batch(b"x", base_offset=offset, leader_epoch=0) for offset in range(count))
+    log = created()
+    began = time.thread_time()
+    assert log.append_as_follower(run, 0, NOW) == Appended(0, count - 1, -1, 0)
+    assert time.thread_time() - began < 1  # 0.05 s; it was 2.6 s when each batch looked at all before it
 
 
 def test_a_follower_rolls_in_the_middle_of_a_run() -> None:
