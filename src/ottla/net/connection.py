@@ -318,24 +318,26 @@ class Connection:
             self._receiver.output_drained()
 
     def _flush(self) -> None:
+        """Sends until all is gone or the socket takes less than it is offered: it is full then, and to ask once more
+        would only hear so."""
         out = self._out
         sock = self._sock
         assert sock is not None
         try:
             while out:
                 chunk = out[0]
+                offered = len(chunk)
                 if isinstance(chunk, bytes | memoryview):
                     sent = sock.send(chunk, MORE if len(out) > 1 else 0)
-                    done = sent == len(chunk)
-                    if not done:
+                    if sent < offered:
                         out[0] = memoryview(chunk)[sent:]
                 else:
                     sent = self._send_file(chunk)
-                    done = chunk.length == 0
                 self.out_bytes -= sent
-                if done:
-                    out.popleft()
                 self.last_active = self._loop.time()
+                if sent < offered:
+                    break
+                out.popleft()
         except (BlockingIOError, InterruptedError):
             return
         except OSError:

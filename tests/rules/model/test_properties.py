@@ -144,7 +144,6 @@ def test_a_default_that_is_not_kafkas_says_why() -> None:
         "queued.max.request.bytes": (64 << 20, -1),
         "max.connections": (4096, unlimited),
         "max.connections.per.ip": (1024, unlimited),
-        "socket.send.buffer.bytes": (-1, 100 << 10),
     }
 
 

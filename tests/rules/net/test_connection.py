@@ -214,6 +214,7 @@ def test_a_segment_that_ends_before_its_reply_closes_the_connection(tmp_path: Pa
         async with connected(recorder) as (connection, _):
             fd = os.open(path, os.O_RDONLY)
             connection.send([b"head", Slice(fd, 0, 100)])
+            await recorder.until(lambda: recorder.lost > 0)
             os.close(fd)
             return recorder.lost
 

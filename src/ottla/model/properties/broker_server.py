@@ -166,10 +166,9 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "socket.send.buffer.bytes",
         INT,
-        -1,
+        102_400,
         "Size of the kernel's send buffer per connection; -1 leaves it to the operating system.",
         HIGH,
-        differs=Differs(102_400, "a fetched megabyte should leave in a few sendfile calls, not in ten wake-ups"),
     ),
     Property(
         "socket.receive.buffer.bytes",
