@@ -1,8 +1,9 @@
 """Which handler answers which request: one row per API key, one file per row."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.protocol import messages
@@ -14,7 +15,8 @@ Permission = tuple[Operation, Resource] | None
 """What a request needs. None: it needs nothing (ApiVersions), as a listener must be able to greet anyone."""
 
 
-class Route(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Route:
     key: int
     name: str
     min_version: int
@@ -113,16 +115,17 @@ CONTROLLER_HANDLERS: dict[int, str] = {
 class Routes:
     """The routes of one listener. A handler's module is imported when its first request comes."""
 
-    __slots__ = ("_handlers", "_routes")
+    __slots__ = ("_handlers", "loaded")
 
     def __init__(self, handlers: Mapping[int, str] = HANDLERS) -> None:
         self._handlers = handlers
-        self._routes: dict[int, Route] = {}
+        self.loaded: dict[int, Route] = {}
+        """Those asked for so far, by key: a session looks here first."""
 
     def get(self, key: int) -> Route | None:
-        route = self._routes.get(key)
+        route = self.loaded.get(key)
         if route is None and key in self._handlers:
-            route = self._routes[key] = load_route(key, self._handlers[key])
+            route = self.loaded[key] = load_route(key, self._handlers[key])
         return route
 
     def served(self) -> list[tuple[int, int, int]]:

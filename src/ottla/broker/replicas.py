@@ -196,12 +196,16 @@ class Replicas:
         failure = write_each(admitted)
         refused = self._refused(admitted, *failure) if failure is not None else []
         rows: list[bytes] = []
+        waiting = self._waiting
         for partition, batch in admitted.items():
             log_, leader = partition.log, partition.leader
             assert log_ is not None and leader is not None
             base_offset = log_.settle(batch)
-            if not self._appended(partition, log_, leader, base_offset, len(batch[1])):
-                uncommitted[partition] = log_.log_end_offset
+            if leader.followers or log_.config.flush_messages != NEVER:
+                if not self._appended(partition, log_, leader, base_offset, len(batch[1])):
+                    uncommitted[partition] = log_.log_end_offset
+            elif leader.log_end_moved(log_.log_end_offset) and (waiting.fetches.waiting or waiting.produces.waiting):
+                waiting.records_visible(partition, len(batch[1]))  # a leader without followers commits by itself
             rows.append(row(partition.index, base_offset, log_.log_start_offset))
         return rows, left, refused
 

@@ -101,14 +101,16 @@ class Session:
     def frame_received(self, frame: memoryview) -> None:
         try:
             key, version, correlation_id, id_length = _REQUEST_HEADER.unpack_from(frame)
-            route = self.routes.get(key)
+            route = self.routes.loaded.get(key) or self.routes.get(key)
             if route is None or not route.min_version <= version <= route.max_version:
                 self._unsupported(key, version, correlation_id)
                 return
             pos = 10
             if id_length > 0:
                 pos = 10 + id_length
-                self._note_client_id(bytes(frame[10:pos]))
+                client_id = bytes(frame[10:pos])
+                if client_id != self._client_id_bytes:
+                    self._note_client_id(client_id)
             if version >= route.first_flexible:
                 tags = frame[pos]
                 pos = skip_tags(frame, pos + 1, tags, len(frame)) if tags else pos + 1
@@ -147,9 +149,8 @@ class Session:
             self.connection.pause_reading()
 
     def _note_client_id(self, raw: bytes) -> None:
-        if raw != self._client_id_bytes:
-            self._client_id_bytes = raw
-            self.client_id = raw.decode(errors="replace")
+        self._client_id_bytes = raw
+        self.client_id = raw.decode(errors="replace")
 
     def _run(self, reply: Reply, work: Coroutine[Any, Any, Any]) -> None:
         self._pending.append(reply)

@@ -227,7 +227,8 @@ class Connection:
             stop = start + 4 + size
             if stop > end:
                 break
-            self._release()
+            if self._reserved:
+                self._release()
             receiver.frame_received(view[start + 4 : stop])
             if self._sock is None:
                 return end
@@ -255,9 +256,8 @@ class Connection:
             self.pause_reading(BY_BUDGET)
 
     def _release(self) -> None:
-        if self._reserved:
-            reserved, self._reserved = self._reserved, 0
-            self._budget.release(reserved)
+        reserved, self._reserved = self._reserved, 0
+        self._budget.release(reserved)
 
     # ---- writing
 
@@ -364,7 +364,8 @@ class Connection:
         self._out.clear()
         self.out_bytes = 0
         self._own = None
-        self._release()
+        if self._reserved:
+            self._release()
         sock.close()
         if self._receiver is not None:
             self._receiver.connection_lost()

@@ -22,7 +22,7 @@ from ottla.storage.log import Rejected
 if TYPE_CHECKING:
     from ottla.broker.verification import Proofs
 
-NEEDS = (Operation.WRITE, Resource.TOPIC)
+WRITE, TOPIC = NEEDS = (Operation.WRITE, Resource.TOPIC)
 
 TopicResponse: TypeAlias = ProduceResponse.TopicProduceResponse
 PartitionResponse: TypeAlias = ProduceResponse.PartitionProduceResponse
@@ -159,7 +159,7 @@ def _topic_error(
         if elsewhere is None:
             return Errors.UNKNOWN_TOPIC_ID
         name = elsewhere.name
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
+    if not services.authorizer.allows(session.principal, session.host, WRITE, TOPIC, name):
         return Errors.TOPIC_AUTHORIZATION_FAILED
     if name in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT:
         return Errors.INVALID_TOPIC_EXCEPTION
