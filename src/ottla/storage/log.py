@@ -7,11 +7,9 @@ error. All calls belong to the thread of the node's loop, except `Flush.run`, wh
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from enum import IntEnum
 from operator import attrgetter
 from struct import Struct
-from typing import Final, NamedTuple, NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from crc32c import crc32c
 
@@ -20,10 +18,23 @@ from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
 from ottla.protocol.records import read_records
 from ottla.storage import names, recovery, retention, validate
+from ottla.storage.answers import (
+    CLIENT,
+    COORDINATOR,
+    RAFT,
+    ActiveProducer,
+    Appended,
+    Deletion,
+    FileSlice,
+    FoundOffset,
+    Origin,
+    Rejected,
+)
 from ottla.storage.checkpoints import CorruptCheckpoint, decode_partition_metadata, encode_partition_metadata
 from ottla.storage.cleaner.facts import LastRecord, LastRecords, Replacement
 from ottla.storage.config import NEVER, LogConfig
 from ottla.storage.epochs import EpochEnd, LeaderEpochs
+from ottla.storage.flush import Flush
 from ottla.storage.fs import CorruptLog, File, Filesystem, Latch, StorageError, parent, replace_file
 from ottla.storage.index import AbortedTxn, CorruptIndex
 from ottla.storage.marker import Marker, marker_of
@@ -38,7 +49,26 @@ from ottla.storage.producer_state import (
     Verification,
 )
 from ottla.storage.segment import OpenFiles, Segment
-from ottla.storage.validate import RecordError
+
+__all__ = [
+    "CLIENT",
+    "COORDINATOR",
+    "RAFT",
+    "ActiveProducer",
+    "Admitted",
+    "Appended",
+    "Deletion",
+    "FileSlice",
+    "Flush",
+    "FoundOffset",
+    "LastRecord",
+    "Log",
+    "Origin",
+    "Rejected",
+    "Replacement",
+    "write_each",
+]
+"""A log and all that is said to it and by it: whoever uses one imports from here."""
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _unpack_header = _HEADER.unpack_from
@@ -62,107 +92,6 @@ Placed = tuple[int, int, int, int, int]
 Admitted = tuple[File, memoryview, Segment, Placed, Producer | None]
 """A batch between its check and its place in the log: the file it goes to, its bytes, the segment, what the log is to
 remember of it, and its producer if it has one. Plain tuples: they are taken apart at once, and nothing is cheaper."""
-
-
-class Origin(IntEnum):
-    CLIENT = 0
-    COORDINATOR = 1
-    RAFT = 2
-
-
-CLIENT: Final = Origin.CLIENT
-COORDINATOR: Final = Origin.COORDINATOR
-RAFT: Final = Origin.RAFT
-
-
-class Appended(NamedTuple):
-    base_offset: int
-    last_offset: int
-    append_time: int
-    """-1 unless the topic stamps LogAppendTime."""
-    log_start_offset: int
-    duplicate: bool = False
-
-
-class Rejected(NamedTuple):
-    error: Errors
-    message: str
-    record_errors: tuple[RecordError, ...] = ()
-
-
-class FileSlice:
-    """A piece of a log file, for sendfile. Holding it keeps the descriptor open, whatever becomes of the segment."""
-
-    __slots__ = ("file", "length", "position", "segment")
-
-    def __init__(self, file: File, position: int, length: int, segment: Segment) -> None:
-        self.file = file
-        self.position = position
-        self.length = length
-        self.segment = segment
-
-    def __len__(self) -> int:
-        return self.length
-
-    def fileno(self) -> int:
-        return self.file.fileno()
-
-    def __repr__(self) -> str:
-        return f"FileSlice({self.segment.path()!r}, position={self.position}, length={self.length})"
-
-
-class Deletion(NamedTuple):
-    """Files (or, with `directory`, a whole directory) the runner removes once `due` has come."""
-
-    paths: tuple[str, ...]
-    due: int
-    directory: str | None = None
-
-
-class FoundOffset(NamedTuple):
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-class ActiveProducer(NamedTuple):
-    producer_id: int
-    epoch: int
-    last_sequence: int
-    last_timestamp: int
-    coordinator_epoch: int
-    txn_start_offset: int
-
-
-class Flush:
-    """What has to reach the disk before the recovery point may move to `offset`."""
-
-    __slots__ = ("dirs", "files", "fs", "generation", "latch", "offset", "paths")
-
-    def __init__(self, fs: Filesystem, latch: Latch, offset: int, generation: int) -> None:
-        self.fs = fs
-        self.latch = latch
-        self.offset = offset
-        self.generation = generation
-        self.files: list[File] = []
-        self.paths: list[str] = []
-        self.dirs: list[str] = []
-
-    def run(self) -> None:
-        """May run in any thread. Log first, then indexes and snapshots, then the directories that name them."""
-        try:
-            for file in self.files:
-                file.sync()
-            for path in self.paths:
-                with suppress(FileNotFoundError):  # deleted since the flush began
-                    self.fs.open(path).sync()
-            for directory in self.dirs:
-                with suppress(FileNotFoundError):
-                    self.fs.sync_dir(directory)
-        except OSError as error:
-            failure = StorageError(self.latch.directory, "fsync failed", error)
-            self.latch.take_offline(failure)  # even for ENOSPC: a failed fsync is never retried
-            raise failure from error
 
 
 def write_each(admitted: Mapping[T, Admitted]) -> tuple[T, OSError] | None:
