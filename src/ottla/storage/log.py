@@ -17,7 +17,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
 from ottla.protocol.records import read_records
-from ottla.storage import names, recovery, retention, validate
+from ottla.storage import admission, names, recovery, retention
 from ottla.storage.answers import (
     CLIENT,
     COORDINATOR,
@@ -32,7 +32,7 @@ from ottla.storage.answers import (
 )
 from ottla.storage.checkpoints import CorruptCheckpoint, decode_partition_metadata, encode_partition_metadata
 from ottla.storage.cleaner.facts import LastRecord, LastRecords, Replacement
-from ottla.storage.config import NEVER, LogConfig
+from ottla.storage.config import LogConfig
 from ottla.storage.epochs import EpochEnd, LeaderEpochs
 from ottla.storage.flush import Flush
 from ottla.storage.fs import CorruptLog, File, Filesystem, Latch, StorageError, parent, replace_file
@@ -81,7 +81,6 @@ _OVERHEAD: Final = b.LOG_OVERHEAD
 _CRC_START: Final = b.CRC_START
 _UNUSUAL: Final = b.CONTROL | b.LOG_APPEND_TIME | b.DELETE_HORIZON | b.TRANSACTIONAL | 0x4
 """Attributes that need a second look: what a client may not set, transactions, codecs from zstd (4) on."""
-_ZSTD: Final = 4
 _new_tuple = tuple.__new__
 """Makes a NamedTuple for a third of what its constructor costs."""
 
@@ -395,10 +394,10 @@ class Log:
         ) = _unpack_header(batch)  # fmt: skip
         config = self.config
         if length + _OVERHEAD != size or magic != 2:
-            refused = self._misfit(length + _OVERHEAD, size, magic, origin)
+            refused = admission.misfit(length + _OVERHEAD, size, magic, origin)
             return refused or self._append_several(batch, leader_epoch, now, origin, transaction_version)
         if size > config.max_message_bytes and origin != RAFT:
-            return self._too_large(size)
+            return admission.too_large(size, config.max_message_bytes)
         if crc != crc32c(batch[_CRC_START:]):
             return Rejected(Errors.CORRUPT_MESSAGE, f"a batch for {self.topic_partition} fails its CRC")
         if count != delta + 1 or count <= 0:
@@ -406,7 +405,7 @@ class Log:
 
         if origin == CLIENT:
             if attributes & _UNUSUAL or offset:
-                refused = self._unusual(attributes, offset, producer_id)
+                refused = admission.unusual(attributes, offset, producer_id)
                 if refused is not None:
                     return refused
             if producer_id >= 0 and (sequence < 0 or producer_epoch < 0):
@@ -414,7 +413,7 @@ class Log:
                     Errors.INVALID_RECORD, f"producer {producer_id} sent epoch {producer_epoch}, sequence {sequence}"
                 )
             if not config.is_plain or max_timestamp - now > config.message_timestamp_after_max_ms:
-                inside = self._look_closer(batch, attributes, max_timestamp, now)
+                inside = admission.look_closer(batch, attributes, max_timestamp, config, now)
                 if isinstance(inside, Rejected):
                     return inside
                 batch = inside
@@ -487,19 +486,6 @@ class Log:
         """Before the coordinator is asked: see ProducerStates. `sequence` is -1 for what coordinators write."""
         return self.producers.begin_verification(producer_id, epoch, sequence, epoch_bump, now)
 
-    def _misfit(self, claimed: int, size: int, magic: int, origin: Origin) -> Rejected | None:
-        if magic != b.MAGIC_V2:
-            # As Kafka: an old format is a client's fault, an unknown one is taken for damage.
-            error = Errors.INVALID_RECORD if magic in (0, 1) else Errors.CORRUPT_MESSAGE
-            return Rejected(error, f"record batches of magic {magic} are not taken, only 2")
-        if claimed < _HEADER_SIZE:
-            return Rejected(Errors.CORRUPT_MESSAGE, f"a batch claims {claimed} bytes, less than its header")
-        if claimed > size:
-            return Rejected(Errors.INVALID_RECORD, f"a batch claims {claimed} bytes where {size} are sent")
-        if origin == CLIENT:
-            return Rejected(Errors.INVALID_RECORD, "a produce request holds exactly one batch for each partition")
-        return None
-
     def _append_several(
         self, batches: memoryview, leader_epoch: int, now: int, origin: Origin, transaction_version: int
     ) -> Appended | Rejected:
@@ -523,68 +509,6 @@ class Log:
                 self.truncate_to(start, now)
             raise
         return Appended(start, last, now if self.config.log_append_time else -1, self.log_start_offset)
-
-    def _too_large(self, size: int) -> Rejected:
-        limit = self.config.max_message_bytes
-        return Rejected(
-            Errors.MESSAGE_TOO_LARGE, f"a batch of {size} bytes exceeds max.message.bytes, which is {limit}"
-        )
-
-    def _unusual(self, attributes: int, base_offset: int, producer_id: int) -> Rejected | None:
-        if base_offset:
-            return Rejected(Errors.INVALID_RECORD, f"the base offset of a new batch is 0, not {base_offset}")
-        if attributes & b.CONTROL:
-            return Rejected(Errors.INVALID_RECORD, "clients may not write control records")
-        if attributes & b.LOG_APPEND_TIME:
-            return Rejected(Errors.INVALID_TIMESTAMP, "a producer may not set the timestamp type LogAppendTime")
-        if attributes & b.DELETE_HORIZON:
-            return Rejected(Errors.INVALID_RECORD, "a producer may not set a delete horizon")
-        if attributes & b.CODEC_MASK > _ZSTD:
-            return Rejected(Errors.INVALID_RECORD, f"unknown compression codec {attributes & b.CODEC_MASK}")
-        if attributes & b.TRANSACTIONAL and producer_id < 0:
-            return Rejected(Errors.INVALID_RECORD, "a transactional batch needs a producer id")
-        return None
-
-    def _look_closer(self, batch: memoryview, attributes: int, max_timestamp: int, now: int) -> memoryview | Rejected:
-        """What the header alone cannot answer, where the topic asks for it. Gives the batch to append."""
-        config = self.config
-        # The header knows the latest timestamp; the oldest is known only to the records.
-        too_late = max_timestamp - now > config.message_timestamp_after_max_ms
-        if (too_late or config.message_timestamp_before_max_ms != NEVER) and not config.log_append_time:
-            refused = self._untimely(batch, now)
-            if refused is not None:
-                return refused
-        if config.forced_codec is None and not config.compact:
-            return batch
-        return self._look_inside(batch, attributes)
-
-    def _untimely(self, batch: memoryview, now: int) -> Rejected | None:
-        config = self.config
-        earliest, latest = now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms
-        try:
-            errors = validate.untimely_records(batch, earliest, latest, config.unpacking)
-        except validate.Undecodable as error:
-            return Rejected(Errors.INVALID_RECORD, str(error))
-        if not errors:
-            return None
-        return Rejected(Errors.INVALID_TIMESTAMP, f"a timestamp is outside [{earliest}, {latest}]", errors)
-
-    def _look_inside(self, batch: memoryview, attributes: int) -> memoryview | Rejected:
-        config = self.config
-        try:
-            if config.compact:
-                keyless = validate.keyless_records(batch, config.unpacking)
-                if keyless:
-                    return Rejected(
-                        Errors.INVALID_RECORD, f"{len(keyless)} records without a key on a compacted topic", keyless
-                    )
-            codec = config.forced_codec
-            if codec is None or codec == attributes & b.CODEC_MASK:
-                return batch
-            fresh = memoryview(validate.recompress(batch, codec, config.unpacking))
-        except validate.Undecodable as error:
-            return Rejected(Errors.INVALID_RECORD, str(error))
-        return fresh if len(fresh) <= config.max_message_bytes else self._too_large(len(fresh))
 
     def _not_appended(self, verdict: CachedBatch | Refusal) -> Appended | Rejected:
         if isinstance(verdict, Refusal):
@@ -634,7 +558,7 @@ class Log:
                 if position and header.size > len(view) - position:
                     break  # the leader's answer ends anywhere; the rest of this batch comes with the next one
                 batch = view[position : position + header.size]
-                refused = self._check_replicated(header, batch, last)
+                refused = admission.misreplicated(header, batch, last)
                 if refused is not None:
                     return refused
                 if header.leader_epoch > leader_epoch:
@@ -652,15 +576,6 @@ class Log:
         except OSError as error:
             self.append_failed(error)
         return Appended(first, last, -1, self.log_start_offset)
-
-    def _check_replicated(self, header: b.BatchHeader, batch: memoryview, last: int) -> Rejected | None:
-        if header.magic != b.MAGIC_V2 or header.size < _HEADER_SIZE or len(batch) < header.size:
-            return Rejected(Errors.CORRUPT_MESSAGE, "the leader sent a batch that is not whole")
-        if header.crc != crc32c(batch[_CRC_START:]):
-            return Rejected(Errors.CORRUPT_MESSAGE, f"the batch at offset {header.base_offset} fails its CRC")
-        if header.base_offset <= last:
-            return Rejected(Errors.OFFSET_OUT_OF_RANGE, f"offset {header.base_offset} follows {last}")
-        return None
 
     def _write_run(self, data: memoryview, run: list[b.BatchHeader], now: int) -> None:
         segment = self.active
