@@ -16,8 +16,7 @@ from crc32c import crc32c
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
-from ottla.protocol.records import read_records
-from ottla.storage import admission, names, recovery, retention
+from ottla.storage import admission, names, recovery, retention, times
 from ottla.storage.answers import (
     CLIENT,
     COORDINATOR,
@@ -37,6 +36,7 @@ from ottla.storage.epochs import EpochEnd, LeaderEpochs
 from ottla.storage.flush import Flush
 from ottla.storage.fs import CorruptLog, File, Filesystem, Latch, StorageError, parent, replace_file
 from ottla.storage.index import AbortedTxn, CorruptIndex
+from ottla.storage.lookup import end_position, find, segment_index, upper_offset
 from ottla.storage.marker import Marker, marker_of
 from ottla.storage.producer_state import (
     SEQUENCE_MASK,
@@ -650,11 +650,11 @@ class Log:
         if offset >= upper_bound or offset == end_offset:
             return None
         try:
-            found = self._find(offset)
+            found = find(self.segments, offset)
             if found is None:
                 return None
             segment, index, position, size = found
-            end = self._end_position(segment, index, upper_bound)
+            end = end_position(self.segments, index, upper_bound, end_offset)
             length = end - position
             if length <= 0:
                 return None
@@ -669,46 +669,13 @@ class Log:
         except (OSError, CorruptLog) as error:
             self._unreadable(error)
 
-    def _find(self, offset: int) -> tuple[Segment, int, int, int] | None:
-        """The first batch whose last offset is >= `offset`; compaction and retention leave gaps between segments."""
-        index = self._segment_index(offset)
-        while index < len(self.segments):
-            segment = self.segments[index]
-            segment.hot = True
-            if segment.size:
-                found = segment.find(offset)
-                if found is not None:
-                    return segment, index, *found
-            index += 1
-        return None
-
-    def _segment_index(self, offset: int) -> int:
-        segments = self.segments
-        if offset >= segments[-1].base_offset:
-            return len(segments) - 1
-        low, high = 0, len(segments) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if segments[middle + 1].base_offset <= offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def _end_position(self, segment: Segment, index: int, upper_bound: int) -> int:
-        next_base = self.segments[index + 1].base_offset if index + 1 < len(self.segments) else self.log_end_offset
-        if upper_bound >= next_base:
-            return segment.size
-        found = segment.find(upper_bound)
-        return segment.size if found is None else found[0]
-
     def read_bytes(self, piece: FileSlice) -> bytes:
         return piece.file.pread(piece.length, piece.position)
 
     def batches(self, offset: int, upper_bound: int | None = None) -> Iterator[memoryview]:
         """Every whole batch from the one that holds `offset` to the one before `upper_bound` (the log end)."""
         upper_bound = self.log_end_offset if upper_bound is None else upper_bound
-        found = self._find(offset) if offset < upper_bound else None
+        found = find(self.segments, offset) if offset < upper_bound else None
         if found is None:
             return
         while found is not None:
@@ -719,67 +686,27 @@ class Log:
                 yield batch
                 offset = b.read_header(batch).last_offset + 1
             # Looked up anew: the cleaner may have swapped segments while the caller was busy with the last one.
-            found = self._find(offset) if offset < upper_bound else None
+            found = find(self.segments, offset) if offset < upper_bound else None
 
     def upper_offset(self, piece: FileSlice) -> int:
         """An offset no record of the slice reaches: the bound for its aborted transactions."""
-        segment = piece.segment
-        offsets = segment.offsets or segment.load_indexes()[0]
-        found = offsets.offset_at_or_after(piece.position + piece.length)
-        if found is not None:
-            return found
-        index = self._segment_index(segment.base_offset)
-        return self.segments[index + 1].base_offset if index + 1 < len(self.segments) else self.log_end_offset
+        return upper_offset(self.segments, piece, self.log_end_offset)
 
     # -- looking things up ---------------------------------------------------------------------------------------
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record at or after the log start whose timestamp is >= `timestamp`."""
         try:
-            for segment in self.segments:
-                if segment.size and segment.largest_timestamp() >= timestamp:
-                    return self._search_time(segment, timestamp)
+            return times.first_at_or_after(self.segments, timestamp, self.log_start_offset)
         except (OSError, CorruptLog) as error:
             self._unreadable(error)
-        return None
-
-    def _search_time(self, segment: Segment, timestamp: int) -> FoundOffset | None:
-        offsets, times = segment.offsets, segment.times
-        if offsets is None or times is None:
-            offsets, times = segment.load_indexes()
-        start = max(times.lookup(timestamp), self.log_start_offset)
-        for position, header in segment.headers(offsets.lookup(start)):
-            if header.max_timestamp >= timestamp and header.last_offset >= self.log_start_offset:
-                for record in read_records(self._batch_at(segment, position, header)):
-                    if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
-                        return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
-        return None
-
-    def _batch_at(self, segment: Segment, position: int, header: b.BatchHeader) -> bytes:
-        return (segment.file or self._files.open(segment)).pread(header.size, position)
 
     def max_timestamp_offset(self) -> FoundOffset | None:
         """The first record that bears the log's greatest timestamp."""
         try:
-            return self._search_greatest_time()
+            return times.greatest(self.segments)
         except (OSError, CorruptLog) as error:
             self._unreadable(error)
-
-    def _search_greatest_time(self) -> FoundOffset | None:
-        best = max(
-            (segment for segment in self.segments if segment.size),
-            key=lambda segment: segment.largest_timestamp(),
-            default=None,
-        )
-        if best is None or best.max_timestamp < 0:
-            return None
-        offsets = best.offsets or best.load_indexes()[0]
-        for position, header in best.headers(offsets.lookup(best.max_timestamp_offset)):
-            if header.max_timestamp == best.max_timestamp:
-                for record in read_records(self._batch_at(best, position, header)):
-                    if record.timestamp == header.max_timestamp:
-                        return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
-        return None
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch in force at `offset`; -1 if none is known."""
@@ -792,7 +719,7 @@ class Log:
     def aborted_transactions(self, fetch_offset: int, upper_bound: int) -> list[tuple[int, int]]:
         """Producer id and first offset of each aborted transaction that touches [fetch_offset, upper_bound)."""
         aborted = []
-        for segment in self.segments[self._segment_index(fetch_offset) :]:
+        for segment in self.segments[segment_index(self.segments, fetch_offset) :]:
             txns = self._aborted_of(segment)
             for txn in txns[bisect_left(txns, fetch_offset, key=_last_offset) :]:
                 if txn.first_offset < upper_bound:
@@ -985,7 +912,7 @@ class Log:
             self._before_truncate(offset)
         self._generation += 1
         self.recovery_point = min(self.recovery_point, offset)
-        keep = self._segment_index(offset) + 1
+        keep = segment_index(self.segments, offset) + 1
         gone, self.segments[keep:] = self.segments[keep:], []
         deletion = self._mark_deleted(gone, now)
         if gone:
@@ -1039,7 +966,7 @@ class Log:
 
     def _plan_flush(self) -> Flush:
         flush = Flush(self._files.fs, self._latch, self.log_end_offset, self._generation)
-        first = self._segment_index(self.recovery_point)
+        first = segment_index(self.segments, self.recovery_point)
         for segment in self.segments[first:]:
             flush.files.append(segment.file or self._files.open(segment))
             if segment is not self.active:  # the active one's indexes are rebuilt after a crash anyway

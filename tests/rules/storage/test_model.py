@@ -12,6 +12,7 @@ from ottla.protocol.records import read_records
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import CorruptLog, StorageError
 from ottla.storage.log import Appended, FileSlice, Log
+from ottla.storage.lookup import segment_index
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, a_batch, created, reopened
 
@@ -141,7 +142,7 @@ class LogMachine(RuleBasedStateMachine):
         del self.model[self.log.log_end_offset :]
 
     def _unflushed_segments(self) -> int:
-        return len(self.log.segments) - self.log._segment_index(self.checkpointed[0])
+        return len(self.log.segments) - segment_index(self.log.segments, self.checkpointed[0])
 
     def _recover(self) -> None:
         recovery_point, start = self.checkpointed
