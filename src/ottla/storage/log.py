@@ -29,6 +29,7 @@ from ottla.storage.answers import (
     Origin,
     Rejected,
 )
+from ottla.storage.chain import Chain
 from ottla.storage.checkpoints import CorruptCheckpoint, decode_partition_metadata, encode_partition_metadata
 from ottla.storage.cleaner.facts import LastRecord, LastRecords, Replacement
 from ottla.storage.config import LogConfig
@@ -107,17 +108,14 @@ def write_each(admitted: Mapping[T, Admitted]) -> tuple[T, OSError] | None:
 class Log:
     __slots__ = (
         "_before_truncate",
-        "_files",
+        "_chain",
         "_generation",
         "_latch",
         "_producers",
-        "_snapshots",
-        "_unsynced",
         "config",
         "epochs",
         "log_end_offset",
         "log_start_offset",
-        "path",
         "recovery_point",
         "segments",
         "topic_id",
@@ -135,21 +133,17 @@ class Log:
         config: LogConfig,
         loaded: recovery.Loaded,
     ) -> None:
-        self._files = files
+        self._chain = Chain(files, path, loaded.segments, loaded.snapshots)
         self._latch = latch
-        self.path = path
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.config = config
         self.segments = loaded.segments
-        self._snapshots = loaded.snapshots
         self.epochs: LeaderEpochs = loaded.epochs
         self._producers = loaded.producers
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
-        self._unsynced: list[str] = []
-        """Files and directories written since the last flush, in the order they must be synced."""
         self._generation = 0
         """Counts truncations: a flush begun before one says nothing about what was written after it."""
         self._before_truncate: Callable[[int], None] | None = None
@@ -241,7 +235,7 @@ class Log:
                 loaded=loaded,
             )
             log._write_partition_metadata()
-            log._unsynced += [path, parent(path)]
+            log._chain.unsynced += [path, parent(path)]
         except OSError as error:
             latch.fail(f"cannot create {path}", error)
         return log
@@ -251,8 +245,8 @@ class Log:
             return
         path = f"{self.path}/{names.PARTITION_METADATA}"
         # Not synced here: it is durable before the recovery point moves, and a lost one is written again on open.
-        replace_file(self._files.fs, path, encode_partition_metadata(self.topic_id), sync=False)
-        self._unsynced += [path, self.path]
+        replace_file(self._chain.fs, path, encode_partition_metadata(self.topic_id), sync=False)
+        self._chain.unsynced += [path, self.path]
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         if self.topic_id is None:
@@ -262,6 +256,10 @@ class Log:
     def update_config(self, config: LogConfig) -> None:
         self.config = config
         self.active.doubt_room()
+
+    @property
+    def path(self) -> str:
+        return self._chain.path
 
     @property
     def active(self) -> Segment:
@@ -282,10 +280,10 @@ class Log:
 
     def _load_producers(self) -> ProducerStates:
         self._producers = recovery.load_producers(
-            self._files.fs,
+            self._chain.fs,
             self.path,
             self.segments,
-            self._snapshots,
+            self._chain.snapshots,
             self.config,
             log_start_offset=self.log_start_offset,
             end_offset=self.log_end_offset,
@@ -299,7 +297,7 @@ class Log:
 
     @property
     def filesystem(self) -> Filesystem:
-        return self._files.fs
+        return self._chain.fs
 
     @property
     def generation(self) -> int:
@@ -607,32 +605,15 @@ class Log:
     def _roll(self, now: int, base_offset: int) -> Segment:
         old = self.active
         if old.size == 0:
-            return old if old.base_offset == base_offset else self._replace_empty(old, base_offset, now)
+            return old if old.base_offset == base_offset else self._chain.move_empty(base_offset, now)
         old.finish()
         self._take_snapshot(base_offset)
-        segment = Segment.create(self._files, self.path, base_offset, now)
-        self._unsynced.append(self.path)
-        self.segments.append(segment)
-        return segment
-
-    def _replace_empty(self, old: Segment, base_offset: int, now: int) -> Segment:
-        """A follower skips ahead further than relative offsets reach: the empty segment moves to the new base."""
-        segment = Segment.create(self._files, self.path, base_offset, now)
-        self.segments[-1] = segment
-        for path in old.mark_deleted():
-            self._files.fs.remove(path)
-        self._unsynced.append(self.path)
-        return segment
+        return self._chain.begin(base_offset, now)
 
     def _take_snapshot(self, offset: int) -> None:
-        """Producers as of `offset`. Kafka writes none for a log that never held a batch."""
-        if offset in self._snapshots or offset <= max(self._snapshots, default=self.segments[0].base_offset):
-            return
-        producers = self._producers or self._load_producers()
-        path = names.segment_prefix(self.path, offset) + names.SNAPSHOT
-        replace_file(self._files.fs, path, producers.encode_snapshot(), sync=False)
-        self._snapshots.append(offset)
-        self._unsynced += [path, self.path]
+        """Producers as of `offset`."""
+        if self._chain.lacks_snapshot(offset):
+            self._chain.write_snapshot(offset, self.producers.encode_snapshot())
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -665,7 +646,7 @@ class Log:
                     length = size
                 else:
                     length = segment.cut(position, max_bytes)
-            return FileSlice(segment.file or self._files.open(segment), position, length, segment)
+            return FileSlice(segment.file or segment.files.open(segment), position, length, segment)
         except (OSError, CorruptLog) as error:
             self._unreadable(error)
 
@@ -734,10 +715,10 @@ class Log:
                 return segment.aborted_txns()
             except CorruptIndex:
                 before = recovery.load_producers(
-                    self._files.fs,
+                    self._chain.fs,
                     self.path,
                     self.segments,
-                    self._snapshots,
+                    self._chain.snapshots,
                     self.config,
                     log_start_offset=self.segments[0].base_offset,
                     end_offset=segment.base_offset,
@@ -833,21 +814,9 @@ class Log:
         start = self.segments[count].base_offset
         if start > self.log_start_offset:
             self._raise_log_start(start)
-        gone, self.segments[:count] = self.segments[:count], []
-        return self._mark_deleted(gone, now)
+        return self._deletion(self._chain.drop_oldest(count), now)
 
-    def _mark_deleted(self, segments: list[Segment], now: int) -> Deletion:
-        paths = []
-        for segment in segments:
-            paths += segment.mark_deleted()
-            if segment.base_offset in self._snapshots:
-                self._snapshots.remove(segment.base_offset)
-                snapshot = segment.path(names.SNAPSHOT)
-                try:
-                    self._files.fs.rename(snapshot, snapshot + names.DELETED)
-                except FileNotFoundError:
-                    continue
-                paths.append(snapshot + names.DELETED)
+    def _deletion(self, paths: list[str], now: int) -> Deletion:
         return Deletion(tuple(paths), now + self.config.file_delete_delay_ms)
 
     def replace_segments(self, old: Sequence[tuple[Segment, int]], new: Replacement, now: int) -> Deletion | None:
@@ -857,37 +826,16 @@ class Log:
         after the directory has been synced, for until then a power cut can bring the old names back.
         """
         self._latch.check()
-        start = next((i for i, segment in enumerate(self.segments) if segment is old[0][0]), -1)
-        stop = start + len(old)
-        current = self.segments[start:stop] if start >= 0 and stop < len(self.segments) else []
-        if [(id(segment), segment.size) for segment in current] != [(id(segment), size) for segment, size in old]:
+        start = self._chain.place_of(old)
+        if start is None:
             return None
         try:
-            return self._swap(start, stop, new, now)
+            return self._deletion(self._chain.swap(start, start + len(old), new), now)
         except OSError as error:
             # Half a swap is finished by the next start, and by nothing else: lack of room is no excuse here.
             failure = StorageError(self._latch.directory, f"cannot swap segments of {self.topic_partition}", error)
             self._latch.take_offline(failure)
             raise failure from error
-
-    def _swap(self, start: int, stop: int, new: Replacement, now: int) -> Deletion:
-        """Kafka's replaceSegments: `.cleaned` becomes `.swap`, the old becomes `.deleted`, `.swap` becomes the segment.
-
-        A crash before the last `.swap` undoes it, one after that completes it: `recovery` knows both.
-        """
-        fs, prefix = self._files.fs, names.segment_prefix(self.path, new.base_offset)
-        for suffix in new.suffixes:
-            fs.rename(prefix + suffix + names.CLEANED, prefix + suffix + names.SWAP)
-        replaced = self.segments[start:stop]
-        # The snapshot at the first base offset belongs to the new segment as well.
-        paths = [*replaced[0].mark_deleted(), *self._mark_deleted(replaced[1:], now).paths]
-        for suffix in new.suffixes:
-            fs.rename(prefix + suffix + names.SWAP, prefix + suffix)
-        segment = Segment(self._files, self.path, new.base_offset, new.size, replaced[-1].created_ms)
-        segment.max_timestamp, segment.max_timestamp_offset = new.max_timestamp, new.max_timestamp_offset
-        self.segments[start:stop] = [segment]
-        self._unsynced.append(self.path)
-        return Deletion(tuple(paths), now + self.config.file_delete_delay_ms)
 
     # -- truncating ----------------------------------------------------------------------------------------------
 
@@ -912,20 +860,15 @@ class Log:
             self._before_truncate(offset)
         self._generation += 1
         self.recovery_point = min(self.recovery_point, offset)
-        keep = segment_index(self.segments, offset) + 1
-        gone, self.segments[keep:] = self.segments[keep:], []
-        deletion = self._mark_deleted(gone, now)
-        if gone:
-            self._files.fs.sync_dir(self.path)  # or they come back in the way of what is appended next
-        self.active.truncate(offset)
+        paths = self._chain.cut(offset)
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         if self.epochs.truncate_from_end(offset):
             self.epochs.write()
-        self._remove_snapshots(lambda at: at > offset)
+        self._chain.remove_snapshots(lambda at: at > offset)
         self._producers = None  # read again from the last snapshot and the log when next needed
-        self._unsynced.append(self.path)
-        return deletion
+        self._chain.unsynced.append(self.path)
+        return self._deletion(paths, now)
 
     def truncate_fully_and_start_at(self, offset: int, now: int) -> Deletion:
         self._latch.check()
@@ -935,28 +878,19 @@ class Log:
         if self._before_truncate is not None:
             self._before_truncate(min(offset, self.log_start_offset))
         self._generation += 1
-        gone, self.segments[:] = list(self.segments), []
-        deletion = self._mark_deleted(gone, now)
-        self.segments.append(Segment.create(self._files, self.path, offset, now))
-        self._remove_snapshots(lambda _: True)
-        self._files.fs.sync_dir(self.path)
+        paths = self._chain.restart(offset, now)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self.epochs.clear()
         self.epochs.write()
         self._producers = ProducerStates(offset)
-        self._unsynced.append(self.path)
-        return deletion
-
-    def _remove_snapshots(self, unwanted: Callable[[int], bool]) -> None:
-        for offset in [offset for offset in self._snapshots if unwanted(offset)]:
-            self._files.fs.remove(names.segment_prefix(self.path, offset) + names.SNAPSHOT)
-            self._snapshots.remove(offset)
+        self._chain.unsynced.append(self.path)
+        return self._deletion(paths, now)
 
     # -- making durable ------------------------------------------------------------------------------------------
 
     def flush_begin(self) -> Flush | None:
         """Notes what `Flush.run` has to sync; None when everything below the log end is durable already."""
-        if self.recovery_point >= self.log_end_offset and not self._unsynced and not self.epochs.dirty:
+        if self.recovery_point >= self.log_end_offset and not self._chain.unsynced and not self.epochs.dirty:
             return None
         if self.log_end_offset == 0:
             # Nothing was ever written: if a power cut takes the empty files, they are made again, just as empty.
@@ -965,21 +899,13 @@ class Log:
         return self._guarded(self._plan_flush, "cannot write indexes")
 
     def _plan_flush(self) -> Flush:
-        flush = Flush(self._files.fs, self._latch, self.log_end_offset, self._generation)
-        first = segment_index(self.segments, self.recovery_point)
-        for segment in self.segments[first:]:
-            flush.files.append(segment.file or self._files.open(segment))
-            if segment is not self.active:  # the active one's indexes are rebuilt after a crash anyway
-                segment.write_indexes()
-                flush.paths += [segment.path(suffix) for suffix in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX)]
+        flush = Flush(self._chain.fs, self._latch, self.log_end_offset, self._generation)
+        self._chain.plan_segments(flush, self.recovery_point)
         if self.epochs.dirty:
             self.epochs.write()
             self.epochs.dirty = False
-            self._unsynced += [self.epochs.path, self.path]
-        directories = {self.path, parent(self.path)}
-        for path in dict.fromkeys(self._unsynced):
-            (flush.dirs if path in directories else flush.paths).append(path)
-        self._unsynced.clear()
+            self._chain.unsynced += [self.epochs.path, self.path]
+        self._chain.plan_rest(flush)
         return flush
 
     def flush_done(self, flush: Flush) -> None:
@@ -1007,8 +933,7 @@ class Log:
             if flush is not None:
                 flush.run()
                 self.flush_done(flush)
-        for segment in self.segments:
-            self._files.forget(segment)
+        self._chain.close()
 
     def close_begin(self) -> Flush | None:
         """Writes what a clean close leaves behind; `Flush.run`, `flush_done` and `close(clean=False)` follow."""
@@ -1018,19 +943,14 @@ class Log:
 
     def _settle(self) -> None:
         self._take_snapshot(self.log_end_offset)
-        active = self.active
-        if active.offsets is not None:
-            active.finish()
-            self._unsynced += [active.path(suffix) for suffix in (names.INDEX, names.TIME_INDEX, names.TXN_INDEX)]
+        self._chain.finish()
 
     def delete(self, unique: str, now: int) -> Deletion:
         """Renames the directory so that the topic may be created again at once; the rest is removed later."""
         self._latch.check()
-        for segment in self.segments:
-            self._files.forget(segment)
+        self._chain.close()
         target = f"{parent(self.path)}/{names.marked_dir_name(self.topic_partition, unique, names.DELETE_DIR)}"
-        self._guarded(lambda: self._files.fs.rename(self.path, target), f"cannot delete {self.topic_partition}")
-        self.path = target
+        self._guarded(lambda: self._chain.rename(target), f"cannot delete {self.topic_partition}")
         return Deletion((), now + self.config.file_delete_delay_ms, target)
 
     def _unreadable(self, error: OSError | CorruptLog) -> NoReturn:

@@ -177,4 +177,4 @@ def test_a_log_lives_on_a_real_disk(new_log: Callable[..., Log], tmp_path: Path)
         )
         assert (again.topic_id, again.log_end_offset, len(values(again))) == (TOPIC_ID, 50, 50)
         assert [segment.base_offset for segment in again.segments] == [segment.base_offset for segment in log.segments]
-        assert len(again._files) <= len(again.segments)
+        assert len(again._chain.files) <= len(again.segments)

@@ -56,7 +56,7 @@ def test_a_zeroed_tail_of_any_length_goes() -> None:
         log = reopened(copy_with(disk, FIRST + ".log", zeroed), SMALL)
         # A batch whose last byte was a zero anyway is still whole.
         assert log.log_end_offset in (kept, kept + 1)
-        assert bytes(log._files.fs.read(FIRST + ".log")) == whole[: log.size]
+        assert bytes(log.filesystem.read(FIRST + ".log")) == whole[: log.size]
 
 
 def test_a_flipped_bit_is_refused_wherever_a_valid_batch_follows() -> None:

@@ -157,7 +157,7 @@ def test_a_restart_removes_what_was_marked() -> None:
     log.apply_retention(NOW)
     log = reopened(fs.killed(), config, log_start_offset=4)
     assert (bases(log), log.log_start_offset, log.log_end_offset) == ([4], 4, 4)
-    assert not [path for path in everything(log._files.fs) if path.endswith(".deleted")]  # type: ignore[arg-type]
+    assert not [path for path in everything(log.filesystem) if path.endswith(".deleted")]  # type: ignore[arg-type]
 
 
 def test_delete_records_moves_the_log_start_and_retention_takes_the_segments() -> None:
