@@ -2,7 +2,7 @@
 
     .lock                    held by the process that runs the application; tells who that is
     checkpoints/<query>      Spark's: offsets, commits, state
-    stream-time/<query>      the highest timestamps seen, carried from batch to batch
+    stream-time/<query>      what tasks carry from batch to batch: the highest timestamps seen, counts of open windows
     views/<store>.sqlite     what interactive queries read
 
 On a cluster `state.dir` is a URL that Spark understands (s3a://, hdfs://); then only Spark's folders are in it, and

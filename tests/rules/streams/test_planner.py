@@ -4,6 +4,7 @@ from typing import Any
 
 from ottla.streams.builder import StreamsBuilder
 from ottla.streams.expressions import avg, count, key, value
+from ottla.streams.graph import InvalidTimestamp, TimestampExtractor
 from ottla.streams.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
 from ottla.streams.processor import Processor
 from ottla.streams.record import Record
@@ -263,3 +264,41 @@ def test_what_might_be_unreadable_is_looked_at_though_nobody_needs_it() -> None:
     by_key: Grouped[str, int] = Grouped(key_serde=TEXT, value_serde=Serdes.long)
     builder.stream("in", numbers).group_by_key(by_key).windowed_by(MINUTE).count(COUNTS)
     assert unread(builder) == []
+
+
+def counted_by_source(builder: StreamsBuilder, **options: bool) -> bool:
+    query = only(plan(builder.build().with_default_serdes().sub_topologies(), **options))
+    return query.aggregate is not None and query.aggregate.counted_by_source
+
+
+def test_a_source_counts_by_key_and_window_when_nothing_is_in_between() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).group_by_key(GROUPED).windowed_by(MINUTE).count(COUNTS).to_stream()
+    assert counted_by_source(builder)
+    assert "keeps the open windows" in reason(only(planned(builder)), "KSTREAM-SOURCE-0000000000")
+    # What tasks keep lies in files: there are none where state.dir is a URL.
+    assert not counted_by_source(builder, files=False)
+
+
+def test_a_source_does_not_count_what_has_to_be_looked_at_or_changed_first() -> None:
+    numbers: Consumed[str, int] = Consumed(key_serde=TEXT, value_serde=Serdes.long)
+    in_time: Consumed[str, str] = Consumed(
+        key_serde=TEXT,
+        value_serde=TEXT,
+        timestamp_extractor=TimestampExtractor(on_invalid=InvalidTimestamp.PARTITION_TIME),
+    )
+    twice: StreamsBuilder = StreamsBuilder()
+    stream = twice.stream("in", CONSUMED)
+    stream.merge(stream).group_by_key(GROUPED).windowed_by(MINUTE).count(COUNTS)
+    assert not counted_by_source(twice)
+    for consumed in (numbers, in_time):
+        builder = StreamsBuilder()
+        builder.stream("in", consumed).group_by_key().windowed_by(MINUTE).count(COUNTS)
+        assert not counted_by_source(builder)
+    filtered = StreamsBuilder()
+    filtered.stream("in", CONSUMED).filter(value.length() > 3).group_by_key(GROUPED).windowed_by(MINUTE).count(COUNTS)
+    assert not counted_by_source(filtered)
+    some = StreamsBuilder()
+    windowed = some.stream("in", CONSUMED).group_by_key(GROUPED).windowed_by(MINUTE)
+    windowed.aggregate(count(value), materialized=Materialized("some", key_serde=TEXT))
+    assert not counted_by_source(some)

@@ -87,7 +87,8 @@ def plan_of(app: StreamsApp) -> Plan:
 
 def _planned(app: StreamsApp, subs: Sequence[SubTopology]) -> Plan:
     by_function = callable(app.config["deserialization.exception.handler"])
-    return plan(subs, "a Python function decides about records that cannot be read" if by_function else None)
+    python = "a Python function decides about records that cannot be read" if by_function else None
+    return plan(subs, python, files=StateDirectory.of(app).is_local)
 
 
 def explain(app: StreamsApp) -> str:

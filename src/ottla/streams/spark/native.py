@@ -517,6 +517,14 @@ def _windowed(slim: DataFrame, native: NativeAggregate, timing: Timing, bound: B
     return _results(flat.drop("window"), native, bound.type, "hash")
 
 
+def window_counts(frame: DataFrame, native: NativeAggregate) -> Aggregated:
+    """Of rows that the source counted."""
+    operation = native.node.operation
+    assert isinstance(operation, op.WindowAggregate)
+    ended = frame.withColumn("end", F.col("start") + operation.windows.size_ms)
+    return _results(ended, native, LONG, "hash")
+
+
 def _only_counts(bound: BoundAggregate) -> bool:
     return bound.kind == "count" if bound.parts is None else all(map(_only_counts, bound.parts.values()))
 

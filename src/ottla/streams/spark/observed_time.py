@@ -111,21 +111,12 @@ class Windowing:
         stream_time: Ints,
     ) -> pa.Table:
         """A row for each record and each window that holds it and has not closed."""
-        size, advance = self._windows.size_ms, self._windows.advance_ms
-        last = times // advance * advance
-        closed = stream_time - self._windows.grace_ms
-        rows, starts = [], []
-        for back in range(-(-size // advance)):
-            start = last - back * advance
-            open_still = np.flatnonzero((start >= 0) & (start + size > times) & (start + size > closed))
-            rows.append(open_still)
-            starts.append(start[open_still])
-        chosen = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        chosen, starts = open_windows(self._windows, times, stream_time)
         table = pa.Table.from_batches([batch]).drop_columns(["p", "o"])
         columns = {name: table.column(name) for name in table.column_names}
         whole = pa.table({**columns, "task": pa.array(tasks, pa.int32()), "hash": pa.array(hashes)})
-        taken = whole if len(rows) == 1 and len(chosen) == len(times) else whole.take(pa.array(chosen))
-        return taken.append_column("start", pa.array(np.concatenate(starts)))
+        taken = whole if chosen is None else whole.take(pa.array(chosen))
+        return taken.append_column("start", pa.array(starts))
 
 
 KEYS: Final = ("kb", "task", "hash", "start")
@@ -154,6 +145,23 @@ def summed(tables: list[pa.Table]) -> pa.Table:
 def _ordered(found: pa.Table, names: dict[str, str], others: list[str]) -> pa.Table:
     named = found.rename_columns([names.get(name, name) for name in found.column_names])
     return named.select([*KEYS, "ts", "all", *others])
+
+
+def open_windows(windows: TimeWindows, times: Ints, stream_time: Ints) -> tuple[Ints | None, Ints]:
+    """Which records go into windows that have not closed, once for each (None: all of them, once), and where those
+    windows begin."""
+    size, advance = windows.size_ms, windows.advance_ms
+    last = times // advance * advance
+    closed = stream_time - windows.grace_ms
+    rows, starts = [], []
+    for back in range(-(-size // advance)):
+        start = last - back * advance
+        open_still = np.flatnonzero((start >= 0) & (start + size > times) & (start + size > closed))
+        rows.append(open_still)
+        starts.append(start[open_still])
+    if len(rows) == 1 and len(rows[0]) == len(times):
+        return None, starts[0]
+    return np.concatenate(rows), np.concatenate(starts)
 
 
 def late_windows(windows: TimeWindows, times: Ints, stream_time: Ints) -> int:

@@ -14,6 +14,7 @@ from ottla.streams import serdes
 from ottla.streams.expressions import Aggregate, Expression, ExpressionError, count
 from ottla.streams.graph import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
 from ottla.streams.serdes import Serdes
+from ottla.streams.spark.counting_source import REASON, source_can_count
 from ottla.streams.stores import StoreSpec
 from ottla.streams.types import Type, windowed
 from ottla.streams.windows import Emit
@@ -64,6 +65,8 @@ class NativeAggregate:
     """How its input is to be decoded, when that comes as bytes; None: it comes as columns."""
     repartitioned: str | None
     """The repartition topic that it stands behind, which is not needed."""
+    counted_by_source: bool = False
+    """The source counts by key and window itself, and hands on counts."""
 
     @property
     def windowed(self) -> bool:
@@ -126,9 +129,9 @@ def _query_lines(query: QueryPlan) -> list[str]:
     return lines
 
 
-def plan(subs: Sequence[SubTopology], python: str | None = None) -> Plan:
+def plan(subs: Sequence[SubTopology], python: str | None = None, *, files: bool = True) -> Plan:
     """Serdes have to be filled in already (`Topology.with_default_serdes`). `python` is a reason why records have to be
-    read by Python, if there is one."""
+    read by Python, if there is one; `files` tells whether tasks can keep files of their own in `state.dir`."""
     aggregates = {sub.number: found for sub in subs if (found := _native_aggregate(sub, python)) is not None}
     feeders = {
         number: feeder
@@ -143,7 +146,7 @@ def plan(subs: Sequence[SubTopology], python: str | None = None) -> Plan:
         if sub.number in feeders:
             queries.append(_fused(feeders[sub.number], sub, aggregates[sub.number]))
         elif sub.number in aggregates:
-            queries.append(_aggregated(sub, aggregates[sub.number]))
+            queries.append(_aggregated(sub, aggregates[sub.number], files=files))
         else:
             queries.append(_plain(sub, python))
     return Plan(tuple(queries))
@@ -661,7 +664,7 @@ def _fused(writer: SubTopology, sub: SubTopology, found: _Found) -> QueryPlan:
     )
 
 
-def _aggregated(sub: SubTopology, found: _Found) -> QueryPlan:
+def _aggregated(sub: SubTopology, found: _Found, *, files: bool) -> QueryPlan:
     obstacles = _obstacles_before(found)
     if obstacles:
         first = Stage(Mode.PYTHON, _counted_input(sub.number, found))
@@ -677,10 +680,14 @@ def _aggregated(sub: SubTopology, found: _Found) -> QueryPlan:
         source = None
         first_nodes = tuple(_node_plan(node, Mode.NATIVE, _native_reason(node)) for node in found.before)
     native = NativeAggregate(found.node, found.aggregate, found.store, source, None)
+    if files and not obstacles and source_can_count(found.before, found.node, found.aggregate, found.store):
+        native = replace(native, counted_by_source=True)
+        counting = (*found.before, found.node)
+        first_nodes = tuple(NodePlan(node.name, Mode.NATIVE, "source of counts", REASON) for node in counting)
+    else:
+        first_nodes = (*first_nodes, _aggregate_plan(found))
     tail, tail_nodes = _tail(found)
-    return QueryPlan(
-        sub.number, (sub.number,), first, native, tail, (*first_nodes, _aggregate_plan(found), *tail_nodes)
-    )
+    return QueryPlan(sub.number, (sub.number,), first, native, tail, (*first_nodes, *tail_nodes))
 
 
 def _counted_input(number: int, found: _Found) -> SubTopology:

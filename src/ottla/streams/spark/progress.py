@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.sql import Row
 
 from ottla.streams.app import Metric
+from ottla.streams.operators.base import LATE, NULL_KEY
+from ottla.streams.spark.window_counts import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +29,8 @@ WINDOW_S: Final = 30.0
 
 
 Counts = dict[str, int]
+_REASONS: Final = {"late": LATE, "keyless": NULL_KEY}
+"""Why a source that counts by itself left records out."""
 
 
 class _Adding(AccumulatorParam[Counts]):
@@ -57,6 +61,7 @@ class Progress:
         self._batches: list[tuple[float, int, float, int]] = []
         self._batch = -1
         self._totals = {"batches": 0, "written": 0, "read": 0, "dropped": 0}
+        self._left_out: Counts = {}
         self._query: StreamingQuery | None = None
         self._seen = -1
         self._final: Mapping[str, Any] | None = None
@@ -88,9 +93,16 @@ class Progress:
             self._seen = batch
             self._final = told
             with self._lock:
-                self._totals["read"] += told.get("numInputRows", 0)
-                for state in told.get("stateOperators", []):
-                    self._totals["dropped"] += state.get("numRowsDroppedByWatermark", 0)
+                self._count(told)
+
+    def _count(self, told: Mapping[str, Any]) -> None:
+        self._totals["read"] += _read(told)
+        observed = _observed(told)
+        for name, reason in _REASONS.items():
+            if observed.get(name):
+                self._left_out[reason] = self._left_out.get(reason, 0) + observed[name]
+        for state in told.get("stateOperators", []):
+            self._totals["dropped"] += state.get("numRowsDroppedByWatermark", 0)
 
     def _fresh(self) -> Mapping[str, Any]:
         if self._query is not None:
@@ -105,7 +117,7 @@ class Progress:
         rate = len(batches) / WINDOW_S
         found = {
             "process-total": (totals["read"], "Records read."),
-            "process-rate": (self._read_rate(), "Records read per second."),
+            "process-rate": (_processed_rate(self._final or {}) or 0.0, "Records read per second."),
             "commit-total": (totals["batches"], "Micro-batches committed."),
             "commit-rate": (rate, "Micro-batches committed per second."),
             "commit-latency-avg": (_average(seconds) * 1000, "Milliseconds to write and commit a micro-batch."),
@@ -117,12 +129,10 @@ class Progress:
         return [*metrics, *(Metric(TASK, name, float(v), self._tags, text) for name, (v, text) in task.items())]
 
     def _all_totals(self) -> dict[str, int]:
-        return {**self._totals, "dropped": self._totals["dropped"] + sum(self._dropped.value.values())}
+        return {**self._totals, "dropped": self._totals["dropped"] + sum(self._by_reason().values())}
 
-    def _read_rate(self) -> float:
-        told = self._final or {}
-        rate = told.get("processedRowsPerSecond") or 0.0
-        return 0.0 if math.isnan(rate) else float(rate)
+    def _by_reason(self) -> Counts:
+        return _Adding().addInPlace(dict(self._dropped.value), self._left_out)
 
     def status(self) -> Mapping[str, Any]:
         told = self._fresh()
@@ -134,11 +144,27 @@ class Progress:
             "batch": self._batch,
             **totals,
             "input-rows-per-second": told.get("inputRowsPerSecond"),
-            "processed-rows-per-second": told.get("processedRowsPerSecond"),
+            "processed-rows-per-second": _processed_rate(told),
             "duration-ms": told.get("durationMs"),
-            "dropped-by-reason": dict(self._dropped.value),
+            "dropped-by-reason": self._by_reason(),
             "offsets": [source.get("endOffset") for source in told.get("sources", [])],
         }
+
+
+def _observed(told: Mapping[str, Any]) -> Mapping[str, int]:
+    found: Mapping[str, int] | Row = told.get("observedMetrics", {}).get(OBSERVED, {})
+    return found.asDict() if isinstance(found, Row) else found
+
+
+def _read(told: Mapping[str, Any]) -> int:
+    """Spark's rows are records, unless the source has counted them already."""
+    found: int = _observed(told).get("records", told.get("numInputRows", 0))
+    return found
+
+
+def _processed_rate(told: Mapping[str, Any]) -> float | None:
+    milliseconds = told.get("durationMs", {}).get("triggerExecution")
+    return 1000 * _read(told) / milliseconds if milliseconds else None
 
 
 def _average(numbers: Sequence[float]) -> float:

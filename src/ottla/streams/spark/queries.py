@@ -12,15 +12,18 @@ from pyspark.sql import functions as F
 
 from ottla.model.ids import TopicPartition
 from ottla.streams.config import CONTINUE, Config
-from ottla.streams.graph import Graph, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.graph import Graph, InvalidTimestamp, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.operations import WindowAggregate
+from ottla.streams.serdes import StringSerde
 from ottla.streams.spark import native
 from ottla.streams.spark.offsets import to_json
-from ottla.streams.spark.planner import AGGREGATE_RESULT, Mode, QueryPlan, unread_fields, uses_headers
+from ottla.streams.spark.planner import AGGREGATE_RESULT, Mode, NativeAggregate, QueryPlan, unread_fields, uses_headers
 from ottla.streams.spark.rows import INPUT_COLUMNS, OUTPUT_TYPE
 from ottla.streams.spark.source import FORMAT, OttlaDataSource
 from ottla.streams.spark.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, for_python
 from ottla.streams.spark.stateful import TaskStage
 from ottla.streams.spark.topics import Inputs
+from ottla.streams.spark.window_counts import Counting, counted
 
 WINDOW_RETENTION_MS: Final = 86_400_000
 """How much longer than their grace Spark keeps windows. Its watermark follows the partition that is furthest ahead, so
@@ -111,22 +114,24 @@ class QueryBuilder:
         return [topic for source in self._plan.sources for topic in self._around.real_topics(source)]
 
     def _source(self, *, headers: bool, without: Sequence[str] = ()) -> DataFrame:
-        around = self._around
-        OttlaDataSource.register(around.spark)
-        reader = (
-            around.spark.readStream.format(FORMAT)
-            .option("kafka.bootstrap.servers", around.config["bootstrap.servers"])
-            .option("subscribe", ",".join(self.topics()))
-            .option("startingOffsets", json.dumps(to_json(dict(self._starting))))
-            .option("initialOffsetsFile", self._initial_offsets)
-            .option("includeHeaders", str(headers).lower())
-            .option("omit", ",".join(without))
-            .option("targetMillisPerTrigger", str(around.config["batch.target.ms"]))
-        )
-        most = around.config["max.records.per.batch"]
-        if most is not None:
-            reader = reader.option("maxOffsetsPerTrigger", str(most))
-        return reader.load()
+        spark = self._around.spark
+        OttlaDataSource.register(spark)
+        options = self._source_options(headers=headers, without=without)
+        return spark.readStream.format(FORMAT).options(**options).load()
+
+    def _source_options(self, *, headers: bool, without: Sequence[str]) -> dict[str, str]:
+        config = self._around.config
+        options = {
+            "kafka.bootstrap.servers": config["bootstrap.servers"],
+            "subscribe": ",".join(self.topics()),
+            "startingOffsets": json.dumps(to_json(dict(self._starting))),
+            "initialOffsetsFile": self._initial_offsets,
+            "includeHeaders": str(headers).lower(),
+            "omit": ",".join(without),
+            "targetMillisPerTrigger": str(config["batch.target.ms"]),
+        }
+        most = config["max.records.per.batch"]
+        return options if most is None else {**options, "maxOffsetsPerTrigger": str(most)}
 
     def _records(self) -> DataFrame:
         """As Python stages take them."""
@@ -158,12 +163,14 @@ class QueryBuilder:
         aggregate = plan.aggregate
         assert aggregate is not None
         tasks = self.tasks()
-        counted = self._counted_in_python()
-        if counted is not None:
-            result, dead_letters = native.sum_counts(counted, aggregate), None
+        timing = native.Timing(self._stream_time, tasks, WINDOW_RETENTION_MS, self._dropped)
+        partial, dead_letters = self._counted_in_python(), None
+        if aggregate.counted_by_source:
+            result = native.window_counts(self._counted_by_source(aggregate), aggregate)
+        elif partial is not None:
+            result = native.sum_counts(partial, aggregate)
         else:
             flow, dead_letters = self._aggregate_input()
-            timing = native.Timing(self._stream_time, tasks, WINDOW_RETENTION_MS, self._dropped)
             result = native.aggregate(flow, aggregate, timing)
         more = []
         if aggregate.store.logged:
@@ -188,6 +195,18 @@ class QueryBuilder:
         if aggregate is not None and aggregate.repartitioned is not None:
             return self._around.inputs.partitions[aggregate.repartitioned]
         return self._around.inputs.tasks(self._plan.first.sub)
+
+    def _counted_by_source(self, aggregate: NativeAggregate) -> DataFrame:
+        operation = aggregate.node.operation
+        assert isinstance(operation, WindowAggregate)
+        (source,) = self._plan.sources
+        counting = Counting(
+            operation.windows,
+            self._stream_time,
+            text=isinstance(source.key_serde, StringSerde),
+            skip_invalid=source.extractor.on_invalid is InvalidTimestamp.SKIP,
+        )
+        return counted(self._around.spark, self._source_options(headers=False, without=["value"]), counting)
 
     def _counted_in_python(self) -> DataFrame | None:
         """A plain count behind a Python stage begins inside it, unless dead letters have to leave it too."""

@@ -1,0 +1,241 @@
+"""The Python Data Source `ottla-window-counts`: a topic's records, counted by key and window in the tasks that read
+them.
+
+For the query that most people write first: a count by key and window with nothing in between. The records never leave
+the task, and Spark keeps no state: what comes out is a row for each window that a micro-batch changed, with all that
+was ever counted in it. Each task ends with a row without a key, which tells how many records were read and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+
+from ottla.streams.spark.encoding import binary, murmur2_of
+from ottla.streams.spark.observed_time import Ints, late_windows, open_windows
+from ottla.streams.spark.offsets import from_json
+from ottla.streams.spark.open_windows import SCHEMA, WINDOWS, Carried, OpenWindows, summed
+from ottla.streams.spark.source import OttlaStreamReader, Span, read_span
+from ottla.streams.spark.source_options import SourceOptions, parse_options
+from ottla.streams.spark.stream_time import running_maximum
+from ottla.streams.windows import TimeWindows
+
+FORMAT: Final = "ottla-window-counts"
+OBSERVED: Final = "ottla-window-counts"
+"""Under this name Spark's progress tells what `TOLD` names."""
+ENOUGH_ROWS: Final = 200_000
+"""Counts of parts of a batch that are held before they are put together."""
+
+_PREFIX: Final = "count."
+_SIZE, _ADVANCE, _GRACE = f"{_PREFIX}size.ms", f"{_PREFIX}advance.ms", f"{_PREFIX}grace.ms"
+_DIRECTORY, _TEXT, _SKIP = f"{_PREFIX}directory", f"{_PREFIX}text", f"{_PREFIX}skip.invalid"
+
+TOLD: Final = ("records", "late", "keyless")
+COLUMNS: Final = pa.schema(
+    [
+        ("kb", pa.binary()),
+        ("start", pa.int64()),
+        ("ts", pa.int64()),
+        ("v", pa.int64()),
+        ("task", pa.int32()),
+        ("hash", pa.int32()),
+        *((name, pa.int64()) for name in TOLD),
+    ]
+)
+_SPARK_TYPES: Final = {pa.binary(): BinaryType(), pa.int32(): IntegerType(), pa.int64(): LongType()}
+
+
+class Counting(NamedTuple):
+    """How to count."""
+
+    windows: TimeWindows
+    directory: str
+    """Where open windows are carried from batch to batch."""
+    text: bool
+    """Keys are strings: bytes that are no UTF-8 become U+FFFD, as wherever strings are read."""
+    skip_invalid: bool
+    """Records with a timestamp below 0 are left out, instead of an error."""
+
+    def options(self) -> dict[str, str]:
+        windows = self.windows
+        return {
+            _SIZE: str(windows.size_ms),
+            _ADVANCE: str(windows.advance_ms),
+            _GRACE: str(windows.grace_ms),
+            _DIRECTORY: self.directory,
+            _TEXT: str(self.text),
+            _SKIP: str(self.skip_invalid),
+        }
+
+
+def counted(spark: SparkSession, options: Mapping[str, str], counting: Counting) -> DataFrame:
+    """Columns kb, start, ts (the latest), v (how many), task and hash (of the key) of a stream."""
+    spark.dataSource.register(WindowCounts)
+    rows = spark.readStream.format(FORMAT).options(**{**options, **counting.options()}).load()
+    told = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in TOLD]
+    return rows.observe(OBSERVED, *told).where(F.col("kb").isNotNull()).drop(*TOLD)
+
+
+class WindowCounts(DataSource):
+    """Not for users: `counted` gives it what it needs."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return StructType([StructField(field.name, _SPARK_TYPES[field.type]) for field in COLUMNS])
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        given = {name.lower(): value for name, value in self.options.items()}
+        counting = Counting(
+            TimeWindows.of(int(given[_SIZE]), advance_ms=int(given[_ADVANCE]), grace_ms=int(given[_GRACE])),
+            given[_DIRECTORY],
+            given[_TEXT] == str(True),
+            given[_SKIP] == str(True),
+        )
+        others = {name: value for name, value in self.options.items() if not name.lower().startswith(_PREFIX)}
+        return _Reader(parse_options(others), counting)
+
+
+class _Reader(OttlaStreamReader):
+    def __init__(self, options: SourceOptions, counting: Counting) -> None:
+        super().__init__(options)
+        self._counting = counting
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, Span):
+            return  # Spark's stand-in for "no partition at all"
+        first = partition.start == _first_offset(self._options, partition)
+        yield from count_records(read_span(self._options, partition), partition, self._counting, first=first)
+
+
+def _first_offset(options: SourceOptions, span: Span) -> int:
+    """At which the query began, or 0 in a partition that came later."""
+    assert options.initial_offsets_file is not None
+    return from_json(Path(options.initial_offsets_file).read_text()).get(span.place, 0)
+
+
+def count_records(
+    batches: Iterable[pa.RecordBatch], span: Span, counting: Counting, *, first: bool
+) -> Iterator[pa.RecordBatch]:
+    """Of one task, behind the columns of the source `ottla`. `first`: nothing was counted before."""
+    kept = OpenWindows(Path(counting.directory, str(span.place.partition)), counting.windows)
+    before = kept.read(span.start, first=first)
+    counts = _Counts(counting, before.stream_time)
+    for batch in batches:
+        counts.add(batch)
+    changed = _with_before(counts.found(), before)
+    # Before anything is handed on: what was seen of a batch has its counts kept.
+    kept.write(before, span.end, counts.stream_time, changed)
+    for found in changed.sort_by("start").to_batches():
+        yield _rows(found, span.place.partition)
+    told = {name: getattr(counts, name) for name in TOLD}
+    yield pa.RecordBatch.from_pylist([told], schema=COLUMNS)
+
+
+def _with_before(counts: pa.Table, before: Carried) -> pa.Table:
+    """The windows that were counted now, with what was counted in them before."""
+    if not counts.num_rows or not before.windows.num_rows:
+        return counts
+    sides = [
+        table.append_column("now", pa.repeat(pa.scalar(now), table.num_rows))
+        for table, now in ((counts, True), (before.windows, False))
+    ]
+    grouped = pa.concat_tables(sides).group_by(list(WINDOWS), use_threads=False)
+    found = grouped.aggregate([("ts", "max"), ("all", "sum"), ("now", "any")])
+    named = found.filter(found.column("now_any")).rename_columns({"ts_max": "ts", "all_sum": "all"})
+    return named.select(SCHEMA.names)
+
+
+def _rows(windows: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+    count = windows.num_rows
+    hashes = (murmur2_of(binary(windows.column("kb"))) & np.uint32(0x7FFFFFFF)).astype(np.int32)
+    tasks = pa.array(np.full(count, partition, np.int32))
+    nothing = pa.nulls(count, pa.int64())
+    return pa.RecordBatch.from_arrays(
+        [*windows.columns, tasks, pa.array(hashes), *(nothing for _ in TOLD)], schema=COLUMNS
+    )
+
+
+class _Counts:
+    """What the records of a task add up to."""
+
+    __slots__ = ("_counting", "_enough", "_held", "keyless", "late", "records", "stream_time")
+
+    def __init__(self, counting: Counting, stream_time: int) -> None:
+        self._counting = counting
+        self._held: list[pa.Table] = []
+        self._enough = ENOUGH_ROWS
+        self.stream_time = stream_time
+        self.records = self.late = self.keyless = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.records += batch.num_rows
+        keys, times = self._keyed(batch)
+        if not len(times):
+            return
+        stream_time = running_maximum(times, self.stream_time)
+        self.stream_time = int(stream_time[-1])
+        windows = self._counting.windows
+        self.late += late_windows(windows, times, stream_time)
+        chosen, starts = open_windows(windows, times, stream_time)
+        if chosen is not None:
+            keys, times = keys.take(pa.array(chosen)), times[chosen]
+        self._hold(_counted(keys, starts, times, self._counting.text))
+
+    def _keyed(self, batch: pa.RecordBatch) -> tuple[pa.Array, Ints]:
+        """Records without a key belong to no window and move no clock."""
+        keys = binary(batch.column("key"))
+        times: Ints = batch.column("timestamp").cast(pa.int64()).to_numpy() // 1000
+        valid = times >= 0
+        if not valid.all():
+            if not self._counting.skip_invalid:
+                _refuse(batch, int(np.argmin(valid)), times)
+            keys, times = keys.filter(pa.array(valid)), times[valid]
+        if keys.null_count:
+            self.keyless += keys.null_count
+            present = keys.is_valid()
+            keys, times = keys.filter(present), times[present.to_numpy(zero_copy_only=False)]
+        return keys, times
+
+    def _hold(self, counts: pa.Table) -> None:
+        self._held.append(counts)
+        if sum(table.num_rows for table in self._held) > self._enough:
+            self._held = [summed(self._held)]
+            self._enough = max(ENOUGH_ROWS, 2 * self._held[0].num_rows)
+
+    def found(self) -> pa.Table:
+        return summed(self._held or [SCHEMA.empty_table()])
+
+
+def _counted(keys: pa.Array, starts: Ints, times: Ints, text: bool) -> pa.Table:
+    table = pa.table({"kb": keys, "start": pa.array(starts), "ts": pa.array(times)})
+    found = table.group_by(list(WINDOWS), use_threads=False).aggregate([("ts", "max"), ([], "count_all")])
+    if text and not _is_text(found.column("kb")):
+        readable = [key.decode(errors="replace").encode() for key in keys.to_pylist()]
+        return _counted(pa.array(readable, pa.binary()), starts, times, False)
+    return found.rename_columns({"ts_max": "ts", "count_all": "all"}).select(SCHEMA.names)
+
+
+def _is_text(keys: pa.ChunkedArray) -> bool:
+    try:
+        keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _refuse(batch: pa.RecordBatch, row: int, times: Ints) -> None:
+    offset, topic, partition = (batch.column(name)[row].as_py() for name in ("offset", "topic", "partition"))
+    raise ValueError(
+        f"[ottla] the record at offset {offset} of {topic}-{partition} has the invalid timestamp: {times[row]} [end]"
+    )
