@@ -133,6 +133,12 @@ def hopping_count(builder: StreamsBuilder, lines: str, _: str, out: str) -> None
     counts.to_stream().to(out, Produced(key_serde=Serdes.time_windowed(TEXT, 1000), value_serde=LONG))
 
 
+def counted_by_source(builder: StreamsBuilder, lines: str, _: str, out: str) -> None:
+    # Nothing in between: the source counts and carries open windows itself.
+    counts = builder.stream(lines, CONSUMED).group_by_key(GROUPED).windowed_by(HOPPING).count(COUNTS)
+    counts.to_stream().to(out, Produced(key_serde=Serdes.time_windowed(TEXT, 1000), value_serde=LONG))
+
+
 def rekeyed_window_count(builder: StreamsBuilder, lines: str, _: str, out: str) -> None:
     words = builder.stream(lines, CONSUMED).flat_map_values(value.split(" ")).group_by(value, GROUPED)
     counts = words.windowed_by(TimeWindows.of(1000, grace_ms=300)).count(COUNTS)
@@ -184,6 +190,7 @@ NATIVE: Mapping[str, Build] = {
     "words": word_count,
     "words-in-python": word_count_in_python,
     "hopping": hopping_count,
+    "counted-by-source": counted_by_source,
     "rekeyed-windows": rekeyed_window_count,
 }
 TASKS: Mapping[str, Build] = {"sessions": session_count, "two-hops": two_hops}

@@ -13,12 +13,13 @@ from typing import Final
 from ottla.client.cluster import Cluster as Client
 from ottla.client.connection import parse_bootstrap
 from ottla.streams import StreamsApp, StreamsBuilder
-from tests.spark.applications import Build, World, hopping_count, joined, punctual, shouted
+from tests.spark.applications import Build, World, counted_by_source, hopping_count, joined, punctual, shouted
 from tests.spark.sink_app import Kill, MortalSink
 
 MORTAL: Final[Mapping[str, Build]] = {
     "stateless": shouted,
     "windows": hopping_count,
+    "counted-by-source": counted_by_source,
     "join": joined,
     "processor": punctual,
 }

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.streams import StreamsApp, StreamsBuilder
 from ottla.streams.expressions import value
+from ottla.streams.operators.base import LATE, NULL_KEY
 from ottla.streams.options import Consumed, Grouped
 from ottla.streams.partition_counts import PartitionsError
 from ottla.streams.processor import Processor, ProcessorContext, PunctuationType
@@ -18,6 +19,7 @@ from tests.spark.applications import (
     CONSUMED,
     COUNTED,
     COUNTS,
+    HOPPING,
     LONG,
     NATIVE,
     PRODUCED,
@@ -29,6 +31,7 @@ from tests.spark.applications import (
     Input,
     Told,
     World,
+    counted_by_source,
     driven,
     in_task_order,
     joined,
@@ -67,6 +70,30 @@ def test_tasks_give_the_test_drivers_sequence(world: World, build: Build) -> Non
     world.app(builder, **{"max.records.per.batch": 1000}).run(once=True)
     told = [Told(record.key, record.value, record.timestamp) for record in world.read(out)]
     assert told == driven(builder, in_task_order(records), out)
+
+
+def test_windows_that_the_source_counts_change_record_by_record_as_in_the_test_driver(world: World) -> None:
+    from ottla.streams.spark.application import Runner, plan_of  # noqa: PLC0415  imports pyspark
+
+    lines, out = world.topic("lines"), world.topic("out")
+    builder = StreamsBuilder()
+    counted_by_source(builder, lines, "", out)
+    without_key = Input(lines, None, b"omega", START + 90_000)
+    records = [*lines_of(19, [lines], 12), without_key, *lines_of(20, [lines], 12)]
+    world.send(records)
+    app = world.app(builder, **{"max.records.per.batch": 1})
+    (query,) = plan_of(app).queries
+    assert query.aggregate is not None and query.aggregate.counted_by_source
+    runner = Runner(app, once=True)
+    runner.run()
+    told = [Told(record.key, record.value, record.timestamp) for record in world.read(out)]
+    assert told == driven(builder, records, out)
+    changelog = [(record.value, record.timestamp) for record in world.read(f"{world.name}-counts-changelog")]
+    assert changelog == [(each.value, each.timestamp) for each in told]
+    (status,) = runner.status()["queries"]
+    windows = sum(len(list(HOPPING.windows_for(each.timestamp))) for each in records if each.key is not None)
+    assert status["read"] == len(records)
+    assert status["dropped-by-reason"] == {NULL_KEY: 1, LATE: windows - len(told)}
 
 
 def test_counts_are_logged_to_the_stores_changelog_under_kafkas_name_and_policy(world: World) -> None:

@@ -234,8 +234,12 @@ def test_tables_over_repartition_topics_write_the_same_records_in_the_same_order
         assert not differences(expected, found), differences(expected, found)
 
 
+NATIVE_INPUTS = ("in1", "in2", "in3", "in4", "in5")
+
+
 def native_counts() -> Case:
-    """What Spark computes by itself, each over its own topic: counts by a new key, per window, per hop; no count."""
+    """What Spark computes by itself, each over its own topic: counts by a new key, per window, per hop; no count; and
+    again per hop. Those of in2 and in5 the source counts."""
     strings, longs = {"key": "string", "value": "string"}, {"key": "string", "value": "long"}
     case = Case("native")
     grouped = case.add("group_by", case.stream("in1"), key_f="key-upper", grouped=strings)
@@ -250,11 +254,15 @@ def native_counts() -> Case:
     case.to(case.add("to_stream", summed), "hopped", value="long")
     kept = case.add("filter", case.stream("in4"), f="length>3")
     case.to(case.add("map", kept, key_f="key-upper", value_f="with-key"), "mapped")
+    grouped = case.add("group_by_key", case.stream("in5"), grouped=strings)
+    windowed = case.add("windowed_by", grouped, type="time", size=15, advance=5, grace=8)
+    counted = case.add("count", windowed, materialized=longs | {"store": "overlapping"})
+    case.to(case.add("to_stream", counted), "overlapped", value="long")
     return case
 
 
 def test_native_operators_write_the_last_value_per_key_of_each_batch(comparison: Comparison) -> None:
-    steps = [step | {"topic": topic} for step in weather(["in"], 50, 5) for topic in ("in1", "in2", "in3", "in4")]
+    steps = [step | {"topic": topic} for step in weather(["in"], 50, 5) for topic in NATIVE_INPUTS]
     case = bundled("oracle-native", [native_counts()], spread(steps), "native.")
     for expected, found in comparison.batches(case, columns=True, partitions=2):
         they, we = by_key({"mapped": expected["native.mapped-0"]}), by_key({"mapped": found["native.mapped-0"]})

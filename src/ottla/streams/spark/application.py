@@ -29,7 +29,7 @@ from ottla.streams.spark import topics
 from ottla.streams.spark.planner import Plan, QueryPlan, in_order, plan
 from ottla.streams.spark.progress import Progress, new_counter
 from ottla.streams.spark.queries import QueryBuilder, Surroundings
-from ottla.streams.spark.session import new_session
+from ottla.streams.spark.session import LOCAL_CHECKPOINTS, new_session
 from ottla.streams.spark.sink import TransactionalSink, offsets_of_batch
 from ottla.streams.state_directory import StateDirectory
 
@@ -167,7 +167,8 @@ class Runner:
 
     def _session(self) -> SparkSession:
         settings = self._app.config.below(SPARK_PREFIX)
-        spark = new_session(self._app.application_id, self._master, **settings)
+        files = LOCAL_CHECKPOINTS if self._directory.is_local else {}
+        spark = new_session(self._app.application_id, self._master, **{**files, **settings})
         if LOG_LEVEL not in settings:
             _quieten(spark)
         return spark
