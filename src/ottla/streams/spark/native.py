@@ -551,7 +551,7 @@ def _results(grouped: DataFrame, native: NativeAggregate, kind: Type, hash_colum
         # Rows of one partition go out in the order of their times, those of windows with the oldest first.
         F.col("start" if native.windowed else "ts").alias("o"),
         F.lit(AGGREGATE_RESULT).alias("t"),
-        _null(r.HEADERS_TYPE).alias("h"),
+        F.col("h") if "h" in grouped.columns else _null(r.HEADERS_TYPE).alias("h"),
         F.lit(0).alias("seq"),
         "kb",
         encode_column(store.value_serde, F.col("v"), kind).alias("vb"),
@@ -563,13 +563,14 @@ def _results(grouped: DataFrame, native: NativeAggregate, kind: Type, hash_colum
 
 
 def changelog_row(native: NativeAggregate, topic: str) -> Column:
-    """As Kafka's stores log a change: the plain value, whose time is that of the record; a deletion without value."""
+    """As Kafka's stores log a change: the plain value, whose time is that of the record, and no headers; a deletion
+    without value."""
     key, partition = F.col("kb"), _null("int")
     if native.windowed:
         key, partition = F.concat(F.col("kb"), bytes_of_long(F.col("start")), bytes_of_int(F.lit(0))), F.col("p")
     elif native.repartitioned is None:
         partition = F.col("p")
-    return row(topic=F.lit(topic), partition=partition, key=key, value=F.col("vb"))
+    return row(topic=F.lit(topic), partition=partition, key=key, value=F.col("vb"), headers=_null(r.HEADERS_TYPE))
 
 
 def result_row(native: NativeAggregate) -> Column:

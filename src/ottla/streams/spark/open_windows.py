@@ -114,6 +114,7 @@ def largest(tables: list[pa.Table]) -> pa.Table:
 
 
 def summed(tables: list[pa.Table]) -> pa.Table:
+    """Counts are added up, of other columns the largest is taken."""
     return _grouped(tables, "sum")
 
 
@@ -122,8 +123,10 @@ def _grouped(tables: list[pa.Table], counts: str) -> pa.Table:
     if len(filled) < 2:
         return (filled or tables)[0].replace_schema_metadata()
     together = pa.concat_tables([table.replace_schema_metadata() for table in filled])
-    found = together.group_by(list(WINDOWS), use_threads=False).aggregate([("ts", "max"), ("all", counts)])
-    return found.rename_columns({"ts_max": "ts", f"all_{counts}": "all"}).select(SCHEMA.names)
+    others = [name for name in together.column_names if name not in WINDOWS]
+    how = {name: counts if name == "all" else "max" for name in others}
+    found = together.group_by(list(WINDOWS), use_threads=False).aggregate(list(how.items()))
+    return found.rename_columns({f"{name}_{each}": name for name, each in how.items()}).select(together.column_names)
 
 
 def _number(table: pa.Table, name: bytes) -> int | None:

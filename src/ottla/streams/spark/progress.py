@@ -12,8 +12,6 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import Row
 
 from ottla.streams.app import Metric
-from ottla.streams.operators.base import LATE, NULL_KEY
-from ottla.streams.spark.window_counts import OBSERVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +20,10 @@ if TYPE_CHECKING:
     from ottla.streams.spark.planner import QueryPlan
     from ottla.streams.spark.sink import Written
 
+OBSERVED_DROPS: Final = "ottla-dropped"
+"""Names of what Spark observes begin with it, where a native plan leaves out records: a column for each reason."""
+OBSERVED_READ: Final = "ottla-read"
+"""Where rows of the source are no records: the column `records` tells how many there were."""
 THREAD: Final = "stream-thread-metrics"
 TASK: Final = "stream-task-metrics"
 WINDOW_S: Final = 30.0
@@ -29,8 +31,6 @@ WINDOW_S: Final = 30.0
 
 
 Counts = dict[str, int]
-_REASONS: Final = {"late": LATE, "keyless": NULL_KEY}
-"""Why a source that counts by itself left records out."""
 
 
 class _Adding(AccumulatorParam[Counts]):
@@ -97,10 +97,9 @@ class Progress:
 
     def _count(self, told: Mapping[str, Any]) -> None:
         self._totals["read"] += _read(told)
-        observed = _observed(told)
-        for name, reason in _REASONS.items():
-            if observed.get(name):
-                self._left_out[reason] = self._left_out.get(reason, 0) + observed[name]
+        for name, counts in _observed(told).items():
+            if name.startswith(OBSERVED_DROPS):
+                _Adding().addInPlace(self._left_out, {reason: number for reason, number in counts.items() if number})
         for state in told.get("stateOperators", []):
             self._totals["dropped"] += state.get("numRowsDroppedByWatermark", 0)
 
@@ -151,14 +150,13 @@ class Progress:
         }
 
 
-def _observed(told: Mapping[str, Any]) -> Mapping[str, int]:
-    found: Mapping[str, int] | Row = told.get("observedMetrics", {}).get(OBSERVED, {})
-    return found.asDict() if isinstance(found, Row) else found
+def _observed(told: Mapping[str, Any]) -> dict[str, Counts]:
+    found = told.get("observedMetrics", {})
+    return {name: row.asDict() if isinstance(row, Row) else dict(row) for name, row in found.items()}
 
 
 def _read(told: Mapping[str, Any]) -> int:
-    """Spark's rows are records, unless the source has counted them already."""
-    found: int = _observed(told).get("records", told.get("numInputRows", 0))
+    found: int = _observed(told).get(OBSERVED_READ, {}).get("records", told.get("numInputRows", 0))
     return found
 
 

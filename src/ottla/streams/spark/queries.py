@@ -206,7 +206,7 @@ class QueryBuilder:
             text=isinstance(source.key_serde, StringSerde),
             skip_invalid=source.extractor.on_invalid is InvalidTimestamp.SKIP,
         )
-        return counted(self._around.spark, self._source_options(headers=False, without=["value"]), counting)
+        return counted(self._around.spark, self._source_options(headers=True, without=["value"]), counting)
 
     def _counted_in_python(self) -> DataFrame | None:
         """A plain count behind a Python stage begins inside it, unless dead letters have to leave it too."""

@@ -14,23 +14,28 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
+from ottla.streams.operators.base import LATE, NULL_KEY
+from ottla.streams.spark.columns import HEADERS_TYPE
 from ottla.streams.spark.encoding import binary, murmur2_of
 from ottla.streams.spark.observed_time import Ints, late_windows, open_windows
 from ottla.streams.spark.offsets import from_json
 from ottla.streams.spark.open_windows import SCHEMA, WINDOWS, Carried, OpenWindows, summed
+from ottla.streams.spark.progress import OBSERVED_DROPS, OBSERVED_READ
 from ottla.streams.spark.source import OttlaStreamReader, Span, read_span
 from ottla.streams.spark.source_options import SourceOptions, parse_options
 from ottla.streams.spark.stream_time import running_maximum
+from ottla.streams.task_inputs import INVALID_TIMESTAMP
 from ottla.streams.windows import TimeWindows
 
 FORMAT: Final = "ottla-window-counts"
-OBSERVED: Final = "ottla-window-counts"
-"""Under this name Spark's progress tells what `TOLD` names."""
+_NOWHERE: Final = -1
+"""As an offset: the window was counted in earlier batches only."""
 ENOUGH_ROWS: Final = 200_000
 """Counts of parts of a batch that are held before they are put together."""
 
@@ -38,19 +43,22 @@ _PREFIX: Final = "count."
 _SIZE, _ADVANCE, _GRACE = f"{_PREFIX}size.ms", f"{_PREFIX}advance.ms", f"{_PREFIX}grace.ms"
 _DIRECTORY, _TEXT, _SKIP = f"{_PREFIX}directory", f"{_PREFIX}text", f"{_PREFIX}skip.invalid"
 
-TOLD: Final = ("records", "late", "keyless")
-COLUMNS: Final = pa.schema(
-    [
-        ("kb", pa.binary()),
-        ("start", pa.int64()),
-        ("ts", pa.int64()),
-        ("v", pa.int64()),
-        ("task", pa.int32()),
-        ("hash", pa.int32()),
-        *((name, pa.int64()) for name in TOLD),
-    ]
-)
-_SPARK_TYPES: Final = {pa.binary(): BinaryType(), pa.int32(): IntegerType(), pa.int64(): LongType()}
+DROPPED: Final = {"late": LATE, "keyless": NULL_KEY, "untimed": INVALID_TIMESTAMP}
+TOLD: Final = ("records", *DROPPED)
+_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+_TYPES: Final = {
+    "kb": (pa.binary(), BinaryType()),
+    "start": (pa.int64(), LongType()),
+    "ts": (pa.int64(), LongType()),
+    "v": (pa.int64(), LongType()),
+    "h": (HEADERS_TYPE, ArrayType(_HEADER)),
+    "task": (pa.int32(), IntegerType()),
+    "hash": (pa.int32(), IntegerType()),
+    **{name: (pa.int64(), LongType()) for name in TOLD},
+}
+COLUMNS: Final = pa.schema([(name, arrow) for name, (arrow, _) in _TYPES.items()])
+_COUNTS: Final = SCHEMA.append(pa.field("o", pa.int64()))
+"""With the offset of the last record: its headers are those of the result."""
 
 
 class Counting(NamedTuple):
@@ -77,11 +85,18 @@ class Counting(NamedTuple):
 
 
 def counted(spark: SparkSession, options: Mapping[str, str], counting: Counting) -> DataFrame:
-    """Columns kb, start, ts (the latest), v (how many), task and hash (of the key) of a stream."""
+    """Columns kb, start, ts (the latest), v (how many), h (headers of the last record), task and hash (of the key) of a
+    stream."""
     spark.dataSource.register(WindowCounts)
     rows = spark.readStream.format(FORMAT).options(**{**options, **counting.options()}).load()
-    told = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in TOLD]
-    return rows.observe(OBSERVED, *told).where(F.col("kb").isNotNull()).drop(*TOLD)
+    told = rows.observe(OBSERVED_READ, _total("records")).observe(
+        f"{OBSERVED_DROPS}-by-source", *(_total(name).alias(reason) for name, reason in DROPPED.items())
+    )
+    return told.where(F.col("kb").isNotNull()).drop(*TOLD)
+
+
+def _total(name: str) -> Column:
+    return F.coalesce(F.sum(name), F.lit(0)).alias(name)
 
 
 class WindowCounts(DataSource):
@@ -92,7 +107,7 @@ class WindowCounts(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        return StructType([StructField(field.name, _SPARK_TYPES[field.type]) for field in COLUMNS])
+        return StructType([StructField(name, spark) for name, (_, spark) in _TYPES.items()])
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         given = {name.lower(): value for name, value in self.options.items()}
@@ -135,9 +150,9 @@ def count_records(
         counts.add(batch)
     changed = _with_before(counts.found(), before)
     # Before anything is handed on: what was seen of a batch has its counts kept.
-    kept.write(before, span.end, counts.stream_time, changed)
+    kept.write(before, span.end, counts.stream_time, changed.select(SCHEMA.names))
     for found in changed.sort_by("start").to_batches():
-        yield _rows(found, span.place.partition)
+        yield _rows(found, counts.headers_at(found.column("o")), span.place.partition)
     told = {name: getattr(counts, name) for name in TOLD}
     yield pa.RecordBatch.from_pylist([told], schema=COLUMNS)
 
@@ -146,66 +161,78 @@ def _with_before(counts: pa.Table, before: Carried) -> pa.Table:
     """The windows that were counted now, with what was counted in them before."""
     if not counts.num_rows or not before.windows.num_rows:
         return counts
-    sides = [
-        table.append_column("now", pa.repeat(pa.scalar(now), table.num_rows))
-        for table, now in ((counts, True), (before.windows, False))
-    ]
-    grouped = pa.concat_tables(sides).group_by(list(WINDOWS), use_threads=False)
-    found = grouped.aggregate([("ts", "max"), ("all", "sum"), ("now", "any")])
-    named = found.filter(found.column("now_any")).rename_columns({"ts_max": "ts", "all_sum": "all"})
-    return named.select(SCHEMA.names)
+    nowhere = pa.array(np.full(before.windows.num_rows, _NOWHERE))
+    both = summed([counts, before.windows.append_column("o", nowhere)])
+    return both.filter(pc.not_equal(both.column("o"), _NOWHERE))
 
 
-def _rows(windows: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+def _rows(windows: pa.RecordBatch, headers: pa.Array, partition: int) -> pa.RecordBatch:
     count = windows.num_rows
     hashes = (murmur2_of(binary(windows.column("kb"))) & np.uint32(0x7FFFFFFF)).astype(np.int32)
-    tasks = pa.array(np.full(count, partition, np.int32))
     nothing = pa.nulls(count, pa.int64())
-    return pa.RecordBatch.from_arrays(
-        [*windows.columns, tasks, pa.array(hashes), *(nothing for _ in TOLD)], schema=COLUMNS
-    )
+    columns = {
+        "kb": windows.column("kb"),
+        "start": windows.column("start"),
+        "ts": windows.column("ts"),
+        "v": windows.column("all"),
+        "h": headers,
+        "task": pa.array(np.full(count, partition, np.int32)),
+        "hash": pa.array(hashes),
+        **dict.fromkeys(TOLD, nothing),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=COLUMNS)
 
 
 class _Counts:
     """What the records of a task add up to."""
 
-    __slots__ = ("_counting", "_enough", "_held", "keyless", "late", "records", "stream_time")
+    __slots__ = ("_counting", "_enough", "_headers", "_held", "keyless", "late", "records", "stream_time", "untimed")
 
     def __init__(self, counting: Counting, stream_time: int) -> None:
         self._counting = counting
         self._held: list[pa.Table] = []
         self._enough = ENOUGH_ROWS
+        self._headers: list[tuple[pa.Array, pa.Array]] = []
+        """Offsets and headers of records that have some, and that were the last of a window for a while."""
         self.stream_time = stream_time
-        self.records = self.late = self.keyless = 0
+        self.records = self.late = self.keyless = self.untimed = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         self.records += batch.num_rows
-        keys, times = self._keyed(batch)
-        if not len(times):
+        keyed = self._keyed(batch)
+        if not keyed.num_rows:
             return
+        times = _millis(keyed)
         stream_time = running_maximum(times, self.stream_time)
         self.stream_time = int(stream_time[-1])
         windows = self._counting.windows
         self.late += late_windows(windows, times, stream_time)
         chosen, starts = open_windows(windows, times, stream_time)
-        if chosen is not None:
-            keys, times = keys.take(pa.array(chosen)), times[chosen]
-        self._hold(_counted(keys, starts, times, self._counting.text))
+        table = pa.table({"kb": keyed.column("key"), "ts": pa.array(times), "o": keyed.column("offset")})
+        table = table if chosen is None else table.take(pa.array(chosen))
+        counts = _counted(table.append_column("start", pa.array(starts)), self._counting.text)
+        self._keep_headers(keyed, counts)
+        self._hold(counts)
 
-    def _keyed(self, batch: pa.RecordBatch) -> tuple[pa.Array, Ints]:
+    def _keyed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Records without a key belong to no window and move no clock."""
-        keys = binary(batch.column("key"))
-        times: Ints = batch.column("timestamp").cast(pa.int64()).to_numpy() // 1000
+        times = _millis(batch)
         valid = times >= 0
         if not valid.all():
             if not self._counting.skip_invalid:
                 _refuse(batch, int(np.argmin(valid)), times)
-            keys, times = keys.filter(pa.array(valid)), times[valid]
-        if keys.null_count:
-            self.keyless += keys.null_count
-            present = keys.is_valid()
-            keys, times = keys.filter(present), times[present.to_numpy(zero_copy_only=False)]
-        return keys, times
+            self.untimed += len(valid) - int(valid.sum())
+            batch = batch.filter(pa.array(valid))
+        keys = batch.column("key")
+        self.keyless += keys.null_count
+        return batch.filter(keys.is_valid()) if keys.null_count else batch
+
+    def _keep_headers(self, batch: pa.RecordBatch, counts: pa.Table) -> None:
+        headers = batch.column("headers")
+        if headers.null_count == len(headers):
+            return
+        last = pc.and_(headers.is_valid(), pc.is_in(batch.column("offset"), counts.column("o").combine_chunks()))
+        self._headers.append((batch.column("offset").filter(last), headers.filter(last)))
 
     def _hold(self, counts: pa.Table) -> None:
         self._held.append(counts)
@@ -214,16 +241,29 @@ class _Counts:
             self._enough = max(ENOUGH_ROWS, 2 * self._held[0].num_rows)
 
     def found(self) -> pa.Table:
-        return summed(self._held or [SCHEMA.empty_table()])
+        return summed(self._held or [_COUNTS.empty_table()])
+
+    def headers_at(self, offsets: pa.Array) -> pa.Array:
+        """Of the records at these offsets."""
+        if not self._headers:
+            return pa.nulls(len(offsets), HEADERS_TYPE)
+        known, headers = (pa.concat_arrays(parts) for parts in zip(*self._headers, strict=True))
+        return headers.take(pc.index_in(offsets, known))
 
 
-def _counted(keys: pa.Array, starts: Ints, times: Ints, text: bool) -> pa.Table:
-    table = pa.table({"kb": keys, "start": pa.array(starts), "ts": pa.array(times)})
-    found = table.group_by(list(WINDOWS), use_threads=False).aggregate([("ts", "max"), ([], "count_all")])
+def _millis(batch: pa.RecordBatch) -> Ints:
+    times: Ints = batch.column("timestamp").cast(pa.int64()).to_numpy() // 1000
+    return times
+
+
+def _counted(table: pa.Table, text: bool) -> pa.Table:
+    wanted = [("ts", "max"), ([], "count_all"), ("o", "max")]
+    found = table.group_by(list(WINDOWS), use_threads=False).aggregate(wanted)
     if text and not _is_text(found.column("kb")):
-        readable = [key.decode(errors="replace").encode() for key in keys.to_pylist()]
-        return _counted(pa.array(readable, pa.binary()), starts, times, False)
-    return found.rename_columns({"ts_max": "ts", "count_all": "all"}).select(SCHEMA.names)
+        readable = [key.decode(errors="replace").encode() for key in table.column("kb").to_pylist()]
+        place = table.column_names.index("kb")
+        return _counted(table.set_column(place, "kb", pa.array(readable, pa.binary())), False)
+    return found.rename_columns({"ts_max": "ts", "count_all": "all", "o_max": "o"}).select(_COUNTS.names)
 
 
 def _is_text(keys: pa.ChunkedArray) -> bool:
