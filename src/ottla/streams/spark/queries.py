@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -168,10 +168,10 @@ class QueryBuilder:
         if aggregate.counted_by_source:
             result = native.window_counts(self._counted_by_source(aggregate), aggregate)
         elif partial is not None:
-            result = native.sum_counts(partial, aggregate)
+            result = native.sum_counts(self._unshuffled(partial), aggregate)
         else:
             flow, dead_letters = self._aggregate_input()
-            result = native.aggregate(flow, aggregate, timing)
+            result = native.aggregate(replace(flow, frame=self._unshuffled(flow.frame)), aggregate, timing)
         more = []
         if aggregate.store.logged:
             more.append(native.changelog_row(aggregate, changelog_topic(around.application_id, aggregate.store.name)))
@@ -189,6 +189,11 @@ class QueryBuilder:
             # An aggregate lets nothing pass beside it: what cannot be read is found by a second look at the input.
             rows = rows.unionByName(dead_letters)
         return Query(plan, rows, "update", max(1, min(tasks, around.spark.sparkContext.defaultParallelism)))
+
+    def _unshuffled(self, frame: DataFrame) -> DataFrame:
+        """What one task reads and one task aggregates need not pass a shuffle, which costs more than a small batch."""
+        read = sum(sum(self._around.real_topics(source).values()) for source in self._plan.sources)
+        return frame.coalesce(1) if read == 1 and self.tasks() == 1 else frame
 
     def tasks(self) -> int:
         aggregate = self._plan.aggregate
