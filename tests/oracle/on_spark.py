@@ -12,6 +12,7 @@ from ottla.client.connection import parse_bootstrap
 from ottla.model import ids
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.streams import StreamsApp
+from tests.oracle import functions
 from tests.oracle.cases import Case, Input, Written
 from tests.oracle.ours import as_bytes, as_text, settings_of
 from tests.oracle.topologies import topology_of
@@ -52,8 +53,9 @@ class OnSpark:
             **settings_of(case),
         )
 
-    def batch(self, inputs: list[Input]) -> list[Written]:
-        """All that comes of these inputs, which are there at once."""
+    def run(self, inputs: list[Input], *, most: int, clock: int) -> list[Written]:
+        """All that comes of these inputs, which are there at once and taken `most` at a time. Processors are told that
+        it is `clock`."""
         places: dict[tuple[str, int], list[NewRecord]] = {}
         for step in inputs:
             headers = [(name, as_bytes(value)) for name, value in step["headers"]]
@@ -63,7 +65,8 @@ class OnSpark:
             for (topic, partition), records in places.items():
                 wait_for_topic(wire, topic, self._partitions)
                 produced(wire, topic, bytes(build_batch(records)), partition=partition)
-        self.app.run(once=True)
+        limited = self.app.changed(config={"max.records.per.batch": most})
+        limited.runner(once=True, clock=functions.constant(clock)).run()
         return self._written_since()
 
     def _places(self) -> set[tuple[str, int]]:

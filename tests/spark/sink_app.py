@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.model.ids import TopicPartition
 from ottla.streams.spark.encoding import Encoded
+from ottla.streams.spark.origins import Origins
 from ottla.streams.spark.pipeline import Pipeline
 from ottla.streams.spark.sink import TransactionalSink, Written
 from ottla.streams.spark.writer import Errand, Receipt, Write
@@ -45,9 +46,11 @@ class MortalSink(TransactionalSink):
         if (point, batch) == (self._point, self._batch):
             self._die()
 
-    def write(self, rows: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int]) -> Written:
+    def write(
+        self, rows: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+    ) -> Written:
         self._reached(AFTER_WAL, batch_id)
-        written = super().write(rows, batch_id, offsets)
+        written = super().write(rows, batch_id, offsets, origins)
         self._reached(AFTER_END, batch_id)
         return written
 

@@ -1,19 +1,23 @@
 """On Spark, every operator does what Kafka Streams does.
 
 Cases of the oracle share a topology, so that one query serves many. Each application runs twice, the second time from
-the checkpoint of the first.
+the checkpoint of the first, and each run takes several micro-batches. Where runs and batches are cut is random; the
+seed stands in the name of the test. OTTLA_ORACLE_SEEDS=1,2,3 tries others, with other topologies and input as well.
 """
 
 import itertools
+import os
 import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from ottla.model.ids import TopicPartition
+from ottla.streams.spark.offsets import share
 from tests.oracle import functions, processors, topologies
 from tests.oracle.bundles import bundled
 from tests.oracle.cases import Case, Input, Weather, Written
@@ -29,11 +33,14 @@ pytestmark = pytest.mark.jvm
 
 Topics = dict[str, list[Written]]
 
-BATCHES = 2
+SEEDS = tuple(int(seed) for seed in os.environ.get("OTTLA_ORACLE_SEEDS", "1").split(","))
+RUNS = 2
+MOST_BATCHES = 3
+"""In a run, about."""
 LATELY = int(time.time()) // 600 * 600_000 - 3 * 86_400_000
 """On the edge of every window. Records of 1970 would be past the retention of their topics."""
 NOT_COMPARABLE = {"clock", "times", "headers"}
-"""Processors that tell the wall clock, or the number of the partition."""
+"""Processors that tell the wall clock, or the number of the partition: they have a test of their own."""
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +63,11 @@ def apart(spark: "SparkSession") -> Iterator[None]:
         cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-def picked(family: str, count: int, fits: Callable[[Case], bool]) -> list[Case]:
+def picked(family: str, count: int, fits: Callable[[Case], bool], seed: int) -> list[Case]:
     """The first random cases that fit."""
     found: list[Case] = []
-    for seed in range(400, 1000):
-        case = random_case(family, seed)
+    for number in itertools.count(400 * seed):
+        case = random_case(family, number)
         if fits(case):
             found.append(case)
         if len(found) == count:
@@ -144,13 +151,55 @@ def differences(expected: Topics, found: Topics) -> str:
     return "\n".join(lines)
 
 
-def last_per_topic(topics: Topics) -> Topics:
-    """The last record of each key, by key. A native aggregate has no headers: its rows come from many records."""
-    found: Topics = {}
-    for topic, records in topics.items():
-        last = {record.key: record._replace(headers=()) for record in records}
-        found[topic] = [last[key] for key in sorted(last, key=str)]
-    return found
+def last_per_key(topics: Topics) -> Topics:
+    """The last record of each key."""
+    return {topic: list({record.key: record for record in records}.values()) for topic, records in topics.items()}
+
+
+class Cut(NamedTuple):
+    """The inputs of a run, and how they come: at most so many in a micro-batch."""
+
+    most: int
+    batches: list[list[Input]]
+    clock: int = 0
+
+    @property
+    def inputs(self) -> list[Input]:
+        return [step for batch in self.batches for step in batch]
+
+
+def cut(inputs: list[Input], dice: random.Random, apart: frozenset[str] = frozenset()) -> list[Cut]:
+    """Anywhere. Topics that are `apart` are read by other queries, all at once, and by these first."""
+    first = next(number for number, step in enumerate(inputs) if step["topic"] not in apart)
+    places = sorted(dice.sample(range(first + 1, len(inputs)), RUNS - 1))
+    runs = [inputs[start:end] for start, end in itertools.pairwise([0, *places, len(inputs)])]
+    return [_in_batches(run, dice, apart) for run in runs]
+
+
+def _in_batches(run: list[Input], dice: random.Random, apart: frozenset[str]) -> Cut:
+    """As the source decides what comes into each micro-batch."""
+    queues: dict[TopicPartition, list[Input]] = {}
+    for step in run:
+        if step["topic"] not in apart:
+            queues.setdefault(TopicPartition(step["topic"], step.get("partition", 0)), []).append(step)
+    # What different queries read is cut by each of them on its own.
+    most = dice.randint(-(-sum(map(len, queues.values())) // MOST_BATCHES), len(run))
+    begin, ends = dict.fromkeys(queues, 0), {place: len(queue) for place, queue in queues.items()}
+    batches = [[step for step in run if step["topic"] in apart]]
+    while begin != ends:
+        end = share(begin, ends, most)
+        new = {id(step) for place, queue in queues.items() for step in queue[begin[place] : end[place]]}
+        batches.append(in_order([step for step in run if id(step) in new]))
+        begin = end
+    return Cut(most, batches)
+
+
+class Ran(NamedTuple):
+    """What Kafka Streams wrote and what we wrote in one run, by topic; of theirs each micro-batch for itself too."""
+
+    theirs: Topics
+    ours: Topics
+    their_batches: list[Topics]
 
 
 class Comparison:
@@ -161,22 +210,37 @@ class Comparison:
         self._bootstrap = bootstrap
         self._directory = directory
 
-    def batches(self, case: Case, *, columns: bool = False, partitions: int = 1) -> Iterator[tuple[Topics, Topics]]:
-        """What Kafka Streams wrote and what we wrote, by topic, for each batch."""
-        size = -(-len(case.inputs) // BATCHES)
-        cuts = [in_order(case.inputs[start : start + size]) for start in range(0, len(case.inputs), size)]
-        expected: list[list[Written]] = [[] for _ in cuts]
+    def runs(self, case: Case, cuts: list[Cut], *, columns: bool = False, partitions: int = 1) -> Iterator[Ran]:
+        expected = self.expected(case, cuts, partitions)
+        application = OnSpark(case, self._bootstrap, self._directory, columns=columns, partitions=partitions)
+        for each, batches in zip(cuts, expected, strict=True):
+            ours = application.run(each.inputs, most=each.most, clock=each.clock)
+            theirs = [record for batch in batches for record in batch]
+            yield Ran(by_topic(theirs), by_topic(ours), [by_topic(batch) for batch in batches])
+
+    def expected(
+        self, case: Case, cuts: list[Cut], partitions: int = 1, *, clock_first: bool = True
+    ) -> list[list[list[Written]]]:
+        """Of each micro-batch of each run. The clock of a run is set before its first records, or behind those of its
+        first batch: a batch looks after punctuators when its records are done."""
+        found: list[list[list[Written]]] = [[[] for _ in each.batches] for each in cuts]
         for partition in range(partitions):  # each is a task of its own, and the oracle has one task
-            mine = [[step for step in cut if step.get("partition", 0) == partition] for cut in cuts]
-            case.inputs = [step for cut in mine for step in cut]
+            case.inputs = []
+            owners: list[list[Written]] = []
+            now = 0
+            for each, results in zip(cuts, found, strict=True):
+                for batch, result in zip(each.batches, results, strict=True):
+                    mine = [step for step in batch if step.get("partition", 0) == partition]
+                    ticks = [{"advance_wall_clock": each.clock - now}] if each.clock > now and batch else []
+                    now = each.clock if ticks else now
+                    steps = [*ticks, *mine] if clock_first else [*mine, *ticks]
+                    case.inputs += steps
+                    owners += [result] * len(steps)
             theirs = self._oracle.ask(case)
             assert theirs.error is None, theirs.error
-            outputs = iter(theirs.outputs)
-            for cut, all_records in zip(mine, expected, strict=True):
-                all_records += [record for _ in cut for record in next(outputs)]
-        application = OnSpark(case, self._bootstrap, self._directory, columns=columns, partitions=partitions)
-        for cut, records in zip(cuts, expected, strict=True):
-            yield by_topic(records), by_topic(application.batch(cut))
+            for owner, records in zip(owners, theirs.outputs, strict=True):
+                owner.extend(records)
+        return found
 
 
 @pytest.fixture
@@ -184,34 +248,42 @@ def comparison(oracle: Oracle, bootstrap: str, apart: None, tmp_path: Path) -> C
     return Comparison(oracle, bootstrap, tmp_path)
 
 
-def test_operators_over_one_topic_write_the_same_records_of_each_key(comparison: Comparison) -> None:
+def same(theirs: Topics, ours: Topics) -> None:
+    told = differences(theirs, ours)
+    assert not told, told
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_operators_over_one_topic_write_the_same_records_of_each_key(comparison: Comparison, seed: int) -> None:
     families = (
         "aggregates", "windows", "windows-on-close", "sessions", "sessions-on-close", "suppressed", "processors",
     )  # fmt: skip
-    cases = [case for family in families for case in picked(family, 2, in_one_task)]
-    case = bundled("oracle-one-topic", cases, spread(weather(["in"], 80, 1)), "one-topic.")
-    for expected, found in comparison.batches(case, partitions=2):
-        theirs, ours = by_key(expected), by_key(found)
-        assert not differences(theirs, ours), differences(theirs, ours)
+    cases = [case for family in families for case in picked(family, 2, in_one_task, seed)]
+    prefix = f"one-topic-{seed}."
+    case = bundled(f"oracle-one-topic-{seed}", cases, spread(weather(["in"], 80, seed)), prefix)
+    for ran in comparison.runs(case, cut(case.inputs, random.Random(seed)), partitions=2):
+        same(by_key(ran.theirs), by_key(ran.ours))
 
 
-def test_joins_write_the_same_records_in_the_same_order(comparison: Comparison) -> None:
-    cases = picked("stream-joins", 4, in_one_task) + picked("table-joins", 1, in_one_task)
-    cases += picked("global-joins", 1, in_one_task)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_joins_write_the_same_records_in_the_same_order(comparison: Comparison, seed: int) -> None:
+    cases = picked("stream-joins", 4, in_one_task, seed) + picked("table-joins", 1, in_one_task, seed)
+    cases += picked("global-joins", 1, in_one_task, seed)
     cases[-1].steps[0]["topic"] = "everyone"
-    cases += picked("stateless", 2, in_one_task) + picked("splitting", 2, in_one_task)
+    cases += picked("stateless", 2, in_one_task, seed) + picked("splitting", 2, in_one_task, seed)
     for step in (step for case in cases for step in case.steps):
         if step["op"] == "stream" and step["topics"] in (["views"], ["in"]):
             step["topics"] = ["left"]
     # The first to get a record: once a sink has written something of it, Kafka's dead letter has no key and value left.
     cases.insert(0, Case("poisoned"))
     cases[0].to(cases[0].add("filter", cases[0].stream("left"), f="fail:be"))
-    steps = apart_in_time(weather(["left", "right", "profiles"], 60, 2))
-    people = apart_in_time(weather(["everyone"], 8, 3))
-    case = bundled("oracle-joins", cases, people + steps, "joins.")
-    case.dead_letters = "joins.dead-letters"
-    for expected, found in comparison.batches(case):
-        assert not differences(expected, found), differences(expected, found)
+    steps = apart_in_time(weather(["left", "right", "profiles"], 60, seed + 1))
+    people = apart_in_time(weather(["everyone"], 8, seed + 2))
+    prefix = f"joins-{seed}."
+    case = bundled(f"oracle-joins-{seed}", cases, people + steps, prefix)
+    case.dead_letters = f"{prefix}dead-letters"
+    for ran in comparison.runs(case, cut(case.inputs, random.Random(seed), frozenset({f"{prefix}everyone"}))):
+        same(ran.theirs, ran.ours)
 
 
 def regrouped() -> Case:
@@ -228,18 +300,18 @@ def regrouped() -> Case:
     return case
 
 
-def test_tables_over_repartition_topics_write_the_same_records_in_the_same_order(comparison: Comparison) -> None:
-    case = bundled("oracle-tables", [regrouped()], weather(["in"], 40, 4), "tables.")
-    for expected, found in comparison.batches(case):
-        assert not differences(expected, found), differences(expected, found)
-
-
-NATIVE_INPUTS = ("in1", "in2", "in3", "in4", "in5")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_tables_over_repartition_topics_write_the_same_records_in_the_same_order(
+    comparison: Comparison, seed: int
+) -> None:
+    case = bundled(f"oracle-tables-{seed}", [regrouped()], weather(["in"], 40, seed + 3), f"tables-{seed}.")
+    for ran in comparison.runs(case, cut(case.inputs, random.Random(seed))):
+        same(ran.theirs, ran.ours)
 
 
 def native_counts() -> Case:
-    """What Spark computes by itself, each over its own topic: counts by a new key, per window, per hop; no count; and
-    again per hop. Those of in2 and in5 the source counts."""
+    """What Spark computes by itself, each over its own topic: counts by a new key, per window, per hop, behind Python
+    functions; no count; and again per hop. Those of in2 and in7 the source counts."""
     strings, longs = {"key": "string", "value": "string"}, {"key": "string", "value": "long"}
     case = Case("native")
     grouped = case.add("group_by", case.stream("in1"), key_f="key-upper", grouped=strings)
@@ -254,18 +326,76 @@ def native_counts() -> Case:
     case.to(case.add("to_stream", summed), "hopped", value="long")
     kept = case.add("filter", case.stream("in4"), f="length>3")
     case.to(case.add("map", kept, key_f="key-upper", value_f="with-key"), "mapped")
-    grouped = case.add("group_by_key", case.stream("in5"), grouped=strings)
+    twice = case.add("flat_map_values", case.stream("in5"), f="twice")
+    grouped = case.add("group_by_key", twice, grouped=strings)
+    counted = case.add("count", grouped, materialized=longs | {"store": "doubled"})
+    case.to(case.add("map_values", case.add("to_stream", counted), f="plus:1"), "doubles", value="long")
+    twice = case.add("flat_map_values", case.stream("in6"), f="twice")
+    grouped = case.add("group_by_key", twice, grouped=strings)
+    windowed = case.add("windowed_by", grouped, type="time", size=10, grace=5)
+    counted = case.add("count", windowed, materialized=longs | {"store": "tumbling-twice"})
+    case.to(case.add("to_stream", counted), "tumbled-twice", value="long")
+    grouped = case.add("group_by_key", case.stream("in7"), grouped=strings)
     windowed = case.add("windowed_by", grouped, type="time", size=15, advance=5, grace=8)
     counted = case.add("count", windowed, materialized=longs | {"store": "overlapping"})
     case.to(case.add("to_stream", counted), "overlapped", value="long")
     return case
 
 
-def test_native_operators_write_the_last_value_per_key_of_each_batch(comparison: Comparison) -> None:
-    steps = [step | {"topic": topic} for step in weather(["in"], 50, 5) for topic in NATIVE_INPUTS]
-    case = bundled("oracle-native", [native_counts()], spread(steps), "native.")
-    for expected, found in comparison.batches(case, columns=True, partitions=2):
-        they, we = by_key({"mapped": expected["native.mapped-0"]}), by_key({"mapped": found["native.mapped-0"]})
-        assert not differences(they, we), differences(they, we)
-        last_found, last_expected = last_per_topic(found), last_per_topic(expected)
-        assert not differences(last_expected, last_found), differences(last_expected, last_found)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_native_operators_write_the_last_value_per_key_of_each_batch_with_the_headers_of_its_record(
+    comparison: Comparison, seed: int
+) -> None:
+    one = spread(weather(["in"], 50, seed + 4))
+    cuts_of_one = cut(one, random.Random(seed))
+    prefix = f"native-{seed}."
+    topics = [f"{prefix}in{number}" for number in range(1, 8)]
+    case = bundled(f"oracle-native-{seed}", [native_counts()], [], prefix)
+    cuts = [
+        each._replace(
+            batches=[[step | {"topic": topic} for step in batch for topic in topics] for batch in each.batches]
+        )
+        for each in cuts_of_one
+    ]
+    for ran in comparison.runs(case, cuts, columns=True, partitions=2):
+        mapped = f"{prefix}mapped-0"
+        same(by_key({mapped: ran.theirs.pop(mapped)}), by_key({mapped: ran.ours.pop(mapped)}))
+        theirs: Topics = {}
+        for batch in ran.their_batches:
+            for topic, records in last_per_key(batch).items():
+                theirs.setdefault(topic, []).extend(records if topic != mapped else ())
+        same(by_key(theirs), by_key(ran.ours))
+
+
+def clocks() -> Case:
+    """What tells the wall clock, headers or the origin of records."""
+    case = Case("clocks")
+    stream = case.stream("in")
+    for number, fields in enumerate(
+        [
+            {"interval": 10, "clear": False},
+            {"interval": 7, "clear": True, "start": 5},
+            {"interval": 30, "clear": False, "times": 2},
+        ]
+    ):
+        store = case.store(f"kv{number}")
+        spec = {"kind": "clock", "type": "wall", "store": store, **fields}
+        case.to(case.add("process", stream, processor=spec, stores=[store]), f"ticks{number}")
+    for kind in ("headers", "times"):
+        case.to(case.add("process", stream, processor={"kind": kind}, stores=[]), kind)
+    return case
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_wall_clock_and_headers_are_what_kafka_streams_shows_a_processor(comparison: Comparison, seed: int) -> None:
+    dice = random.Random(seed)
+    case = bundled(f"oracle-clocks-{seed}", [clocks()], weather(["in"], 30, seed + 5), f"clocks-{seed}.")
+    first, second = cut(case.inputs, dice)
+    cuts = [first, second._replace(clock=dice.choice([7, 10, 35, 90]))]
+    told = [by_topic(list(itertools.chain(*run))) for run in comparison.expected(case, cuts)]
+    ticked = [by_topic(list(itertools.chain(*run))) for run in comparison.expected(case, cuts, clock_first=False)]
+    assert any("ticks" in topic for topic in ticked[1])
+    for by_records, by_clock, ran in zip(told, ticked, comparison.runs(case, cuts), strict=True):
+        shown = {topic: records for topic, records in by_records.items() if "headers" in topic or "times" in topic}
+        expected = {topic: records for topic, records in by_clock.items() if topic not in shown} | shown
+        same(expected, ran.ours)

@@ -40,7 +40,8 @@ def run(arguments: Arguments) -> int:
         raise Failure(str(error)) from error
     from ottla.streams.app_file import ship_by_value
 
-    ship_by_value(module)
+    master = arguments.optional("master")
+    ship_by_value(module, with_neighbours=master is not None and not master.startswith("local["))
     for name in app.config.without_effect:
         note(f"{name} has no meaning here and is ignored")
     return _run_held(app, arguments)
@@ -151,6 +152,7 @@ def _until_done(app: "StreamsApp", runner: "Running") -> int:
 
 def _explained(app: "StreamsApp", error: BaseException) -> BaseException:
     from ottla.client.errors import ClientError
+    from ottla.streams.app import CannotRun
     from ottla.streams.options import TopologyError
     from ottla.streams.partition_counts import PartitionsError
     from ottla.streams.spark.application import StreamsFailed
@@ -159,7 +161,7 @@ def _explained(app: "StreamsApp", error: BaseException) -> BaseException:
         return error
     if isinstance(error, StreamsFailed):
         return Failure(_first_lines(str(error)))
-    if isinstance(error, TopologyError | PartitionsError):
+    if isinstance(error, TopologyError | PartitionsError | CannotRun):
         return Failure(f"{app.application_id} cannot run: {error}")
     return Failure(f"{app.application_id} failed: {type(error).__name__}: {_first_lines(str(error))}")
 

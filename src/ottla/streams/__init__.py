@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.streams.app import StreamsApp as StreamsApp
     from ottla.streams.builder import StreamsBuilder as StreamsBuilder
+    from ottla.streams.errors import NeedsSparkError as NeedsSparkError
+    from ottla.streams.errors import StreamsError as StreamsError
     from ottla.streams.graph import InvalidTimestamp as InvalidTimestamp
     from ottla.streams.graph import Reset as Reset
     from ottla.streams.graph import TimestampExtractor as TimestampExtractor
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "app": ("StreamsApp",),
     "builder": ("StreamsBuilder",),
+    "errors": ("NeedsSparkError", "StreamsError"),
     "graph": ("InvalidTimestamp", "Reset", "TimestampExtractor"),
     "grouped": ("KGroupedStream", "KGroupedTable", "SessionWindowedKStream", "TimeWindowedKStream"),
     "kstream": ("BranchedKStream", "KStream"),

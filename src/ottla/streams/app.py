@@ -7,7 +7,7 @@
 # ruff: noqa: PLC0415  what only a running application needs is imported when it runs
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -89,13 +89,18 @@ class StreamsApp:
     def graph(self) -> "Graph":
         return self.topology.graph
 
-    def runner(self, *, once: bool = False, master: str | None = None) -> Running:
-        """Raises CannotRun without pyspark or Java. `master` defaults to local[num.stream.threads], or local[*]."""
+    def runner(
+        self, *, once: bool = False, master: str | None = None, clock: Callable[[], int] | None = None
+    ) -> Running:
+        """Raises CannotRun without pyspark or Java. `master` defaults to local[num.stream.threads], or local[*].
+
+        `clock` gives the time in ms to processors and their punctuators, for tests; it travels to Spark's workers.
+        """
         check_spark()
         from ottla.streams.spark.application import Runner
 
         threads = self.config["num.stream.threads"] or "*"
-        self._runner = Runner(self, once=once, master=master or f"local[{threads}]")
+        self._runner = Runner(self, once=once, master=master or f"local[{threads}]", clock=clock)
         return self._runner
 
     def run(self, *, once: bool = False, master: str | None = None) -> None:

@@ -22,6 +22,18 @@ class StreamsError(Exception):
     """Processing cannot go on. The text says where; the cause says why."""
 
 
+class NeedsSparkError(StreamsError):
+    """`spark(...)` was to be computed where there is no Spark: in the test driver."""
+
+    def __init__(self, function: object) -> None:
+        name = getattr(function, "__qualname__", None) or repr(function)
+        super().__init__(
+            f"spark({name}, ...) is a function of Spark's columns, and the test driver runs without Spark. "
+            "Say it by ottla.streams.expressions or a Python callable to have it tested here, "
+            "or run the application for a test: app.run(once=True) against ottla.testing.Cluster"
+        )
+
+
 class ErrorContext(NamedTuple):
     """Which record it was, as it lay in its topic. In a punctuator there is none: topic None, offset -1."""
 

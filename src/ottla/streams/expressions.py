@@ -441,7 +441,8 @@ def array(*items: object) -> Expression:
 def spark(function: "Callable[..., Column]", *args: object, returns: str = "string") -> Expression:
     """For all that is missing here: a function of Spark columns, given those of `args` (of `value` if there are none).
 
-    Say what type it returns. It runs on Spark only; the test driver raises an error.
+    Say what type it returns. It runs on Spark only: the test driver raises NeedsSparkError, and an application in which
+    a Python function stands in its way is refused with a TopologyError.
     """
     return Expression("spark", [lit(each) for each in args] or [value], (function, parse_type(returns)))
 

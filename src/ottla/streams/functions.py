@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.streams import values as v
+from ottla.streams.errors import NeedsSparkError
 from ottla.streams.record import Headers
 from ottla.streams.types import (
     ANY,
@@ -481,10 +482,7 @@ def _evaluate_literal(node: Bound, _: list[Evaluator]) -> Evaluator:
 
 
 def _no_spark(node: Bound, _: list[Evaluator]) -> Evaluator:
-    raise NotImplementedError(
-        "spark(...) is a function of Spark columns and runs on Spark only: the test driver and Python stages cannot "
-        "call it. Use the functions of ottla.streams.expressions or a Python callable"
-    )
+    raise NeedsSparkError(node.options[0])
 
 
 def _identity(given: Any) -> Any:

@@ -24,6 +24,7 @@ def batch(rows: list[tuple[bytes, int, int, int]]) -> pa.RecordBatch:
             "ts": pa.array(times, pa.int64()),
             "p": pa.array(partitions, pa.int32()),
             "o": pa.array(offsets, pa.int64()),
+            "origin": pa.array(offsets, pa.int64()),
         }
     )
 

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from ottla.streams.builder import StreamsBuilder
-from ottla.streams.expressions import avg, count, key, value
+from ottla.streams.expressions import avg, count, header, key, spark, value
 from ottla.streams.graph import InvalidTimestamp, TimestampExtractor
-from ottla.streams.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
+from ottla.streams.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined, TopologyError
 from ottla.streams.processor import Processor
 from ottla.streams.record import Record
 from ottla.streams.serdes import Serde, Serdes
@@ -55,6 +57,23 @@ def test_expressions_become_columns() -> None:
     assert query.first.mode is Mode.NATIVE
     assert set(modes(query).values()) == {"N"}
     assert query.aggregate is None
+
+
+def test_a_function_of_sparks_columns_next_to_a_python_function_is_refused() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", CONSUMED).map_values(spark(lambda column: column))
+    stream.to("out", PRODUCED)
+    assert only(planned(builder)).first.mode is Mode.NATIVE
+    stream.filter(lambda key, value: True).to("other", PRODUCED)
+    with pytest.raises(TopologyError, match=r"KSTREAM-MAPVALUES-0000000001 uses spark.*FILTER"):
+        planned(builder)
+
+
+def test_what_reads_headers_behind_an_aggregate_is_not_native() -> None:
+    builder = StreamsBuilder()
+    counts = builder.stream("in", CONSUMED).group_by_key(GROUPED).count(COUNTS).to_stream()
+    counts.filter(header("h").is_not_null()).to("out", COUNTED)
+    assert only(planned(builder)).first.mode is Mode.TASK
 
 
 def test_one_python_function_makes_a_python_stage_of_the_whole_and_is_named_as_the_reason() -> None:
@@ -266,8 +285,8 @@ def test_what_might_be_unreadable_is_looked_at_though_nobody_needs_it() -> None:
     assert unread(builder) == []
 
 
-def counted_by_source(builder: StreamsBuilder, *, files: bool = True) -> bool:
-    query = only(plan(builder.build().with_default_serdes().sub_topologies(), files=files))
+def counted_by_source(builder: StreamsBuilder, no_windows: str | None = None) -> bool:
+    query = only(plan(builder.build().with_default_serdes().sub_topologies(), None, no_windows))
     return query.aggregate is not None and query.aggregate.counted_by_source
 
 
@@ -277,7 +296,7 @@ def test_a_source_counts_by_key_and_window_when_nothing_is_in_between() -> None:
     assert counted_by_source(builder)
     assert "keeps the open windows" in reason(only(planned(builder)), "KSTREAM-SOURCE-0000000000")
     # What tasks keep lies in files: there are none where state.dir is a URL.
-    assert not counted_by_source(builder, files=False)
+    assert not counted_by_source(builder, "state.dir is a URL")
 
 
 def test_a_source_does_not_count_what_has_to_be_looked_at_or_changed_first() -> None:

@@ -3,10 +3,13 @@
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from ottla.streams import NeedsSparkError
 from ottla.streams.builder import StreamsBuilder
+from ottla.streams.expressions import spark, value
 from ottla.streams.heap import Heap
 from ottla.streams.options import Materialized
 from ottla.streams.serdes import Serdes
@@ -92,6 +95,16 @@ def test_a_store_may_be_filled_beforehand() -> None:
 def test_time_does_not_go_back() -> None:
     with driver_of(copying) as driver, pytest.raises(ValueError, match="time does not go back"):
         driver.advance_wall_clock_time(-1)
+
+
+def test_a_function_of_sparks_columns_is_refused_by_name_with_what_to_do_instead() -> None:
+    def initcap(column: Any) -> Any: ...
+
+    def shouting(builder: StreamsBuilder) -> None:
+        builder.stream("in").map_values(spark(initcap, value)).to("out")
+
+    with pytest.raises(NeedsSparkError, match=r"initcap.*without Spark.*callable.*ottla\.testing\.Cluster"):
+        driver_of(shouting)
 
 
 def test_the_driver_needs_neither_spark_nor_numpy() -> None:

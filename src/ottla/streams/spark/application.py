@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,10 +26,13 @@ from ottla.streams.app import Metric
 from ottla.streams.config import SPARK_PREFIX, TOPIC_PREFIX
 from ottla.streams.graph import SourceNode, SubTopology, TimestampExtractor
 from ottla.streams.spark import topics
+from ottla.streams.spark.checkpoint import keep_offsets, kept_offsets
+from ottla.streams.spark.cluster_check import check_workers
+from ottla.streams.spark.origins import Origins
 from ottla.streams.spark.planner import Plan, QueryPlan, in_order, plan
 from ottla.streams.spark.progress import Progress, new_counter
 from ottla.streams.spark.queries import QueryBuilder, Surroundings
-from ottla.streams.spark.session import LOCAL_CHECKPOINTS, new_session
+from ottla.streams.spark.session import LOCAL_CHECKPOINTS, is_local, new_session
 from ottla.streams.spark.sink import TransactionalSink, offsets_of_batch
 from ottla.streams.state_directory import StateDirectory
 
@@ -87,8 +90,14 @@ def plan_of(app: StreamsApp) -> Plan:
 
 def _planned(app: StreamsApp, subs: Sequence[SubTopology]) -> Plan:
     by_function = callable(app.config["deserialization.exception.handler"])
-    python = "a Python function decides about records that cannot be read" if by_function else None
-    return plan(subs, python, files=StateDirectory.of(app).is_local)
+    return plan(
+        subs,
+        "a Python function decides about records that cannot be read" if by_function else None,
+        None
+        if StateDirectory.of(app).is_local
+        else "stream time in front of Spark's own is kept in files of state.dir, "
+        "which has to be a folder for that, not a URL",
+    )
 
 
 def explain(app: StreamsApp) -> str:
@@ -99,7 +108,15 @@ def explain(app: StreamsApp) -> str:
 class Runner:
     """One run of an application."""
 
-    def __init__(self, app: StreamsApp, *, once: bool = False, master: str = "local[*]") -> None:
+    def __init__(
+        self,
+        app: StreamsApp,
+        *,
+        once: bool = False,
+        master: str = "local[*]",
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._clock = clock
         self._app = app
         self._once = once
         self._master = master
@@ -152,7 +169,9 @@ class Runner:
         with Cluster(parse_bootstrap(config["bootstrap.servers"]), client_id=self._client_id()) as cluster:
             inputs = topics.find_inputs(cluster, self._app.application_id, self._topology.graph, self._subs)
             self._make_topics(cluster, inputs)
-            around = Surroundings(self._app.application_id, config, inputs, self._topology.graph, self._session())
+            around = Surroundings(
+                self._app.application_id, config, inputs, self._topology.graph, self._session(), self._clock
+            )
             started = in_order(self._plan.queries)
             try:
                 if self._once:
@@ -171,6 +190,8 @@ class Runner:
         spark = new_session(self._app.application_id, self._master, **{**files, **settings})
         if LOG_LEVEL not in settings:
             _quieten(spark)
+        if not is_local(str(spark.sparkContext.master)):
+            check_workers(spark, self._directory.path if self._directory.is_local else None)
         return spark
 
     def _make_topics(self, cluster: Cluster, inputs: topics.Inputs) -> None:
@@ -258,6 +279,10 @@ class _RunningQuery:
     def _checkpoint(self) -> str:
         return self._directory.checkpoint(self._plan.name)
 
+    @property
+    def _initial_offsets(self) -> str:
+        return f"{self._checkpoint}.initial-offsets"
+
     def _topics(self) -> list[str]:
         return self._builder({}).topics()
 
@@ -275,7 +300,7 @@ class _RunningQuery:
             self._around,
             self._plan,
             starting=starting,
-            initial_offsets=f"{self._checkpoint}.initial-offsets",
+            initial_offsets=self._initial_offsets if self._directory.is_local else None,
             stream_time=self._directory.stream_time(self._plan.name),
             dropped=self._dropped,
         )
@@ -320,7 +345,18 @@ class _RunningQuery:
     def _first_offsets(self, cluster: Cluster) -> dict[TopicPartition, int]:
         sources = [(source, self._around.real_topics(source)) for source in self._plan.sources]
         default = self._app.config["auto.offset.reset"]
-        return topics.starting_offsets(cluster, self._app.application_id, sources, default)
+        found = topics.starting_offsets(cluster, self._app.application_id, sources, default)
+        return found if self._directory.is_local else self._kept(cluster, found)
+
+    def _kept(self, cluster: Cluster, starting: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Where the first batch began, if there was one: the source keeps that in a file by itself, but knows local
+        ones only."""
+        try:
+            return {**starting, **kept_offsets(self._initial_offsets)}
+        except FileNotFoundError:
+            exact = topics.exact_offsets(cluster, starting)
+            keep_offsets(self._initial_offsets, exact)
+            return exact
 
     def _open(self) -> None:
         """Fences a former run, also when there is nothing to write yet: its open transaction would hold up readers."""
@@ -336,9 +372,17 @@ class _RunningQuery:
         self._open()
         began = time.monotonic()
         offsets = offsets_of_batch(self._checkpoint, batch_id)
-        written = self._sink.write(rows, batch_id, offsets)
+        written = self._sink.write(rows, batch_id, offsets, self._origins(batch_id, offsets))
         self.progress.wrote(written, time.monotonic() - began)
         self._purge.after(offsets)
+
+    def _origins(self, batch_id: int, ends: Mapping[TopicPartition, int]) -> Origins | None:
+        """Results of a native aggregate have the headers of a record of this batch."""
+        if self._plan.aggregate is None:
+            return None
+        if batch_id:
+            return Origins.between(offsets_of_batch(self._checkpoint, batch_id - 1), ends)
+        return Origins.between(kept_offsets(self._initial_offsets), ends)
 
     def _wait_for_query(self) -> None:
         """The first batch may begin before `start` has returned."""

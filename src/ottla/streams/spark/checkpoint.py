@@ -7,11 +7,13 @@ settings. Read as Spark reads them, from a directory or from any file system tha
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlparse
 
 from ottla.model.ids import TopicPartition
+from ottla.streams.spark.offsets import from_json, to_json
 
 _NOTHING: Final = "-"
 """Spark's mark for a source that had nothing yet."""
@@ -37,6 +39,21 @@ def offsets_of_batch(checkpoint: str, batch_id: int) -> dict[TopicPartition, int
         for place, offset in _kafka_offsets(line).items():
             ends[place] = min(offset, ends.get(place, offset))
     return ends
+
+
+def kept_offsets(path: str) -> dict[TopicPartition, int]:
+    """Raises FileNotFoundError."""
+    return from_json(_read(*path.rsplit("/", 1)))
+
+
+def keep_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """In a file system of Hadoop. A crash in the midst of it leaves what cannot be read, not what is wrong."""
+    where, files = _hadoop(path)
+    stream = files.create(where, True)
+    try:
+        stream.write(json.dumps(to_json(offsets)).encode())
+    finally:
+        stream.close()
 
 
 def _kafka_offsets(line: str) -> dict[TopicPartition, int]:
@@ -67,17 +84,24 @@ def _read(checkpoint: str, name: str) -> str:
     return _read_by_hadoop(f"{checkpoint.rstrip('/')}/{name}")
 
 
-def _read_by_hadoop(path: str) -> str:
-    from pyspark.sql import SparkSession  # noqa: PLC0415  a local checkpoint needs no Spark
+def _hadoop(path: str) -> tuple[Any, Any]:
+    """A path, and the file system that it is in."""
+    from pyspark import SparkContext  # noqa: PLC0415  a local checkpoint needs no Spark
 
-    session = SparkSession.getActiveSession()
-    assert session is not None, "reading from a file system of Hadoop needs a session"
-    jvm: Any = session.sparkContext._jvm
-    where = jvm.org.apache.hadoop.fs.Path(path)
-    files = where.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
+    context: Any = SparkContext._active_spark_context
+    assert context is not None, "a file system of Hadoop needs a session"
+    where = context._jvm.org.apache.hadoop.fs.Path(path)
+    return where, where.getFileSystem(context._jsc.hadoopConfiguration())
+
+
+def _read_by_hadoop(path: str) -> str:
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    where, files = _hadoop(path)
     if not files.exists(where):
         raise FileNotFoundError(path)
     stream = files.open(where)
+    jvm: Any = SparkContext._jvm
     try:
         return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
     finally:

@@ -46,6 +46,7 @@ class Columns(NamedTuple):
     timestamp_types: NDArray[np.int32]
     """0: by the producer (CreateTime), 1: by the broker (LogAppendTime)."""
     headers: pa.ListArray | None
+    have_headers: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -184,12 +185,14 @@ def _decode(chunk: _Chunk, low: int, high: int, with_headers: bool, omitted: fro
     headers = None
     if with_headers:
         headers = _headers(chunk.arena, pos, header_counts, ends, wanted)
+    have_headers = header_counts > 0
     if wanted is not None:
         offsets, timestamps, types = offsets[wanted], timestamps[wanted], types[wanted]
+        have_headers = have_headers[wanted]
     nothing = pa.nulls(len(offsets), pa.binary()) if omitted else None
     keys = nothing if "key" in omitted else pieces.take(_places(0, key_lengths, wanted))
     values = nothing if "value" in omitted else pieces.take(_places(2, value_lengths, wanted))
-    return Columns(keys, values, offsets, timestamps, types, headers)
+    return Columns(keys, values, offsets, timestamps, types, headers, have_headers)
 
 
 def _varints(data: NDArray[np.uint8], at: Integers) -> tuple[Integers, Integers]:

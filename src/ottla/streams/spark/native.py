@@ -19,12 +19,17 @@ from ottla.streams import serdes
 from ottla.streams.expressions import BoundAggregate, Expression
 from ottla.streams.functions import Bound
 from ottla.streams.graph import InvalidTimestamp, Node, ProcessorNode, SinkNode, SourceNode, SubTopology
+from ottla.streams.operators.base import NULL_KEY, NULL_KEY_OR_VALUE
 from ottla.streams.serdes import Serde, TimeWindowedSerde
 from ottla.streams.spark import rows as r
 from ottla.streams.spark.expressions import aggregate_column, spark_type, to_column
 from ottla.streams.spark.observed_time import Windowing
+from ottla.streams.spark.origins import MARK
 from ottla.streams.spark.planner import AGGREGATE_RESULT, NativeAggregate
+from ottla.streams.spark.progress import OBSERVED_DROPS
 from ottla.streams.spark.serdes import bytes_of_int, bytes_of_long, decode_column, encode_column
+from ottla.streams.task_errors import DESERIALIZATION_ERROR
+from ottla.streams.task_inputs import INVALID_TIMESTAMP
 from ottla.streams.types import LONG, Type, windowed
 
 MICROS: Final = 1000
@@ -95,6 +100,7 @@ def read(frame: DataFrame, node: SourceNode, errors: Errors) -> Flow:
         F.col("topic").alias("t"),
         F.col("headers").alias("h") if "headers" in frame.columns else _null(r.HEADERS_TYPE).alias("h"),
         F.lit(0).alias("seq"),
+        *([F.col("origin")] if "origin" in frame.columns else []),
     ]
     checked = not (_never_fails(key_serde) and _never_fails(value_serde))
     if checked:
@@ -104,8 +110,16 @@ def read(frame: DataFrame, node: SourceNode, errors: Errors) -> Flow:
     decoded = frame.select(*wanted)
     dead_letters = errors.dead_letters if checked and not errors.fail else None
     if checked and dead_letters is None:
+        if not errors.fail:
+            decoded = _observed(decoded, "unreadable", **{DESERIALIZATION_ERROR: F.col("e").isNotNull()})
         decoded = decoded.where(_unless(F.col("e").isNotNull(), "cannot be read", F.col("e"), errors.fail)).drop("e")
     return Flow(_timed(decoded, node), key_serde.type, value_serde.type, dead_letters)
+
+
+def _observed(frame: DataFrame, what: str, **dropped: Column) -> DataFrame:
+    """Counts records that are about to be left out, by reason."""
+    counts = [F.count_if(condition).alias(reason) for reason, condition in dropped.items()]
+    return frame.observe(f"{OBSERVED_DROPS}-{what}", *counts)
 
 
 def _never_fails(serde: Serde[Any]) -> bool:
@@ -115,6 +129,8 @@ def _never_fails(serde: Serde[Any]) -> bool:
 def _timed(frame: DataFrame, node: SourceNode) -> DataFrame:
     """A negative timestamp is invalid. Fails unless the source says to skip such records."""
     fail = node.extractor.on_invalid is not InvalidTimestamp.SKIP
+    if not fail:
+        frame = _observed(frame, "untimed", **{INVALID_TIMESTAMP: F.col("ts") < 0})
     return frame.where(_unless(F.col("ts") < 0, "has the invalid timestamp", F.col("ts").cast("string"), fail))
 
 
@@ -140,6 +156,7 @@ def from_output(frame: DataFrame, source: SourceNode) -> Flow:
         F.col("topic").alias("t"),
         F.col("headers").alias("h"),
         F.col("seq").alias("seq"),
+        (F.col("src_offset") * 2 + F.col("headers").isNotNull().cast("bigint")).alias("origin"),
     )
     return Flow(decoded, key_serde.type, value_serde.type)
 
@@ -459,23 +476,30 @@ def aggregate(flow: Flow, native: NativeAggregate, timing: Timing) -> Aggregated
     present = F.col("k").isNotNull()
     if not native.windowed:
         present &= F.col("v").isNotNull()
+    kept = _observed(flow.frame, "keyless", **{NULL_KEY if native.windowed else NULL_KEY_OR_VALUE: ~present})
     task = F.lit(0) if native.repartitioned is not None else F.col("p")
-    slim = flow.frame.where(present).select(
+    slim = kept.where(present).select(
         encode_column(store.key_serde, F.col("k"), flow.key).alias("kb"),
         F.col("ts"),
         *([F.col("p"), F.col("o")] if native.windowed else [task.alias("task")]),
+        F.col("origin"),
         *(column.alias(name) for name, column in arguments.items()),
     )
     if native.windowed:
         return _windowed(slim, native, timing, plain)
-    grouped = slim.groupBy("task", "kb").agg(aggregate_column(plain, F.col).alias("v"), F.max("ts").alias("ts"))
+    grouped = slim.groupBy("task", "kb").agg(aggregate_column(plain, F.col).alias("v"), *_latest())
     return _results(grouped, native, bound.type, None)
 
 
 def sum_counts(frame: DataFrame, native: NativeAggregate) -> Aggregated:
     """Of rows that a CountingStage made."""
-    grouped = frame.groupBy("task", "kb").agg(F.sum("n").alias("v"), F.max("ts").alias("ts"))
+    grouped = frame.groupBy("task", "kb").agg(F.sum("n").alias("v"), *_latest())
     return _results(grouped, native, LONG, None)
+
+
+def _latest() -> list[Column]:
+    """Of a key's records: the latest time, and the number of the last one that came."""
+    return [F.max("ts").alias("ts"), F.max("origin").alias("origin")]
 
 
 def _with_leaves(bound: BoundAggregate, arguments: dict[str, Column]) -> BoundAggregate:
@@ -495,8 +519,9 @@ def _windowed(slim: DataFrame, native: NativeAggregate, timing: Timing, bound: B
     assert isinstance(operation, op.WindowAggregate)
     windows = operation.windows
     counts = _only_counts(bound)
-    arguments = [field for field in slim.schema.fields if field.name not in ("kb", "ts", "p", "o")]
-    columns = "kb binary, task int, hash int, start bigint, ts bigint, all bigint" if counts else "kb binary, ts bigint"
+    arguments = [field for field in slim.schema.fields if field.name not in ("kb", "ts", "p", "o", "origin")]
+    columns = "kb binary, task int, hash int, start bigint, ts bigint, origin bigint, all bigint"
+    columns = columns if counts else "kb binary, ts bigint, origin bigint"
     columns += "".join(
         f", `{field.name}` {'bigint' if counts else field.dataType.simpleString()}" for field in arguments
     )
@@ -511,7 +536,7 @@ def _windowed(slim: DataFrame, native: NativeAggregate, timing: Timing, bound: B
         .withWatermark("window", f"{delay} milliseconds")
     )
     measure = _summed_counts(bound) if counts else aggregate_column(bound, F.col)
-    grouped = opened.groupBy("task", "kb", "hash", "window").agg(measure.alias("v"), F.max("ts").alias("ts"))
+    grouped = opened.groupBy("task", "kb", "hash", "window").agg(measure.alias("v"), *_latest())
     start = F.unix_millis("window")
     flat = grouped.withColumn("start", start).withColumn("end", start + windows.size_ms)
     return _results(flat.drop("window"), native, bound.type, "hash")
@@ -551,7 +576,7 @@ def _results(grouped: DataFrame, native: NativeAggregate, kind: Type, hash_colum
         # Rows of one partition go out in the order of their times, those of windows with the oldest first.
         F.col("start" if native.windowed else "ts").alias("o"),
         F.lit(AGGREGATE_RESULT).alias("t"),
-        F.col("h") if "h" in grouped.columns else _null(r.HEADERS_TYPE).alias("h"),
+        F.col("h") if "h" in grouped.columns else _origin_mark().alias("h"),
         F.lit(0).alias("seq"),
         "kb",
         encode_column(store.value_serde, F.col("v"), kind).alias("vb"),
@@ -560,6 +585,13 @@ def _results(grouped: DataFrame, native: NativeAggregate, kind: Type, hash_colum
     value_type = kind if kind == store.value_serde.type or kind.name != "any" else store.value_serde.type
     known = KeyBytes(store_serde(native), key_bytes(native))
     return Aggregated(Flow(frame, key_type, value_type, key_bytes=known), hash_column)
+
+
+def _origin_mark() -> Column:
+    """In place of the headers, where the last record has some: the sink knows how to find them."""
+    origin = F.col("origin")
+    mark = F.struct(F.lit(MARK).alias("key"), bytes_of_long(origin).alias("value"))
+    return F.when(origin.bitwiseAND(1) == 1, F.array(mark)).cast(r.HEADERS_TYPE)
 
 
 def changelog_row(native: NativeAggregate, topic: str) -> Column:

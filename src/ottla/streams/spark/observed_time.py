@@ -37,7 +37,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Windowing:
-    """For mapInArrow behind columns kb, ts, p, o of one source topic, in order of offset inside each partition.
+    """For mapInArrow behind columns kb, ts, p, o, origin of one source topic, in order of offset inside each partition.
 
     Each record comes out once for every window that is still open for it: columns kb, task, hash (of the key), start,
     ts and the others. With `counts` they come out counted: of every other column the number of values that are not
@@ -120,14 +120,16 @@ class Windowing:
 
 
 KEYS: Final = ("kb", "task", "hash", "start")
+LATEST: Final = ("ts", "origin")
+_MAXIMA: Final = {f"{name}_max": name for name in LATEST}
 
 
 def counted(table: pa.Table) -> pa.Table:
-    """One row for each key, task and window: the latest time, and how many values there were."""
-    others = [name for name in table.column_names if name not in (*KEYS, "ts")]
-    wanted = [("ts", "max"), ([], "count_all"), *((name, "count") for name in others)]
+    """One row for each key, task and window: the latest time, the last record, and how many values there were."""
+    others = [name for name in table.column_names if name not in (*KEYS, *LATEST)]
+    wanted = [*((name, "max") for name in LATEST), ([], "count_all"), *((name, "count") for name in others)]
     found = table.group_by(list(KEYS), use_threads=False).aggregate(wanted)
-    names = {"ts_max": "ts", "count_all": "all", **{f"{name}_count": name for name in others}}
+    names = {**_MAXIMA, "count_all": "all", **{f"{name}_count": name for name in others}}
     return _ordered(found, names, others)
 
 
@@ -135,16 +137,16 @@ def summed(tables: list[pa.Table]) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     table = pa.concat_tables(tables)
-    others = [name for name in table.column_names if name not in (*KEYS, "ts", "all")]
-    wanted = [("ts", "max"), ("all", "sum"), *((name, "sum") for name in others)]
+    others = [name for name in table.column_names if name not in (*KEYS, *LATEST, "all")]
+    wanted = [*((name, "max") for name in LATEST), ("all", "sum"), *((name, "sum") for name in others)]
     found = table.group_by(list(KEYS), use_threads=False).aggregate(wanted)
-    names = {"ts_max": "ts", "all_sum": "all", **{f"{name}_sum": name for name in others}}
+    names = {**_MAXIMA, "all_sum": "all", **{f"{name}_sum": name for name in others}}
     return _ordered(found, names, others)
 
 
 def _ordered(found: pa.Table, names: dict[str, str], others: list[str]) -> pa.Table:
     named = found.rename_columns([names.get(name, name) for name in found.column_names])
-    return named.select([*KEYS, "ts", "all", *others])
+    return named.select([*KEYS, *LATEST, "all", *others])
 
 
 def open_windows(windows: TimeWindows, times: Ints, stream_time: Ints) -> tuple[Ints | None, Ints]:

@@ -13,6 +13,7 @@ from ottla.streams import operations as op
 from ottla.streams import serdes
 from ottla.streams.expressions import Aggregate, Expression, ExpressionError, count
 from ottla.streams.graph import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
+from ottla.streams.options import TopologyError
 from ottla.streams.serdes import Serdes
 from ottla.streams.spark.counting_source import REASON, source_can_count
 from ottla.streams.stores import StoreSpec
@@ -129,10 +130,14 @@ def _query_lines(query: QueryPlan) -> list[str]:
     return lines
 
 
-def plan(subs: Sequence[SubTopology], python: str | None = None, *, files: bool = True) -> Plan:
+def plan(subs: Sequence[SubTopology], python: str | None = None, no_windows: str | None = None) -> Plan:
     """Serdes have to be filled in already (`Topology.with_default_serdes`). `python` is a reason why records have to be
-    read by Python, if there is one; `files` tells whether tasks can keep files of their own in `state.dir`."""
-    aggregates = {sub.number: found for sub in subs if (found := _native_aggregate(sub, python)) is not None}
+    read by Python, if there is one, `no_windows` why windows cannot be native."""
+    aggregates = {
+        sub.number: found
+        for sub in subs
+        if (found := _native_aggregate(sub, python)) is not None and not (no_windows and found_windows(found))
+    }
     feeders = {
         number: feeder
         for number, found in aggregates.items()
@@ -146,10 +151,27 @@ def plan(subs: Sequence[SubTopology], python: str | None = None, *, files: bool 
         if sub.number in feeders:
             queries.append(_fused(feeders[sub.number], sub, aggregates[sub.number]))
         elif sub.number in aggregates:
-            queries.append(_aggregated(sub, aggregates[sub.number], files=files))
+            queries.append(_aggregated(sub, aggregates[sub.number]))
         else:
-            queries.append(_plain(sub, python))
+            queries.append(_plain(sub, python, no_windows))
+    for query in queries:
+        _check_columns(query)
     return Plan(tuple(queries))
+
+
+def _check_columns(query: QueryPlan) -> None:
+    """Raises TopologyError for a `spark(...)` that would have to run in Python."""
+    reasons = {node.name: node.reason for node in query.nodes}
+    for stage in (query.first, query.tail):
+        if stage is None or stage.mode is Mode.NATIVE:
+            continue
+        for node in stage.sub.nodes:
+            if any(isinstance(each, (Expression, Aggregate)) and each.needs_spark for each in _functions(node)):
+                raise TopologyError(
+                    f"{node.name} uses spark(...), which only columns of Spark can compute, but has to run in Python: "
+                    f"{reasons.get(node.name, 'it stands behind a Python function')}. "
+                    "Say one of the two in another way, or put a topic (repartition) between them"
+                )
 
 
 def in_order(queries: Sequence[QueryPlan]) -> list[QueryPlan]:
@@ -173,9 +195,11 @@ def _feeds(writer: QueryPlan, reader: QueryPlan) -> bool:
 # ---- sub-topologies without a native aggregate
 
 
-def _plain(sub: SubTopology, python: str | None) -> QueryPlan:
+def _plain(sub: SubTopology, python: str | None, no_windows: str | None) -> QueryPlan:
     stateful = _why_stateful(sub)
     if stateful is not None:
+        if no_windows is not None and (found := _native_aggregate(sub, python)) is not None:
+            stateful[found.node.name] = no_windows
         nodes = tuple(
             _node_plan(node, Mode.TASK, stateful.get(node.name) or f"in the same task as {next(iter(stateful))}")
             for node in sub.nodes
@@ -346,6 +370,8 @@ def _functions(node: Node) -> list[object]:
             return list(predicates)
         case op.TableToStream(select_key=function):
             return [] if function is None else [function]
+        case op.StreamAggregate(fold=fold) | op.WindowAggregate(fold=fold) if fold.native is not None:
+            return [fold.native]
     return []
 
 
@@ -559,6 +585,8 @@ def _native_aggregate(sub: SubTopology, python: str | None) -> _Found | None:
     before, after = _around(sub, node)
     if len(before) + len(after) + 1 != len(sub.nodes):
         return None  # a branch in front of it goes elsewhere: one plan would read the source twice
+    if uses_headers(after):
+        return None  # they are known to the sink only
     found = _Found(node, aggregate, sub.stores[0], before, after, python)
     return found if _can_be_native(found) else None
 
@@ -664,7 +692,7 @@ def _fused(writer: SubTopology, sub: SubTopology, found: _Found) -> QueryPlan:
     )
 
 
-def _aggregated(sub: SubTopology, found: _Found, *, files: bool) -> QueryPlan:
+def _aggregated(sub: SubTopology, found: _Found) -> QueryPlan:
     obstacles = _obstacles_before(found)
     if obstacles:
         first = Stage(Mode.PYTHON, _counted_input(sub.number, found))
@@ -680,7 +708,7 @@ def _aggregated(sub: SubTopology, found: _Found, *, files: bool) -> QueryPlan:
         source = None
         first_nodes = tuple(_node_plan(node, Mode.NATIVE, _native_reason(node)) for node in found.before)
     native = NativeAggregate(found.node, found.aggregate, found.store, source, None)
-    if files and not obstacles and source_can_count(found.before, found.node, found.aggregate, found.store):
+    if not obstacles and source_can_count(found.before, found.node, found.aggregate, found.store):
         native = replace(native, counted_by_source=True)
         counting = (*found.before, found.node)
         first_nodes = tuple(NodePlan(node.name, Mode.NATIVE, "source of counts", REASON) for node in counting)
@@ -692,26 +720,15 @@ def _aggregated(sub: SubTopology, found: _Found, *, files: bool) -> QueryPlan:
 
 def _counted_input(number: int, found: _Found) -> SubTopology:
     """The nodes before a count, and a sink that stands for it. Only the key goes there."""
-    parents = found.node.parents
-    present = op.Filter(_has_key if found_windows(found) else _has_key_and_value)
-    keep = ProcessorNode(f"{AGGREGATE_INPUT}-filter", present, parents)
-    blank = ProcessorNode(f"{AGGREGATE_INPUT}-blank", op.MapValues(_blank), (keep.name,))
+    blank = ProcessorNode(f"{AGGREGATE_INPUT}-blank", op.MapValues(_blank), found.node.parents)
     sink = SinkNode(
         AGGREGATE_INPUT, AGGREGATE_INPUT, (blank.name,), key_serde=found.store.key_serde, value_serde=Serdes.bytes
     )
-    return SubTopology(number, (*found.before, keep, blank, sink), ())
+    return SubTopology(number, (*found.before, blank, sink), ())
 
 
-def _has_key(key: object, _value: object) -> bool:
-    return key is not None
-
-
-def _has_key_and_value(key: object, value: object) -> bool:
-    return key is not None and value is not None
-
-
-def _blank(_value: object) -> bytes:
-    return b""
+def _blank(value: object) -> bytes | None:
+    return None if value is None else b""
 
 
 def _tail(found: _Found) -> tuple[Stage | None, tuple[NodePlan, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -39,6 +39,8 @@ class Surroundings:
     inputs: Inputs
     graph: Graph
     spark: SparkSession
+    clock: Callable[[], int] | None = None
+    """Instead of the machine's, in tests."""
 
     def decorate(self, topic: str) -> str:
         return decorated(self.application_id, topic)
@@ -88,7 +90,7 @@ class QueryBuilder:
         plan: QueryPlan,
         *,
         starting: Mapping[TopicPartition, int],
-        initial_offsets: str,
+        initial_offsets: str | None,
         stream_time: str,
         dropped: Any = None,
     ) -> None:
@@ -113,29 +115,33 @@ class QueryBuilder:
     def topics(self) -> list[str]:
         return [topic for source in self._plan.sources for topic in self._around.real_topics(source)]
 
-    def _source(self, *, headers: bool, without: Sequence[str] = ()) -> DataFrame:
+    def _source(self, *, headers: bool, origin: bool = False, without: Sequence[str] = ()) -> DataFrame:
         spark = self._around.spark
         OttlaDataSource.register(spark)
-        options = self._source_options(headers=headers, without=without)
+        options = self._source_options(headers=headers, origin=origin, without=without)
         return spark.readStream.format(FORMAT).options(**options).load()
 
-    def _source_options(self, *, headers: bool, without: Sequence[str]) -> dict[str, str]:
+    def _source_options(self, *, headers: bool, origin: bool = False, without: Sequence[str]) -> dict[str, str]:
         config = self._around.config
         options = {
             "kafka.bootstrap.servers": config["bootstrap.servers"],
             "subscribe": ",".join(self.topics()),
             "startingOffsets": json.dumps(to_json(dict(self._starting))),
-            "initialOffsetsFile": self._initial_offsets,
             "includeHeaders": str(headers).lower(),
+            "includeOrigin": str(origin).lower(),
             "omit": ",".join(without),
             "targetMillisPerTrigger": str(config["batch.target.ms"]),
         }
+        if self._initial_offsets is not None:
+            options["initialOffsetsFile"] = self._initial_offsets
         most = config["max.records.per.batch"]
         return options if most is None else {**options, "maxOffsetsPerTrigger": str(most)}
 
-    def _records(self) -> DataFrame:
+    def _records(self, *, origin: bool = False) -> DataFrame:
         """As Python stages take them."""
-        return self._source(headers=True).withColumn("timestamp", F.unix_millis("timestamp")).select(*INPUT_COLUMNS)
+        columns = [*INPUT_COLUMNS, "origin"] if origin else INPUT_COLUMNS
+        records = self._source(headers=True, origin=origin)
+        return records.withColumn("timestamp", F.unix_millis("timestamp")).select(*columns)
 
     # ---- without state
 
@@ -154,7 +160,15 @@ class QueryBuilder:
     def _spec(self, sub: SubTopology) -> StageSpec:
         around = self._around
         own, graph = for_python(sub, around.graph)
-        return StageSpec(own, graph, around.application_id, dict(around.config), around.all_partitions(), self._dropped)
+        return StageSpec(
+            own,
+            graph,
+            around.application_id,
+            dict(around.config),
+            around.all_partitions(),
+            self._dropped,
+            around.clock,
+        )
 
     # ---- aggregates
 
@@ -226,7 +240,7 @@ class QueryBuilder:
         repartitioned = aggregate.repartitioned is not None
         topic = around.decorate(source.topics[0]) if repartitioned else source.topics[0]
         stage = CountingStage(self._spec(plan.first.sub), topic, by_partition=not repartitioned)
-        return self._records().mapInArrow(stage, COUNTED_TYPE)
+        return self._records(origin=True).mapInArrow(stage, COUNTED_TYPE)
 
     def _aggregate_input(self) -> tuple[native.Flow, DataFrame | None]:
         """The records for the aggregate, and rows of dead letters if there may be some."""
@@ -235,7 +249,7 @@ class QueryBuilder:
         assert aggregate is not None
         if plan.first.mode is Mode.PYTHON:
             assert aggregate.source is not None
-            rows = self._python_rows(plan.first.sub)
+            rows = self._records(origin=True).mapInArrow(PythonStage(self._spec(plan.first.sub)), OUTPUT_TYPE)
             input_topic = aggregate.source.topics[0]
             wanted = around.decorate(input_topic) if aggregate.repartitioned is not None else input_topic
             is_record = F.col("topic") == wanted
@@ -243,7 +257,8 @@ class QueryBuilder:
             return flow, rows.where(~is_record) if around.dead_letters is not None else None
         (source,) = plan.sources
         nodes = plan.first.sub.nodes
-        records = self._source(headers=uses_headers(nodes), without=unread_fields(nodes, aggregate))
+        without = unread_fields(nodes, aggregate)
+        records = self._source(headers=uses_headers(nodes), origin=True, without=without)
         flow = native.read(records, source, around.errors())
         flow, _ = native.trunk(nodes, source.name, flow)
         if flow.dead_letters is None:

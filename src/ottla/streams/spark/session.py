@@ -55,7 +55,7 @@ def new_session(app_name: str, master: str = "local[*]", **settings: str) -> Spa
     """A session, or the one that runs in this process already, with `settings` (dots as underscores would be
     ambiguous: pass them as `**{"spark.sql.shuffle.partitions": "4"}`) over the defaults."""
     # Workers have to be the same Python with the same packages as the driver.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
     builder = SparkSession.builder.appName(app_name).master(master)
     for name, value in {**_for_master(master), **settings, **EXACTLY_ONCE}.items():
         builder = builder.config(name, value)
@@ -65,7 +65,7 @@ def new_session(app_name: str, master: str = "local[*]", **settings: str) -> Spa
 def check_session(session: SparkSession) -> None:
     """Raises ValueError for a session of somebody else's making in which the sink could not keep its promise."""
     conf = session.sparkContext.getConf()
-    if conf.get("spark.master", "").startswith("local"):
+    if is_local(conf.get("spark.master", "")):
         return
     for name, wanted in EXACTLY_ONCE.items():
         if conf.get(name, _SPARKS_OWN[name]) != wanted:
@@ -77,6 +77,11 @@ _SPARKS_OWN: Final = {
     "spark.stage.maxConsecutiveAttempts": "4",
     "spark.speculation": "false",
 }
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and workers are one JVM (local-cluster has several, for tests)."""
+    return master == "local" or master.startswith("local[")
 
 
 def _for_master(master: str) -> dict[str, str]:

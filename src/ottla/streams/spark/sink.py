@@ -24,6 +24,7 @@ from ottla.protocol.records import build_batch
 from ottla.streams.spark import markers
 from ottla.streams.spark.checkpoint import offsets_of_batch, query_id_of
 from ottla.streams.spark.encoding import MAX_BATCH_BYTES, Encoded
+from ottla.streams.spark.origins import Origins
 from ottla.streams.spark.packing import CHUNK_ORDER, CHUNK_TYPE, OVERFLOW
 from ottla.streams.spark.pipeline import Pipeline
 from ottla.streams.spark.session import check_session
@@ -131,9 +132,12 @@ class TransactionalSink:
 
     # A batch.
 
-    def write(self, rows: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int]) -> Written:
+    def write(
+        self, rows: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+    ) -> Written:
         """Returns when the batch is out. Any exception means that nothing of it is, or that the marker will tell: the
-        query has to stop, and Spark replays the batch."""
+        query has to stop, and Spark replays the batch. With `origins` the headers of rows may be marks."""
+        self._errand = self._errand._replace(origins=origins)
         if self._fenced is not None:
             raise self._fenced  # to open again by itself would fence the successor
         if not self._ready:

@@ -38,6 +38,7 @@ from ottla.client.partition_reader import DataLost, PartitionReader
 from ottla.model.ids import TopicPartition
 from ottla.streams.spark.columns import HEADERS_TYPE, Columns, read_columns
 from ottla.streams.spark.offsets import EARLIEST, LATEST, OffsetJson, Offsets, from_json, share, to_json
+from ottla.streams.spark.origins import Origins
 from ottla.streams.spark.pace import Pace
 from ottla.streams.spark.positions import Positions, open_cluster
 from ottla.streams.spark.source_options import Position, SourceOptions, parse_options
@@ -62,6 +63,8 @@ def source_schema(options: SourceOptions) -> StructType:
     ]
     if options.headers:
         fields.append(StructField("headers", ArrayType(header)))
+    if options.origin:
+        fields.append(StructField("origin", LongType()))
     if options.stream_time is not None:
         fields.append(StructField("stream_time", LongType()))
     return StructType(fields)
@@ -80,6 +83,8 @@ def arrow_schema(options: SourceOptions) -> pa.Schema:
     ]
     if options.headers:
         fields.append(("headers", HEADERS_TYPE))
+    if options.origin:
+        fields.append(("origin", pa.int64()))
     if options.stream_time is not None:
         fields.append(("stream_time", pa.int64()))
     return pa.schema(fields)
@@ -88,11 +93,13 @@ def arrow_schema(options: SourceOptions) -> pa.Schema:
 class Span(InputPartition):
     """Offsets [start, end) of one topic partition: one task."""
 
-    def __init__(self, place: TopicPartition, start: int, end: int) -> None:
+    def __init__(self, place: TopicPartition, start: int, end: int, base: int = 0) -> None:
         super().__init__(tuple(place))
         self.place = place
         self.start = start
         self.end = end
+        self.base = base
+        """What an offset is added to for the number of its record."""
 
 
 class OttlaDataSource(DataSource):
@@ -245,8 +252,8 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _spans(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[InputPartition]:
     """A partition that appears in `end` alone is new, and read from its first offset."""
     spans: list[InputPartition] = []
-    for place, last in sorted(end.items()):
-        first = start.get(place, 0)
+    origins = Origins.between(start, end)
+    for (place, first, last), base in zip(origins.ranges, origins.bases(), strict=True):
         if first > last:
             # A replayed first batch whose beginning was asked for again, and `latest` had moved on by then.
             raise ValueError(
@@ -254,7 +261,7 @@ def _spans(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int
                 "a stream that does not begin at fixed offsets needs the option initialOffsetsFile"
             )
         if first < last:
-            spans.append(Span(place, first, last))
+            spans.append(Span(place, first, last, base))
     return spans
 
 
@@ -298,10 +305,11 @@ def _cluster(options: SourceOptions) -> Cluster:
 class _Rows:
     """Columns become Spark's rows: the ones that are the same in every row are made once."""
 
-    __slots__ = ("_carry", "_partition", "_schema", "_span", "_stream_time", "_topic")
+    __slots__ = ("_carry", "_origin", "_partition", "_schema", "_span", "_stream_time", "_topic")
 
     def __init__(self, options: SourceOptions, span: Span) -> None:
         self._schema = arrow_schema(options)
+        self._origin = options.origin
         self._span = span
         self._topic = pa.array([], pa.string())
         self._partition = pa.array([], pa.int32())
@@ -322,6 +330,8 @@ class _Rows:
         ]
         if columns.headers is not None:
             arrays.append(columns.headers)
+        if self._origin:
+            arrays.append(pa.array((columns.offsets + self._span.base) << 1 | columns.have_headers))
         if self._carry is not None:
             times = running_maximum(columns.timestamps, self._stream_time)
             self._stream_time = int(times[-1])

@@ -28,6 +28,7 @@ NAMES: Final = (
     "maxBytesPerTrigger",
     "targetMillisPerTrigger",
     "includeHeaders",
+    "includeOrigin",
     "omit",
     "failOnDataLoss",
     "isolationLevel",
@@ -80,6 +81,8 @@ class SourceOptions(NamedTuple):
     target_ms: int | None
     """A batch of a backlog takes as many records as are done in about this time; None: as many as there are."""
     headers: bool
+    origin: bool
+    """A column with the number of each record, see `origins`."""
     omitted: frozenset[str]
     """Columns that nobody will look at, `key` or `value`: all null, and never copied."""
     fail_on_data_loss: bool
@@ -110,6 +113,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         max_bytes=_positive(options, "maxBytesPerTrigger"),
         target_ms=_positive(options, "targetMillisPerTrigger"),
         headers=_flag(options, "includeHeaders", False),
+        origin=_flag(options, "includeOrigin", False),
         omitted=_omitted(options.get("omit", "")),
         fail_on_data_loss=_flag(options, "failOnDataLoss", True),
         isolation=_ISOLATION[isolation],

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ottla.client.partitioner import partition_of_key
 from ottla.streams.graph import Graph, Node, SinkNode, SubTopology
+from ottla.streams.operators.base import NULL_KEY_OR_VALUE
 from ottla.streams.record import Headers, Raw
 from ottla.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 from ottla.streams.spark.columns import HEADERS_TYPE
@@ -54,6 +55,11 @@ class StageSpec:
     partitions: Mapping[str, int]
     """Of the topics that are there, for partitioners."""
     dropped: Accumulator[Dropped] | None = field(default=None, compare=False)
+    clock: Callable[[], int] | None = None
+    """Instead of the machine's, in tests. Punctuators of the wall clock then look at it when a batch has data."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000 if self.clock is None else self.clock()
 
     def task(self, partition: int, stores: Callable[[str], StoreBackend], now: int) -> Task:
         return Task(
@@ -121,7 +127,8 @@ def global_stores(spec: StageSpec) -> Mapping[str, Any]:
 
 
 class PythonStage:
-    """For mapInArrow: nodes without state."""
+    """For mapInArrow: nodes without state. Where records come with numbers (`origins`), so do the rows that are made of
+    them, in the place of offsets."""
 
     def __init__(self, spec: StageSpec) -> None:
         self._spec = spec
@@ -132,22 +139,31 @@ class PythonStage:
         for batch in batches:
             if not batch.num_rows:
                 continue
-            records = records_of(batch)
             out: list[Raw] = []
-            for partition, some in _by_partition(records):
-                task = tasks.get(partition)
-                if task is None:
-                    task = tasks[partition] = self._spec.task(partition, _no_stores, _now())
-                out += task.process(some)
-            first = records[0]
-            yield output_batch(out, first.partition, first.offset)
+            places: list[int] = []
+            for partition, place, some in _pieces(batch):
+                made = self._task(tasks, partition).process(some)
+                out += made
+                places += [place] * len(made)
+            yield output_batch(out, batch.column("partition")[0].as_py(), places)
+        self._close(tasks)
+
+    def _task(self, tasks: dict[int, Task], partition: int) -> Task:
+        task = tasks.get(partition)
+        if task is None:
+            task = tasks[partition] = self._spec.task(partition, _no_stores, self._spec.now())
+        return task
+
+    def _close(self, tasks: dict[int, Task]) -> None:
         for task in tasks.values():
             task.close()
             self._spec.count_dropped(task)
 
 
-COUNTED_TYPE: Final = "kb binary, task int, ts bigint, n bigint"
-_COUNTED: Final = pa.schema([("kb", pa.binary()), ("task", pa.int32()), ("ts", pa.int64()), ("n", pa.int64())])
+COUNTED_TYPE: Final = "kb binary, task int, ts bigint, origin bigint, n bigint"
+_COUNTED: Final = pa.schema(
+    [("kb", pa.binary()), ("task", pa.int32()), ("ts", pa.int64()), ("origin", pa.int64()), ("n", pa.int64())]
+)
 
 
 class CountingStage(PythonStage):
@@ -166,25 +182,28 @@ class CountingStage(PythonStage):
         tasks: dict[int, Task] = {}
         counts: dict[tuple[bytes | None, int], int] = {}
         times: dict[tuple[bytes | None, int], int] = {}
+        lasts: dict[tuple[bytes | None, int], int] = {}
         topic = self._topic
+        nothing = 0
         for batch in batches:
-            for partition, some in _by_partition(records_of(batch)) if batch.num_rows else ():
-                task = tasks.get(partition)
-                if task is None:
-                    task = tasks[partition] = self._spec.task(partition, _no_stores, _now())
+            for partition, number, some in _pieces(batch) if batch.num_rows else ():
                 place = partition if self._by_partition else 0
-                for written, _, _, key, value, timestamp, _ in task.process(some):
-                    if value is None or written != topic:
+                for written, _, _, key, value, timestamp, headers in self._task(tasks, partition).process(some):
+                    if written != topic:
+                        continue
+                    if key is None or value is None:
+                        nothing += 1
                         continue
                     name = (key, place)
                     counts[name] = counts.get(name, 0) + 1
+                    lasts[name] = number << 1 | bool(headers)
                     if timestamp > times.get(name, -1):
                         times[name] = timestamp
-        for task in tasks.values():
-            task.close()
-            self._spec.count_dropped(task)
+        self._close(tasks)
+        if nothing and self._spec.dropped is not None:
+            self._spec.dropped.add({NULL_KEY_OR_VALUE: nothing})
         keys, places = zip(*counts, strict=True) if counts else ((), ())
-        columns = (keys, places, times.values(), counts.values())
+        columns = (keys, places, times.values(), lasts.values(), counts.values())
         arrays = [pa.array(list(column), kind.type) for column, kind in zip(columns, _COUNTED, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=_COUNTED)
 
@@ -216,10 +235,6 @@ def _no_stores(name: str) -> StoreBackend:
     raise KeyError(f"a stage without state was asked for the store {name}")
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
 # ---- rows and records
 
 
@@ -248,21 +263,50 @@ def _headers_of(column: pa.Array) -> Sequence[Headers]:
     ]
 
 
-def _by_partition(records: list[Raw]) -> Iterator[tuple[int, list[Raw]]]:
-    """Nearly always all are of one: a Spark partition reads one topic partition."""
+def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, int, list[Raw]]]:
+    """Records that go through a task together: the partition, the first one's offset (its number, if there are numbers)
+    and the records. One with headers goes alone, if there are numbers: what is made of it leads back to it."""
+    numbers = batch.column("origin") if "origin" in batch.schema.names else None
+    records = records_of(batch)
+    if numbers is None or not any(record[6] for record in records):
+        for partition, start, some in _by_partition(records):
+            yield partition, some[0][2] if numbers is None else numbers[start].as_py() >> 1, some
+        return
+    alone = False
+    piece: list[int] = []
+    for place, record in enumerate(records):
+        if piece and (alone or record[6] or record[1] != records[piece[0]][1]):
+            yield _piece(records, piece, numbers)
+            piece = []
+        alone = bool(record[6])
+        piece.append(place)
+    yield _piece(records, piece, numbers)
+
+
+def _piece(records: list[Raw], places: list[int], numbers: pa.Array) -> tuple[int, int, list[Raw]]:
+    first = places[0]
+    return records[first][1], numbers[first].as_py() >> 1, [records[place] for place in places]
+
+
+def _by_partition(records: list[Raw]) -> Iterator[tuple[int, int, list[Raw]]]:
+    """With the place of the first one. Nearly always all are of one partition: a Spark partition reads only one."""
     first = records[0].partition
     if all(record[1] == first for record in records):
-        yield first, records
+        yield first, 0, records
         return
     found: dict[int, list[Raw]] = {}
-    for record in records:
+    starts: dict[int, int] = {}
+    for place, record in enumerate(records):
         found.setdefault(record[1], []).append(record)
-    yield from found.items()
+        starts.setdefault(record[1], place)
+    for partition, some in found.items():
+        yield partition, starts[partition], some
 
 
-def output_batch(records: Sequence[Raw], src_partition: int, src_offset: int) -> pa.RecordBatch:
-    """Rows for the sink that keep the order of `records`."""
+def output_batch(records: Sequence[Raw], src_partition: int, src_offset: int | Sequence[int]) -> pa.RecordBatch:
+    """Rows for the sink that keep the order of `records`. They come of one offset, or of one each."""
     count = len(records)
+    offsets = [src_offset] * count if isinstance(src_offset, int) else src_offset
     topics, partitions, _, keys, values, times, headers = zip(*records, strict=True) if records else ((),) * 7
     return pa.RecordBatch.from_arrays(
         [
@@ -273,7 +317,7 @@ def output_batch(records: Sequence[Raw], src_partition: int, src_offset: int) ->
             _header_column(headers),
             pa.array(times, pa.int64()),
             pa.array([src_partition] * count, pa.int32()),
-            pa.array([src_offset] * count, pa.int64()),
+            pa.array(offsets, pa.int64()),
             pa.array(range(count), pa.int32()),
         ],
         schema=OUTPUT,

@@ -7,7 +7,6 @@ the state: changelog topics are written for others and never read back.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -68,14 +67,10 @@ class TaskStage:
 def uses_wall_clock(spec: StageSpec) -> bool:
     """Whether a processor schedules a punctuator by the wall clock when it starts: only then batches have to run
     without data. Found out by starting the task once, on empty stores."""
-    task = spec.task(0, lambda _: MemoryBackend(), now_ms())
+    task = spec.task(0, lambda _: MemoryBackend(), spec.now())
     found = task.next_wall_clock_ms() is not None
     task.close()
     return found
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 # ---- which of Spark's partitions a task lands in
@@ -226,7 +221,7 @@ class TaskProcessor(StatefulProcessor):
         out += work.finish()
         self._times.update((work.saved(),))
         due = work.task.next_wall_clock_ms()
-        if due is not None:
+        if due is not None and self._spec.clock is None:  # Spark's timers know its own clock only
             self._handle.registerTimer(due)
         batch = output_batch(out, work.task.partition, place)
         sink = pa.BufferOutputStream()
@@ -239,7 +234,7 @@ class _Work:
     """A task for the length of one call."""
 
     def __init__(self, spec: StageSpec, partition: int, maps: dict[str, Any], saved: bytes | None) -> None:
-        self.now = now_ms()
+        self.now = spec.now()
         self._spec = spec
         self._backends = {name: PagedState(_MapPages(state)) for name, state in maps.items()}
         self.task: Task = spec.task(partition, self._backends.__getitem__, self.now)

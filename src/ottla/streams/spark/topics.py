@@ -169,6 +169,13 @@ def starting_offsets(
     }
 
 
+def exact_offsets(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Numbers in place of EARLIEST and LATEST. Raises KafkaError."""
+    named = {place: offset for place, offset in offsets.items() if offset < 0}
+    found = {place: _end(outcome) for place, outcome in list_offsets(cluster, named, isolation=READ_COMMITTED).items()}
+    return {**offsets, **found}
+
+
 def _committed(cluster: Cluster, group: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     try:
         return {place: found.offset for place, found in groups.decided(cluster, group, places).items()}

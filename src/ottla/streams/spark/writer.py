@@ -21,6 +21,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import compression
 from ottla.streams.spark.encoding import MAX_BATCH_BYTES, Encoded, Sender, encode_batches, next_sequence
+from ottla.streams.spark.origins import Origins, resolved
 from ottla.streams.spark.packing import Packer, Topics, chunks_of, merged, overflow
 from ottla.streams.spark.pipeline import Pipeline
 from ottla.streams.spark.transaction import Fenced, Transaction
@@ -80,6 +81,8 @@ class Errand(NamedTuple):
     timeout_s: float = 60.0
     codec: int = compression.NONE
     max_batch_bytes: int = MAX_BATCH_BYTES
+    origins: Origins | None = None
+    """Set when rows may carry marks in place of headers."""
 
 
 class Pack:
@@ -97,6 +100,8 @@ class Pack:
         errand = self.errand
         task = _context().partitionId()
         packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id)
+        if errand.origins is not None:
+            batches = resolved(batches, errand.origins, lambda: connected(errand.bootstrap_servers, errand.timeout_s))
         chunks = packer.pack(batches)
         return chunks if self.limit is None else self._limited(chunks, self.limit)
 

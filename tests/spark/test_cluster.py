@@ -1,0 +1,89 @@
+"""An application on a Spark cluster, by the one setting: driver and workers are processes of their own, and what the
+application's file imports from beside it is not on the workers' path."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.applications import START, Input, World, driven, lasts, lines_of
+from tests.support.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.jvm
+
+ROOT = Path(__file__).parents[2]
+MASTER = "local-cluster[2,1,512]"
+"""Two workers with a core each: Spark's own way to try a cluster on one machine."""
+
+BESIDE = """
+from ottla.streams import Processor, PunctuationType, Record
+
+
+def words_of(line):
+    return line.split()
+
+
+class Punctual(Processor):
+    def init(self, context):
+        self._context, self._store = context, context.state_store("seen")
+        context.schedule(500, PunctuationType.STREAM_TIME, self._tell)
+
+    def process(self, record):
+        self._store.put(record.key, (self._store.get(record.key) or 0) + 1)
+
+    def _tell(self, now):
+        for key, number in self._store.all():
+            self._context.forward(Record(key, number, now))
+"""
+APP = """
+from beside import Punctual, words_of
+from ottla.streams import (
+    Consumed, Grouped, Materialized, Produced, Serdes, Stores, StreamsApp, StreamsBuilder, TimeWindows,
+)
+
+TEXT, LONG = Serdes.string, Serdes.long
+builder = StreamsBuilder()
+lines = builder.stream("{name}.lines", Consumed(TEXT, TEXT))
+words = lines.flat_map_values(words_of).group_by(lambda _, word: word, Grouped(TEXT, TEXT))
+words.count(Materialized("words", TEXT)).to_stream().to("{name}.words", Produced(TEXT, LONG))
+builder.add_state_store(Stores.key_value("seen", TEXT, LONG))
+lines.process(Punctual, stores=["seen"]).to("{name}.seen", Produced(TEXT, LONG))
+others = builder.stream("{name}.others", Consumed(TEXT, TEXT)).group_by_key(Grouped(TEXT, TEXT))
+windows = others.windowed_by(TimeWindows.of(1000, grace_ms=300)).count(Materialized("windows", TEXT))
+windows.to_stream().to("{name}.windows", Produced(Serdes.time_windowed(TEXT, 1000), LONG))
+app = StreamsApp("{name}", builder.build(), **{{"max.records.per.batch": 60}})
+"""
+
+
+def run(world: World, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ottla", "streams", "run", str(world.directory / "app.py"), "--once",
+               "--bootstrap", world.bootstrap, "--state-dir", str(world.directory / "state"), "--master", MASTER,
+               "-X", "spark.executor.memory=512m", "-X", "spark.driver.memory=512m", *more]  # fmt: skip
+    path = os.pathsep.join(part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)
+    return subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+        timeout=4 * PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+
+
+def test_counts_windows_and_processors_give_on_a_cluster_what_the_test_driver_says(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, others = world.topic("lines"), world.topic("others")
+    outs = [world.topic(short) for short in ("words", "windows", "seen")]
+    records = lines_of(23, [lines, others], 160)
+    records.append(Input(lines, b"z", b"last words", START + 60_000))
+    world.send(records)
+    (world.directory / "app.py").write_text(APP.format(name=world.name))
+    (world.directory / "beside.py").write_text(BESIDE)
+    ended = run(world)
+    assert ended.returncode == 0, ended.stderr
+    monkeypatch.syspath_prepend(world.directory)
+    made: dict[str, object] = {}
+    exec((world.directory / "app.py").read_text(), made)
+    for out in outs:
+        found = {record.key: (record.value, record.timestamp) for record in world.read(out)}
+        assert found == lasts(driven(made["builder"], records, out)), out  # type: ignore[arg-type]
+        assert found
