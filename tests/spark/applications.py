@@ -41,6 +41,7 @@ class Input(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class World:
@@ -70,7 +71,9 @@ class World:
     def send(self, records: list[Input]) -> None:
         producer = Producer(self.client)
         for each in records:
-            producer.send(each.topic, each.value, key=each.key, partition=0, timestamp=each.timestamp)
+            producer.send(
+                each.topic, each.value, key=each.key, partition=0, timestamp=each.timestamp, headers=each.headers
+            )
         producer.flush()
 
     def read(self, topic: str) -> list[Record]:

@@ -140,13 +140,18 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_and_the_rest_goes_on(world
         stream.to(out, COUNTED)
     one = (1).to_bytes(8, "big")
     world.send(
-        [Input(numbers, b"a", one, START), Input(numbers, b"b", b"poison", START), Input(numbers, b"c", one, START)]
+        [
+            Input(numbers, b"a", one, START),
+            Input(numbers, b"b", b"poison", START, (("own", b"1"),)),
+            Input(numbers, b"c", one, START),
+        ]
     )
     config = {"deserialization.exception.handler": "continue", "errors.dead.letter.queue.topic.name": dead}
     world.app(builder, **config).run(once=True)
     assert world.last(out) == {b"a": (one, START), b"c": (one, START)}
     (letter,) = world.read(dead)
     assert (letter.key, letter.value) == (b"b", b"poison")
+    assert letter.headers[0] == ("own", b"1")
     headers = dict(letter.headers)
     assert [headers[f"__streams.errors.{name}"] for name in ("topic", "partition", "offset")] == [
         numbers.encode(),
@@ -154,6 +159,22 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_and_the_rest_goes_on(world
         b"1",
     ]
     assert b"8 bytes expected" in (headers["__streams.errors.message"] or b"")
+
+
+def test_what_is_left_out_without_a_dead_letter_is_counted(world: World) -> None:
+    numbers, out = world.topic("numbers"), world.topic("out")
+    builder = StreamsBuilder()
+    stream = builder.stream(numbers, Consumed(key_serde=TEXT, value_serde=LONG))
+    stream.group_by_key(Grouped(key_serde=TEXT, value_serde=LONG)).count(COUNTS).to_stream().to(out, COUNTED)
+    one = (1).to_bytes(8, "big")
+    contents = [(b"a", one), (b"b", b"poison"), (None, one), (b"c", None), (b"d", b"poison")]
+    world.send([Input(numbers, key, content, START) for key, content in contents])
+    runner = world.app(builder, **{"deserialization.exception.handler": "continue"}).runner(once=True)
+    runner.run()
+    assert world.last(out) == {b"a": (one, START)}
+    (query,) = runner.status()["queries"]
+    assert query["dropped-by-reason"] == {"deserialization-error": 2, "null-key-or-value": 2}
+    assert [metric.value for metric in runner.metrics() if metric.name == "dropped-records-total"] == [4.0]
 
 
 def test_what_cannot_be_read_ends_an_application_that_does_not_go_on(world: World) -> None:

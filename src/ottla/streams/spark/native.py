@@ -417,7 +417,7 @@ def _row_of_nothing() -> Column:
 
 
 def _dead_letter(topic: str) -> Column:
-    """The record as it was, and Kafka Streams' six headers (KIP-1034)."""
+    """The record as it was, and Kafka Streams' six headers (KIP-1034) after its own."""
 
     def header(name: str, text: Column) -> Column:
         return F.struct(F.lit(name).alias("key"), text.cast("string").cast("binary").alias("value"))
@@ -430,7 +430,8 @@ def _dead_letter(topic: str) -> Column:
         header(r.DEAD_LETTER_PARTITION, F.col("p")),
         header(r.DEAD_LETTER_OFFSET, F.col("o")),
     )
-    return row(topic=F.lit(topic), partition=_null("int"), key=F.col("rk"), value=F.col("rv"), headers=about)
+    headers = F.when(F.col("h").isNull(), about.cast(r.HEADERS_TYPE)).otherwise(F.concat("h", about))
+    return row(topic=F.lit(topic), partition=_null("int"), key=F.col("rk"), value=F.col("rv"), headers=headers)
 
 
 def readable(flow: Flow) -> Flow:

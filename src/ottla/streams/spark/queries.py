@@ -258,8 +258,10 @@ class QueryBuilder:
         (source,) = plan.sources
         nodes = plan.first.sub.nodes
         without = unread_fields(nodes, aggregate)
-        records = self._source(headers=uses_headers(nodes), origin=True, without=without)
-        flow = native.read(records, source, around.errors())
+        errors = around.errors()
+        headers = uses_headers(nodes) or errors.dead_letters is not None  # those of dead letters stay with them
+        records = self._source(headers=headers, origin=True, without=without)
+        flow = native.read(records, source, errors)
         flow, _ = native.trunk(nodes, source.name, flow)
         if flow.dead_letters is None:
             return flow, None
