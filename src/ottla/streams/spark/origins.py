@@ -62,7 +62,9 @@ class Origins(NamedTuple):
         for number in numbers:
             nth = bisect_right(firsts, number) - 1
             assert nth >= 0, f"{number} is the number of a record before this batch"
-            found.setdefault(self.ranges[nth].place, {})[number - bases[nth]] = number
+            offset = number - bases[nth]
+            assert offset < self.ranges[nth].end, f"{number} is the number of a record behind this batch"
+            found.setdefault(self.ranges[nth].place, {})[offset] = number
         return found
 
 
