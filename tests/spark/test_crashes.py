@@ -72,7 +72,8 @@ def forget_last_commit(world: World) -> None:
     """As if the machine had lost the last file that Spark wrote."""
     commits = checkpoint(world) / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
-    (commits / str(last)).unlink()
+    for name in (str(last), f".{last}.crc"):
+        (commits / name).unlink()
 
 
 @pytest.mark.parametrize("topology", MORTAL)

@@ -32,7 +32,7 @@ from ottla.streams.spark.origins import Origins
 from ottla.streams.spark.planner import Plan, QueryPlan, in_order, plan
 from ottla.streams.spark.progress import Progress, new_counter
 from ottla.streams.spark.queries import QueryBuilder, Surroundings
-from ottla.streams.spark.session import LOCAL_CHECKPOINTS, is_local, new_session
+from ottla.streams.spark.session import is_local, new_session
 from ottla.streams.spark.sink import TransactionalSink, offsets_of_batch
 from ottla.streams.state_directory import StateDirectory
 
@@ -186,8 +186,7 @@ class Runner:
 
     def _session(self) -> SparkSession:
         settings = self._app.config.below(SPARK_PREFIX)
-        files = LOCAL_CHECKPOINTS if self._directory.is_local else {}
-        spark = new_session(self._app.application_id, self._master, **{**files, **settings})
+        spark = new_session(self._app.application_id, self._master, **settings)
         if LOG_LEVEL not in settings:
             _quieten(spark)
         if not is_local(str(spark.sparkContext.master)):

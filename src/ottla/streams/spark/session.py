@@ -25,16 +25,6 @@ STATE: Final = {
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
 
-FILES: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
-LOCAL_CHECKPOINTS: Final = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    )
-}
-"""Both together, for checkpoints in a directory of this machine. Hadoop starts the program chmod for every local file
-that it makes, and a micro-batch makes half a dozen; asked in this way it makes files as everybody does, without a
-checksum file beside each. Its rename replaces atomically here."""
-
 DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -46,7 +36,6 @@ DEFAULTS: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.log.level": "ERROR",
-    **FILES,
     **STATE,
 }
 
