@@ -244,6 +244,15 @@ def test_the_bounds_of_timestamps_are_a_topics_own(wire: Wire, topic: str) -> No
     assert produce(wire, topic, batch(1)).error_code == INVALID_TIMESTAMP
 
 
+def test_zstd_is_taken_from_the_version_that_knows_it(wire: Wire, topic: str) -> None:
+    """KIP-110: an older client could not read what another of its kind wrote."""
+    topic_id = create_topic(wire, topic)
+    packed = bytes(build_batch(records(2), codec=4))
+    for version in versions(0):
+        part = produce(wire, topic if version <= NAMED_PRODUCE else topic_id, packed, version=version)
+        assert part.error_code == (UNSUPPORTED_COMPRESSION_TYPE if version < 7 else 0), version
+
+
 def test_a_topic_may_ask_for_a_codec_of_its_own(wire: Wire, topic: str) -> None:
     create_topic(wire, topic, configs={"compression.type": "zstd"})
     given = records(50)

@@ -14,7 +14,8 @@ from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
-from ottla.protocol.batch import CRC_START, TRANSACTIONAL
+from ottla.protocol.batch import CODEC_MASK, CRC_START, TRANSACTIONAL
+from ottla.protocol.compression import ZSTD
 from ottla.protocol.messages import ProduceRequest, ProduceResponse
 from ottla.protocol.produce_ack import FIRST_VERSION, ProduceAck, read_row
 from ottla.storage.log import Rejected
@@ -27,11 +28,13 @@ WRITE, TOPIC = NEEDS = (Operation.WRITE, Resource.TOPIC)
 TopicResponse: TypeAlias = ProduceResponse.TopicProduceResponse
 PartitionResponse: TypeAlias = ProduceResponse.PartitionProduceResponse
 TopicData: TypeAlias = ProduceRequest.TopicProduceData
+PartitionData: TypeAlias = ProduceRequest.PartitionProduceData
 Answer: TypeAlias = ProduceResponse | ProduceAck
 
 ACKS_ALL = -1
 ATTRIBUTES = CRC_START + 1
 """The low byte of a batch's attributes."""
+KNOWS_ZSTD = 7
 LEADER_HINTS = 10
 BY_TOPIC_ID = 13
 _WITHOUT_LOG_START = (
@@ -103,10 +106,9 @@ def _produce(
             results = others[len(appended)] = [_rejected(partition, OFFLINE) for partition in refused]
             for data in left:
                 partition = known.partitions.get(data.index) if known is not None else None
-                if error is not None:
-                    results.append(_error(data.index, error))
-                elif partition is None:
-                    results.append(_error(data.index, absent_error(services, _key(topic, version), data.index)))
+                why = error or _obstacle(services, topic, data, partition, version)
+                if why is not None or partition is None:
+                    results.append(_error(data.index, why or Errors.UNKNOWN_TOPIC_OR_PARTITION))
                 else:
                     results.append(_append(replicas, partition, data.records, acks, now, uncommitted, proofs))
         appended.append((topic.name, topic.topic_id, rows))
@@ -164,6 +166,19 @@ def _topic_error(
     if name in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT:
         return Errors.INVALID_TOPIC_EXCEPTION
     return None
+
+
+def _obstacle(
+    services: Services, topic: TopicData, data: PartitionData, partition: Partition | None, version: int
+) -> Errors | None:
+    if partition is None:
+        return absent_error(services, _key(topic, version), data.index)
+    return Errors.UNSUPPORTED_COMPRESSION_TYPE if version < KNOWS_ZSTD and _is_zstd(data.records) else None
+
+
+def _is_zstd(records: memoryview | None) -> bool:
+    """Such batches are never among the ordinary ones, which are not asked."""
+    return records is not None and len(records) > ATTRIBUTES and records[ATTRIBUTES] & CODEC_MASK == ZSTD
 
 
 def _append(
