@@ -38,7 +38,8 @@ FLUSH_S: Final = 130.0
 """Longer than the 120 s for which a send is tried."""
 
 Delivered = Callable[[int | None, str], None]
-"""Is told the offset of a record that was acknowledged, or None and what was said instead."""
+"""Is told the offset of a record that was acknowledged, and what went wrong, if anything did. The offset may be
+unknown: a leader that recognises a record as a repetition may have forgotten where it stands."""
 Record = tuple[int, int, int]
 """Partition, offset, value."""
 
@@ -134,7 +135,7 @@ class LibrdkafkaSender:
 
     def send(self, partition: int, value: int, delivered: Delivered) -> None:
         def told(error: KafkaError | None, message: Message) -> None:
-            delivered(None if error else message.offset(), str(error or ""))
+            delivered(None if error else message.offset(), str(error) if error else "")
 
         self._producer.produce(self._topic, encoded(value), partition=partition, on_delivery=told)
 
@@ -235,7 +236,7 @@ class ForeignSender:
         outcome, value, rest = line.rstrip("\n").split(" ", 2)
         delivered = self._waiting.pop(int(value))
         if outcome == "ok":
-            delivered(int(rest), "")
+            delivered(int(rest) if int(rest) >= 0 else None, "")
         else:
             self.broken = f"{self._name} failed a send: {rest}"
             delivered(None, rest)

@@ -19,6 +19,8 @@ for line in sys.stdin:
         sys.exit(1)
     elif value == "7":
         late.append("ok 7 7")
+    elif value == "5":
+        print("ok 5 -1", flush=True)
     else:
         print("ok", value, int(partition) * 100 + int(value), flush=True)
 for answer in late:
@@ -52,6 +54,15 @@ def test_answers_of_a_child_find_their_sends_in_any_order(tmp_path: Path) -> Non
     assert writing.told == {8: (208, ""), 9: (109, "")}
     writing.sender.finish()
     assert writing.told[7] == (7, "")
+    assert not writing.sender.broken
+
+
+def test_a_record_may_be_acknowledged_without_its_offset(tmp_path: Path) -> None:
+    writing = Writing(tmp_path)
+    writing.send(0, 5)
+    writing.until_told(5)
+    assert writing.told == {5: (None, "")}
+    writing.sender.finish()
     assert not writing.sender.broken
 
 

@@ -109,7 +109,7 @@ class Writer(Client):
 
         def delivered(offset: int | None, trouble: str) -> None:
             under_way[partition] -= 1
-            if offset is not None:
+            if not trouble:
                 self._recorder.acknowledged += 1
                 written[key] = max(written.get(key, 0), invoked)
                 self._recorder.ended(process, Action.SEND, Kind.OK, invoked, (Send(place, value, offset),))
