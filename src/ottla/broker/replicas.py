@@ -342,8 +342,11 @@ class Replicas:
         self, partition: Partition, change: IsrChange, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]
     ) -> None:
         leader = partition.leader
-        if leader is not None and leader.agreed(change, leader_epoch, partition_epoch, isr, self._clock.monotonic()):
+        if leader is None:
+            return
+        if leader.agreed(change, leader_epoch, partition_epoch, isr, self._clock.monotonic()):
             self._show(partition, leader)
+        self._note_news(partition, leader.followers)
 
     def _show(self, partition: Partition, leader: PartitionLeader) -> None:
         """The high watermark moved, and nobody counted over how many bytes."""
@@ -505,11 +508,15 @@ class Replicas:
             self.followed(partition)
             self._waiting.partition_changed(partition)
             return
-        epoch = leader.leader_epoch
+        epoch, isr = leader.leader_epoch, leader.isr
         moved = leader.updated(placed, log_.log_end_offset, now)
         if leader.leader_epoch != epoch:
             self._note_news(partition, leader.followers)
             self._waiting.partition_changed(partition)
+        elif leader.isr != isr:
+            # Whoever was put out of sync while it had everything, fenced by mistake, wants to come back: its fetches
+            # have to be looked at again, though nothing is written.
+            self._note_news(partition, leader.followers)
         if moved:
             self._show(partition, leader)
 

@@ -20,6 +20,7 @@ from ottla.broker.security.authorizer import AllowAll
 from ottla.broker.services import Limits, Services
 from ottla.broker.session import Session
 from ottla.broker.waiting import WaitingRequests
+from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import BrokerRegistration, MetadataImage, PartitionImage, TopicImage
 from ottla.model.errors import Errors
 from ottla.model.ids import BrokerId, Millis, Uuid
@@ -74,7 +75,7 @@ class Scene:
             directory.format(MetaProperties("cluster", ME, directory_id))
             directories.append(directory)
         topic = TopicImage("t", TOPIC, {index: self._placed(index, replicas, isr) for index in range(4)})
-        image = MetadataImage(
+        image = self.image = MetadataImage(
             topics={"t": topic},
             topics_by_id={TOPIC: topic},
             brokers={broker: registered(broker) for broker in replicas},
@@ -127,6 +128,13 @@ class Scene:
     def copied(self, index: int, offset: int, *followers: int) -> None:
         for follower in followers:
             self.replicas.fetched_by(self.partition(index), follower, offset, 0, 5)
+
+    def decided(self, *records: object) -> None:
+        """By the controller."""
+        delta = MetadataDelta(self.image)
+        delta.replay_all(records)
+        self.image = delta.apply(self.image.offset + len(records), 0, 0)
+        self.replicas.on_metadata(delta, self.image, settings_changed=False)
 
     def turn(self) -> None:
         self.loop.call_soon(self.loop.stop)
@@ -253,6 +261,24 @@ def test_an_ordinary_batch_is_acknowledged_when_all_in_sync_have_it(scenes: type
     scene.turn()
     assert isinstance(answer.result(), ProduceAck)
     assert answers(answer.result()) == [(0, 0, 2)]
+
+
+def test_a_follower_that_had_everything_when_it_was_put_out_of_sync_is_looked_at_again(scenes: type[Scene]) -> None:
+    """A broker fenced by mistake goes on fetching. On a partition that nobody writes to, nothing else would let it back
+    in: it stayed out of sync until the next record."""
+    scene = scenes((1, 2, 3), (1, 2, 3))
+    scene.warm()
+    scene.copied(0, 2, 2, 3)
+    copying = FetchSession(7, True, True, OrderedDict(), Millis(0), Millis(0))
+    scene.replicas.attend(2, copying)
+    copying.attention = {}  # it has everything
+    wanted: list[Partition] = []
+    scene.replicas.isr_change_wanted = wanted.append
+
+    scene.decided(m.PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=[1, 3]))
+    assert copying.attention == {(TOPIC, 0): None}
+    scene.copied(0, 2, 2)
+    assert wanted == [scene.partition(0)]
 
 
 def test_a_follower_that_had_everything_was_in_sync_until_the_next_ordinary_batch(scenes: type[Scene]) -> None:
