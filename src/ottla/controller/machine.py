@@ -87,6 +87,10 @@ class Controller:
         """Brokers whose connection broke and who may be dead: worth asking after."""
         return list(self.sessions.missing(self.image.brokers.values()))
 
+    def answered(self, broker_id: int, broker_epoch: int, now: Millis) -> None:
+        """Asked after, it was there: it will find this controller again."""
+        self.sessions.answered(broker_id, broker_epoch, now)
+
     def dead(self, broker_id: int, broker_epoch: int, now: Millis) -> None:
         """Nobody listens at its address any more. Ask for `next_tick` again: it is now."""
         self.sessions.dead(broker_id, broker_epoch, now)

@@ -3,7 +3,8 @@
 Soft state: no word of it is in the log, and a controller that takes over begins without any. A broker is fenced when
 its session ends, as in Kafka, or when its connection broke and it is not back after a short grace
 (`ottla.broker.disconnect.grace.ms`). Whoever runs the controller asks after those that are `missing`, and says which of
-them are `dead`: a process that was killed is fenced at once, one that hangs after the session.
+them have `answered` and which are `dead`: a process that was killed is fenced at once, one that hangs after its
+session.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -136,6 +137,12 @@ class Sessions:
                 continue
             if contact.lost_at != NEVER and contact.grace >= 0 and contact.dead_at == NEVER:
                 yield broker
+
+    def answered(self, broker_id: int, epoch: int, now: Millis) -> None:
+        """Its process is there and has not found its way back yet: the grace begins anew, the session goes on."""
+        contact = self._contacts.get(broker_id)
+        if contact is not None and contact.epoch == epoch and contact.lost_at != NEVER:
+            contact.lost_at = now
 
     def dead(self, broker_id: int, epoch: int, now: Millis) -> None:
         """Its process is known to be gone. One that has come back meanwhile is another matter."""

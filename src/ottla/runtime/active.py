@@ -67,7 +67,7 @@ class ActiveController:
         self._runner: Runner[Change] = Runner(self, log, lambda change, _: publish(*change))
         self._timer: asyncio.TimerHandle | None = None
         self._missing = MissingBrokers(
-            peers, settings.inter_broker_listener, missing=self.controller.missing, dead=self._dead
+            peers, settings.inter_broker_listener, missing=self.controller.missing, found=self._found
         )
 
     def activate(self, bootstrap: Sequence[Message], *, min_isr: int, torn_transaction: bool, predecessor: int) -> None:
@@ -133,8 +133,9 @@ class ActiveController:
         self._schedule()
         self._missing.look()
 
-    def _dead(self, broker_id: int, broker_epoch: int) -> None:
-        self.controller.dead(broker_id, broker_epoch, self._clock.monotonic())
+    def _found(self, broker_id: int, broker_epoch: int, *, alive: bool) -> None:
+        judge = self.controller.answered if alive else self.controller.dead
+        judge(broker_id, broker_epoch, self._clock.monotonic())
         self._schedule()
 
     def _schedule(self) -> None:

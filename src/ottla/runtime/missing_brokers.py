@@ -1,15 +1,15 @@
 """Asks after brokers whose connection to this controller broke, so that nobody waits for a dead one.
 
 Where a process was killed, its host refuses connections. That is proof, while a broken connection is only a hint.
-Whoever answers, or says nothing, keeps its grace: it may be on its way back, stopped, or behind a broken network.
+Whoever answers is on its way back. Whoever says nothing keeps its grace: it may be stopped, or behind a broken network.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from ottla.metadata.image import BrokerRegistration
-from ottla.net.peer import Address, Outcome, Peers, Refused
+from ottla.net.peer import Address, Outcome, Peers, Refused, Unreachable
 from ottla.protocol import messages
 
 _PAUSE_SECONDS: Final = 0.02
@@ -18,8 +18,12 @@ _PATIENCE_MS: Final = 1000
 _LANE: Final = "missing"
 
 
+class Found(Protocol):
+    def __call__(self, broker_id: int, broker_epoch: int, *, alive: bool) -> None: ...
+
+
 class MissingBrokers:
-    __slots__ = ("_asked", "_closed", "_dead", "_listener", "_missing", "_peers")
+    __slots__ = ("_asked", "_closed", "_found", "_listener", "_missing", "_peers")
 
     def __init__(
         self,
@@ -27,13 +31,13 @@ class MissingBrokers:
         listener: str,
         *,
         missing: Callable[[], Iterable[BrokerRegistration]],
-        dead: Callable[[int, int], None],
+        found: Found,
     ) -> None:
-        """`listener` is the one on which brokers reach each other; `dead` is told the id and epoch of a dead broker."""
+        """`listener` is the one on which brokers reach each other."""
         self._peers = peers
         self._listener = listener
         self._missing = missing
-        self._dead = dead
+        self._found = found
         self._asked: dict[int, int] = {}
         """Broker id to epoch, of those whose answer is awaited."""
         self._closed = False
@@ -65,6 +69,8 @@ class MissingBrokers:
         if self._closed:
             return
         if isinstance(outcome, Refused):
-            self._dead(broker_id, epoch)
-        else:
-            asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self.look)
+            self._found(broker_id, epoch, alive=False)
+            return
+        if not isinstance(outcome, Unreachable):
+            self._found(broker_id, epoch, alive=True)
+        asyncio.get_running_loop().call_later(_PAUSE_SECONDS, self.look)

@@ -56,6 +56,17 @@ def test_a_broker_that_came_back_before_the_news_of_its_death_lives() -> None:
     assert (scene.tick(1300).records, fenced(scene), missing(scene)) == ((), [], [])
 
 
+def test_a_broker_that_answers_when_asked_after_is_waited_for_until_its_session_ends() -> None:
+    scene = Scene().with_brokers(1, 2)
+    scene.controller.disconnected(2, scene.epoch_of(2), Millis(1000))
+    scene.controller.answered(2, scene.epoch_of(2), Millis(1200))
+    assert scene.controller.next_tick(Millis(1200)) == 1500
+    for now in range(1400, 9000, 200):
+        scene.controller.answered(2, scene.epoch_of(2), Millis(now))
+        assert scene.tick(now).records == ()
+    assert scene.tick(9000).effects == (Fenced(2, TIMED_OUT),)
+
+
 def test_the_death_of_a_former_life_is_no_news() -> None:
     scene = Scene().with_brokers(1, 2)
     former = scene.epoch_of(2)
