@@ -3,8 +3,8 @@
 Both write their output exactly once (exactly_once_v2), with two threads or local[*] on 2 cores, and the defaults
 otherwise. The input of 2 partitions lies in the topic before the application starts: lines of five words out of 10,000
 (and 1,000 keys, 5,000 lines per second of event time, for the windows of 10 s). The rate is that of committed input
-lines after the first third, until two million lines of words, or six million for the windows, are committed. Words are
-split by a column expression once, by Python callables once.
+lines after the first third, until two million lines of words, or twelve million for the windows, are committed. Words
+are split by a column expression once, by Python callables once.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class Case(NamedTuple):
 CASES = (
     Case("words, column expressions", "words", "words.py", 2_000_000, 2.0),
     Case("words, Python callables", "words", "words_in_python.py", 2_000_000, 0.5),
-    Case("windows, column expressions", "windows", "windows.py", 6_000_000, 2.0),
+    Case("windows, column expressions", "windows", "windows.py", 12_000_000, 2.0),
 )
 QUICK_SHARE = 20
 
