@@ -589,7 +589,7 @@ class Log:
         position = 0
         for header in run:
             if header.producer_id >= 0:
-                txn = recovery.replay(producers, data[position : position + header.size])
+                txn = recovery.replay(producers, data[position : position + header.size], header)
                 if txn is not None:
                     self._note_aborted(txn)
             position += header.size

@@ -330,9 +330,9 @@ def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[
             yield batch
 
 
-def replay(states: ProducerStates, batch: b.Buffer) -> AbortedTxn | None:
+def replay(states: ProducerStates, batch: b.Buffer, header: b.BatchHeader | None = None) -> AbortedTxn | None:
     """What a batch in the log means to its producer, as a follower sees it: no check, the leader made them."""
-    header = b.read_header(batch)
+    header = header or b.read_header(batch)
     aborted = None
     if header.producer_id >= 0:
         if header.is_control:
@@ -458,8 +458,7 @@ class _Recovery:
         aborted: list[AbortedTxn] = []
         segment.max_timestamp, segment.max_timestamp_offset = NO_TIMESTAMP, segment.base_offset
         valid = since = 0
-        for position, batch in _valid_batches(segment, self.next_offset):
-            header = b.read_header(batch)
+        for position, batch, header in _valid_batches(segment, self.next_offset):
             if header.max_timestamp > segment.max_timestamp:
                 segment.max_timestamp, segment.max_timestamp_offset = header.max_timestamp, header.last_offset
             if since > self.config.index_interval_bytes:
@@ -471,7 +470,7 @@ class _Recovery:
             self.next_offset = header.last_offset + 1
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
-            txn = replay(self.producers, batch)
+            txn = replay(self.producers, batch, header)
             if txn is not None:
                 aborted.append(txn)
         cut = valid < segment.size
@@ -548,8 +547,11 @@ class _Recovery:
             return None
 
 
-def _valid_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, memoryview]]:
-    """Batches from the start of the segment until the first that is not whole, sound and in order."""
+def _valid_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, memoryview, b.BatchHeader]]:
+    """Batches from the start of the segment until the first that is not whole, sound and in order.
+
+    A node that was killed comes by here with every batch since the last flush: each header is read once.
+    """
     file = segment.file or segment.files.open(segment)
     end = segment.size
     position, chunk, chunk_start = 0, memoryview(b""), 0
@@ -564,23 +566,25 @@ def _valid_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, me
             wanted = min(max(SCAN_CHUNK, size), end - position)
             chunk, chunk_start, at = memoryview(file.pread(wanted, position)), position, 0
         batch = chunk[at : at + size]
-        if not _is_sound(batch, size, next_offset) or b.read_header(batch).last_offset - segment.base_offset >= 1 << 31:
+        header = _sound_header(batch, size, next_offset)
+        if header is None or header.last_offset - segment.base_offset >= 1 << 31:
             return
-        yield position, batch
-        next_offset = b.read_header(batch).last_offset + 1
+        yield position, batch, header
+        next_offset = header.last_offset + 1
         position += size
 
 
-def _is_sound(batch: memoryview, size: int, next_offset: int) -> bool:
+def _sound_header(batch: memoryview, size: int, next_offset: int) -> b.BatchHeader | None:
     if len(batch) < size:
-        return False
+        return None
     header = b.read_header(batch)
-    return (
+    is_sound = (
         header.magic == b.MAGIC_V2
         and header.base_offset >= next_offset
         and header.last_offset_delta >= 0
         and header.crc == b.computed_crc(batch)
     )
+    return header if is_sound else None
 
 
 def _find_valid_batch(segment: Segment, position: int) -> int | None:
@@ -599,7 +603,8 @@ def _find_valid_batch(segment: Segment, position: int) -> int | None:
         for match in candidate.finditer(chunk):
             at = position + match.start()
             size = b.read_frame(file.pread(b.LOG_OVERHEAD, at))[1]
-            if b.HEADER_SIZE <= size <= segment.size - at and _is_sound(memoryview(file.pread(size, at)), size, low):
+            fits = b.HEADER_SIZE <= size <= segment.size - at
+            if fits and _sound_header(memoryview(file.pread(size, at)), size, low) is not None:
                 return at
         position += SCAN_CHUNK
     return None
