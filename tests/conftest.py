@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import secrets
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 # The modules in tests/support are imported by name, and pytest's importlib mode leaves sys.path alone.
 sys.path.insert(0, str(Path(__file__).parent.parent))
+
+# Started in the background of a script, or under nohup, these are ignored, and so would be by every node under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 NewTopicName = Callable[[], str]
 
