@@ -47,7 +47,6 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("describe: a broker, all of it", r"\.name=max\.connections(\.per\.ip)?\..*value$"): LIMIT,
     ("describe: a broker, all of it", r"\.name=queued\.max\.request\.bytes\..*value$"): LIMIT,
     ("describe: a broker, all of it", r"\.name=socket\.request\.max\.bytes\..*value$"): LIMIT,
-    ("describe: a broker, all of it", r"\.name=socket\.send\.buffer\.bytes\..*value$"): "left to the system: faster",
 }
 
 
