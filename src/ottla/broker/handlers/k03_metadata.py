@@ -58,8 +58,12 @@ def _asked_for(image: MetadataImage, request: MetadataRequest, version: int) -> 
 async def _wait_for_news(
     services: Services, session: Session, request: MetadataRequest, version: int
 ) -> MetadataResponse:
+    image = services.control_plane.image
     while True:
         await asyncio.sleep(NEWS_SECONDS)
+        if services.control_plane.image is image and services.lost_leaders.any(services.clock.monotonic()):
+            continue  # nothing new: many clients wait at such a moment, and each may have asked for every topic
+        image = services.control_plane.image
         if not _names_a_lost_leader(services, request, version):
             return _answer(services, session, request, version, {})
 
