@@ -42,7 +42,11 @@ class Cluster:
     @property
     def bootstrap_servers(self) -> str:
         """host:port of every node, what every client calls bootstrap servers."""
-        return ",".join(self._node(node_id).bootstrap_servers for node_id in self.running)
+        return ",".join(self.bootstrap_server(node_id) for node_id in self.running)
+
+    def bootstrap_server(self, node_id: int) -> str:
+        """host:port of one node, for a client that is to begin there."""
+        return self._node(node_id).bootstrap_servers
 
     @property
     def running(self) -> list[int]:

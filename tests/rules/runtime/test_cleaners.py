@@ -127,6 +127,27 @@ def test_a_round_that_waits_can_be_killed(tmp_path: Path) -> None:
             cleaner.begin(facts_of(log))
 
 
+def test_a_process_is_in_the_session_of_its_node_but_not_in_its_process_group(tmp_path: Path) -> None:
+    log = a_dirty_log(tmp_path / "table-0", batches=60)
+    seen: list[tuple[bool, bool]] = []
+
+    def pace(_: int) -> float:
+        (pid,) = cleaners_of(os.getpid())
+        seen.append((os.getsid(pid) == os.getsid(0), os.getpgid(pid) == os.getpgid(0)))
+        return 0.0
+
+    with a_process(pace) as cleaner:
+        cleaner.begin(facts_of(log, PACED))
+    assert seen[0] == (True, False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such class")
+def test_a_process_that_is_not_starved_runs_only_where_nobody_else_wants_to() -> None:
+    with subprocess.Popen([sys.executable, "-c", STANDS_BACK], stdout=subprocess.PIPE, text=True) as process:
+        out, _ = process.communicate(timeout=60)
+    assert out.split() == ["19", str(os.SCHED_IDLE)]
+
+
 def test_a_process_that_was_killed_is_gone_when_the_node_hears_of_it(tmp_path: Path) -> None:
     log = a_dirty_log(tmp_path / "table-0", batches=60)
 
@@ -154,10 +175,19 @@ def test_a_process_that_waits_ends_when_the_node_is_gone(tmp_path: Path) -> None
         assert process.stdout.read() == b""
 
 
+STANDS_BACK = """
+import os
+from ottla.runtime.cleaner.priority import Priority
+priority = Priority(0.0)
+priority.adapt(1e9)  # as if almost all the time were its own
+print(os.nice(0), os.sched_getscheduler(0))
+"""
+
 WORKS = """
-import os, sys
+import sys
+from ottla.runtime.cleaner.priority import Priority
 from ottla.runtime.cleaner.rounds import Line
-line = Line(sys.stdin.buffer, sys.stdout.buffer)
+line = Line(sys.stdin.buffer, sys.stdout.buffer, Priority(0.0))
 line.breathe(1 << 20)
 print("works", flush=True)
 while True:

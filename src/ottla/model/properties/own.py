@@ -81,7 +81,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "ottla.metadata.news.wait.ms",
         INT,
-        300,
+        1_000,
         "Metadata that would name a leader whose connection to this broker has just broken waits this long for the "
         "controller's verdict; 0 does not wait.",
         MEDIUM,

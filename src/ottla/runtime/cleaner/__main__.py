@@ -1,28 +1,17 @@
 """The process that cleans. `cleaners.CleanerProcess` starts it as `python -m ottla.runtime.cleaner`."""
 
-import os
 import sys
-from contextlib import suppress
+import time
 
-
-def step_back() -> None:
-    """Whoever answers a request gets a processor at once, the cleaner what is left.
-
-    A merely nice process may go on for milliseconds when another wakes up, an idle one stops there and then. But where
-    all processors are taken, an idle one would hardly ever run and logs would grow: there it is only nice.
-    """
-    with suppress(OSError, AttributeError):  # a sandbox may forbid it, a system not know it: it cleans all the same
-        os.nice(19)
-        if os.getloadavg()[0] < (os.cpu_count() or 1):
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+from ottla.runtime.cleaner.priority import Priority
 
 
 def main() -> None:
-    step_back()
+    priority = Priority(time.monotonic())
     # Not before: loading takes a tenth of a second, and a request would have to wait.
     from ottla.runtime.cleaner.rounds import Line, serve  # noqa: PLC0415
 
-    serve(Line(sys.stdin.buffer, sys.stdout.buffer))
+    serve(Line(sys.stdin.buffer, sys.stdout.buffer, priority))
 
 
 if __name__ == "__main__":

@@ -104,14 +104,16 @@ class CleanerProcess:
 
 
 def _start() -> "subprocess.Popen[bytes]":
-    """In a session of its own: Ctrl-C in a terminal is for the node, which ends its cleaner itself."""
+    """In a process group of its own: Ctrl-C in a terminal is for the node, which ends its cleaner itself. But in the
+    node's session: Linux shares processors out by session first (autogroup), and in one of its own the cleaner would
+    stand back from nobody."""
     try:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "ottla.runtime.cleaner"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            start_new_session=True,
+            process_group=0,
         )
     except OSError as error:
         raise Unavailable(f"the cleaner's process cannot be started: {error}") from error

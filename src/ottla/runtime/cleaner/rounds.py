@@ -7,9 +7,11 @@ it learns that the node is gone, however the node died.
 import os
 import pickle
 import select
+import time
 import traceback
 from typing import BinaryIO, Final, NoReturn
 
+from ottla.runtime.cleaner.priority import Priority
 from ottla.storage.cleaner.facts import Facts, Failed, Mapped, Rewrite, Rewritten, Spent
 from ottla.storage.cleaner.rewrite import Round
 from ottla.storage.fs import CorruptLog, RealFilesystem
@@ -21,14 +23,15 @@ _ASK_BYTES: Final = 512 << 10
 class Line:
     """The node at the other end of two pipes."""
 
-    __slots__ = ("_answers", "_news", "_requests", "_spent", "is_paced")
+    __slots__ = ("_answers", "_news", "_priority", "_requests", "_spent", "is_paced")
 
-    def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
+    def __init__(self, requests: BinaryIO, answers: BinaryIO, priority: Priority) -> None:
         self._requests = requests
         self._answers = answers
         self._news = select.poll()
         self._news.register(requests, select.POLLIN)
         self._spent = 0
+        self._priority = priority
         self.is_paced = False
 
     def hear(self) -> object:
@@ -48,6 +51,7 @@ class Line:
         # In the middle of an answer the node has nothing to say: if there is something to hear, it is the end.
         if self._news.poll(0):
             _leave()
+        self._priority.adapt(time.monotonic())
         self._spent += size
         if self.is_paced and self._spent >= _ASK_BYTES:
             self.say(Spent(self._spent))
