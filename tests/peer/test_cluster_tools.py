@@ -60,7 +60,7 @@ class Shell:
         self._through = through
 
     def through(self, node_id: int) -> "Shell":
-        """The tools begin at one node. Java's admin client holds on to a paused one for its 30 s, and then once more."""
+        """The tools begin at one node. Java's admin client holds on to a paused one for 30 s, and may do so twice."""
         return Shell(self._tools, self._kafka, node_id)
 
     @property

@@ -25,4 +25,3 @@ def test_it_is_looked_at_now_and_then() -> None:
     standing = Standing(now=5.0, waited=0.0)
     assert not standing.is_due(5.0 + LOOK_SECONDS / 2)
     assert standing.is_due(5.0 + 2 * LOOK_SECONDS)
-
