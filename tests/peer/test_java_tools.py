@@ -86,6 +86,16 @@ def test_kafka_configs(shell: Shell, topic: str) -> None:
     assert "retention.ms" in shell.fails(CONFIGS, *of_topic, "--alter", "--add-config", "retention.ms=never")
 
 
+def test_kafka_configs_changes_the_levels_of_loggers(shell: Shell) -> None:
+    of_loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
+    assert "  root=" in shell(CONFIGS, *of_loggers, "--describe")
+    shell(CONFIGS, *of_loggers, "--alter", "--add-config", "ottla.broker.session=ERROR")
+    assert "  ottla.broker.session=ERROR sensitive=false" in shell(CONFIGS, *of_loggers, "--describe")
+    shell(CONFIGS, *of_loggers, "--alter", "--delete-config", "ottla.broker.session")
+    assert "ottla.broker.session=ERROR" not in shell(CONFIGS, *of_loggers, "--describe")
+
+
+
 def test_kafka_configs_of_brokers(shell: Shell) -> None:
     of_broker = ("--entity-type", "brokers", "--entity-name", "1")
     of_all = ("--entity-type", "brokers", "--entity-default")

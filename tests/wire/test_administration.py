@@ -30,8 +30,8 @@ INVALID_REQUEST = 42
 FEATURE_UPDATE_FAILED = 95
 UNKNOWN_TOPIC_ID = 100
 
-TOPIC, BROKER = 2, 4
-OF_TOPIC, OF_BROKER, OF_ALL_BROKERS, STATIC, DEFAULT = 1, 2, 3, 4, 5
+TOPIC, BROKER, LOGGERS = 2, 4, 8
+OF_TOPIC, OF_BROKER, OF_ALL_BROKERS, STATIC, DEFAULT, OF_LOGGER = 1, 2, 3, 4, 5, 6
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -359,6 +359,40 @@ def test_log_dirs_tell_the_size_of_partitions(wire: Wire, topic: str) -> None:
         (found,) = directory.topics
         assert {p.partition_index: p.partition_size for p in found.partitions} == {0: 0, 1: len(data)}
         assert (directory.total_bytes > 0) == (version >= 4)
+
+
+def test_the_level_of_a_logger_can_be_changed_while_the_node_runs(wire: Wire, node_id: str) -> None:
+    name = "ottla.broker.session"
+    before = described(wire, LOGGERS, node_id)
+    assert before["root"].config_source == OF_LOGGER and not before["root"].read_only
+
+    assert changed(wire, LOGGERS, node_id, (name, SET, "ERROR")) == 0
+    assert described(wire, LOGGERS, node_id, [name])[name].value == "ERROR"
+    assert changed(wire, LOGGERS, node_id, (name, DELETE, None)) == 0
+    assert described(wire, LOGGERS, node_id, [name])[name].value == before[name].value
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("ottla.broker.session", SET, "LOUD"), INVALID_CONFIG),
+        (("no.such.logger", SET, "INFO"), INVALID_CONFIG),
+        (("no.such.logger", DELETE, None), INVALID_CONFIG),
+        (("root", DELETE, None), INVALID_REQUEST),
+        (("ottla.broker.session", APPEND, "INFO"), INVALID_REQUEST),
+        (("ottla.broker.session", SUBTRACT, "INFO"), INVALID_REQUEST),
+    ],
+)
+def test_a_level_that_makes_no_sense_is_refused_and_nothing_changes(
+    wire: Wire, node_id: str, change: tuple[str, int, str | None], error: int
+) -> None:
+    before = {name: entry.value for name, entry in described(wire, LOGGERS, node_id).items()}
+    assert changed(wire, LOGGERS, node_id, ("ottla.broker.server", SET, "FATAL"), change) == error
+    assert {name: entry.value for name, entry in described(wire, LOGGERS, node_id).items()} == before
+
+
+def test_another_brokers_loggers_are_not_ours_to_change(wire: Wire) -> None:
+    assert changed(wire, LOGGERS, "99", ("root", SET, "INFO")) == INVALID_REQUEST
 
 
 def test_config_resources_are_listed(wire: Wire, node_id: str, topic: str) -> None:

@@ -1,4 +1,5 @@
-"""`ottla configs`: what kafka-configs does, for topics, brokers, the cluster's defaults, groups and client metrics."""
+"""`ottla configs`: what kafka-configs does, for topics, brokers and their loggers, the cluster's defaults, groups and
+client metrics."""
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def _resource(arguments: Arguments) -> tuple[Resource, list[str]]:
         return _named(kind, arguments.optional("entity_name")), words
     if not words:
         raise UsageError(
-            "RESOURCE is missing: topic NAME, broker ID, cluster-default, group NAME or client-metrics NAME"
+            "RESOURCE is missing: topic NAME, broker ID, broker-loggers ID, cluster-default, group NAME or "
+            "client-metrics NAME"
         )
     if words[0] == "cluster-default":
         return _named(words[0], None), words[1:]
@@ -87,8 +89,8 @@ def _resource(arguments: Arguments) -> tuple[Resource, list[str]]:
 
 def _named(kind: str, name: str | None) -> Resource:
     if kind not in KINDS:
-        raise UsageError(f"{kind!r} has no settings{suggestion(kind, KINDS)}; topics, brokers, cluster-default, "
-                         "group and client-metrics")  # fmt: skip
+        raise UsageError(f"{kind!r} has no settings{suggestion(kind, KINDS)}; topics, brokers, broker-loggers, "
+                         "cluster-default, group and client-metrics")  # fmt: skip
     code = KINDS[kind]
     if kind == "cluster-default":
         return Resource(code, "")
@@ -271,7 +273,7 @@ def split_config_list(text: str) -> list[str]:
 
 _RESOURCE = Argument(
     "RESOURCE",
-    help="topic NAME, broker ID, cluster-default, group NAME or client-metrics NAME.",
+    help="topic NAME, broker ID, broker-loggers ID, cluster-default, group NAME or client-metrics NAME.",
     many=True,
     required=False,
 )
@@ -320,6 +322,7 @@ COMMANDS = (
             ("Keep records for a day", "ottla configs set topic orders retention.ms=86400000"),
             ("For all brokers", "ottla configs set cluster-default log.retention.ms=86400000"),
             ("For one broker", "ottla configs set broker 1 log.cleaner.threads=2"),
+            ("More in its log, until it stops", "ottla configs set broker-loggers 1 ottla.broker.replicas=DEBUG"),
         ),
     ),
     Command(

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from ottla.broker.configs import Configs
+from ottla.broker.loggers import levels
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -15,7 +16,7 @@ from ottla.metadata.image import (
     TOPIC_RESOURCE,
 )
 from ottla.model.errors import Errors
-from ottla.model.properties import ConfigEntry
+from ottla.model.properties import ConfigEntry, Source
 from ottla.model.topic_names import why_invalid
 from ottla.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
@@ -39,8 +40,11 @@ def _describe(services: Services, session: Session, asked: Asked, request: Descr
     if refusal is not None:
         result.error_code, result.error_message = refusal
         return result
-    entries = _entries(services.configs, asked)
     wanted = frozenset(asked.configuration_keys) if asked.configuration_keys else None  # none named: all
+    if asked.resource_type == BROKER_LOGGER_RESOURCE:
+        result.configs = [_level(*each) for each in levels().items() if wanted is None or each[0] in wanted]
+        return result
+    entries = _entries(services.configs, asked)
     result.configs = [
         _described(entry, request.include_synonyms, request.include_documentation)
         for entry in entries
@@ -92,6 +96,12 @@ def _broker_refusal(services: Services, kind: int, name: str) -> tuple[Errors, s
     if name != str(services.broker_id):
         return Errors.INVALID_REQUEST, f"this is broker {services.broker_id}: ask broker {name!r} itself"
     return None
+
+
+def _level(logger: str, level: str) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
+    return DescribeConfigsResponse.DescribeConfigsResourceResult(
+        name=logger, value=level, read_only=False, config_source=Source.DYNAMIC_BROKER_LOGGER_CONFIG
+    )
 
 
 def _described(
