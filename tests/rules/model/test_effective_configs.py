@@ -185,6 +185,7 @@ def test_kip_950_tiering_is_not_switched_off_without_a_word_about_the_remote_dat
     [
         ({"node.id": "2"}, True, "node.id: read-only"),
         ({"log.cleaner.threads": "x"}, False, "log.cleaner.threads: 'x' is not a whole number"),
+        ({"log.cleaner.threads": "0"}, False, "log.cleaner.threads: 0 is not allowed"),
         ({"cordoned.log.dirs": "data"}, False, "cordoned.log.dirs: can be changed per broker only"),
         ({"ssl.keystore.location": "/k"}, True, "ssl.keystore.location: can be changed per listener only"),
         (

@@ -62,6 +62,8 @@ def check_broker_config(configs: Mapping[str, str], settings: Settings, *, per_b
         if per_broker
         else settings.with_dynamic(configs, settings.dynamic_broker)
     )
+    if "log.cleaner.threads" in configs and not int(configs["log.cleaner.threads"]):
+        raise ValueError("log.cleaner.threads: 0 is not allowed: a running broker keeps at least 1")
     for name in ("listeners", "listener.security.protocol.map"):
         if name in configs and name not in layered.dynamic_broker:
             raise ValueError(f"{name}: {configs[name]!r} does not fit the listeners and their protocols")
