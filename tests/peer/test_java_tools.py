@@ -95,7 +95,6 @@ def test_kafka_configs_changes_the_levels_of_loggers(shell: Shell) -> None:
     assert "ottla.broker.session=ERROR" not in shell(CONFIGS, *of_loggers, "--describe")
 
 
-
 def test_kafka_configs_of_brokers(shell: Shell) -> None:
     of_broker = ("--entity-type", "brokers", "--entity-name", "1")
     of_all = ("--entity-type", "brokers", "--entity-default")

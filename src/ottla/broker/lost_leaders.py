@@ -1,32 +1,103 @@
-"""Leaders whose connection to this broker has just broken: what the image says of them is probably about to change.
+"""Leaders that this broker has just lost, and what Metadata says of them.
 
 A client whose leader was killed asks for metadata within a millisecond, before any controller can have decided. If it
-is told the dead leader's name, librdkafka comes back after a second. So such an answer waits a moment for the verdict.
+is told the dead leader's name, librdkafka comes back after a second. So the answer waits for the verdict.
+
+Nor may it hear in one answer that the broker is gone and where its partitions are led instead: librdkafka would end its
+thread for the broker while that hands the partitions over, lose track of them, and come back after a second as well.
+So the broker stays in the list for a moment longer. Clients bear with that: Kafka lists a dead broker for its session.
+
+But a broker that dies again and again has to leave the list, or librdkafka's pause before it connects anew grows to ten
+seconds. In this case it leaves first: whoever asks in the first moment hears that it is gone and its partitions have no
+leader, and when he asks again, mostly after 100 ms, who leads them.
 """
 
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import BrokerRegistration, MetadataImage
 from ottla.model.ids import Millis
+
+AGAIN_MS: Final = 20_000
+"""A broker that is lost twice within this time dies again and again; librdkafka forgets a pause after ten seconds."""
+MOMENT_MS: Final = 50
+"""Longer than clients need to notice a closed connection, and shorter than the pause before they ask again."""
+LINGER_MS: Final = 1_000
+"""For how long a broker that was fenced is listed: the slowest client asks after a second."""
+
+
+class Loss(NamedTuple):
+    at: Millis
+    again: bool
+    before: MetadataImage
+    """In which the lost broker still leads."""
+
+
+class Moment(NamedTuple):
+    """What is told in the first moment after a broker died again: these are gone, and what they led has no leader."""
+
+    before: MetadataImage
+    gone: frozenset[int]
 
 
 class LostLeaders:
-    __slots__ = ("_until", "_wait_ms")
+    __slots__ = ("_fenced_at", "_image", "_last_lost_at", "_losses", "_wait_ms")
 
-    def __init__(self, wait_ms: int) -> None:
+    def __init__(self, wait_ms: int, image: MetadataImage) -> None:
+        """With a wait of 0 Metadata is as in Kafka."""
         self._wait_ms = wait_ms
-        self._until: dict[int, Millis] = {}
-        """Broker id to the end of the wait. It stays until the broker is reached again: a network that stays broken
-        between two brokers must not slow down every answer."""
+        self._image = image
+        self._losses: dict[int, Loss] = {}
+        """By broker id. They stay until the broker is reached again: a network that stays broken between two brokers
+        must not slow down every answer."""
+        self._fenced_at: dict[int, Millis] = {}
+        self._last_lost_at: dict[int, Millis] = {}
 
     def lost(self, broker_id: int, now: Millis) -> None:
-        self._until.setdefault(broker_id, Millis(now + self._wait_ms))
+        if broker_id in self._losses:
+            return
+        last = self._last_lost_at.get(broker_id)
+        again = last is not None and now - last < AGAIN_MS
+        self._last_lost_at[broker_id] = now
+        self._losses[broker_id] = Loss(now, again, self._image)
 
     def reached(self, broker_id: int) -> None:
-        self._until.pop(broker_id, None)
+        self._losses.pop(broker_id, None)
+
+    def on_metadata(self, delta: MetadataDelta, image: MetadataImage, now: Millis) -> None:
+        """Brokers that this one does not fetch from are lost when they are fenced."""
+        for broker_id, broker in delta.changed_brokers.items():
+            known = self._image.brokers.get(broker_id)
+            if broker is not None and not broker.fenced:
+                self.reached(broker_id)
+                self._fenced_at.pop(broker_id, None)
+            elif known is not None and not known.fenced:
+                self.lost(broker_id, now)
+                self._fenced_at[broker_id] = now
+        self._image = image
+
+    def is_listed(self, broker: BrokerRegistration, now: Millis) -> bool:
+        """As long as it is not fenced, and a little longer if it does not die again and again."""
+        loss = self._losses.get(broker.id)
+        if not broker.fenced or not self._wait_ms or loss is None or loss.again:
+            return not broker.fenced
+        return now < self._fenced_at.get(broker.id, now) + LINGER_MS
+
+    def moment(self, now: Millis) -> Moment | None:
+        """Who died again just now, if anybody did."""
+        if not self._wait_ms or not self._losses:
+            return None
+        fresh = {id_: loss for id_, loss in self._losses.items() if loss.again and now < loss.at + MOMENT_MS}
+        if not fresh:
+            return None
+        return Moment(min(fresh.values(), key=lambda loss: loss.at).before, frozenset(fresh))
 
     def any(self, now: Millis) -> bool:
-        return any(now < until for until in self._until.values())
+        """Whether there may soon be news of a leader."""
+        return any(now < loss.at + self._wait_ms for loss in self._losses.values())
 
     def is_awaited(self, leaders: Iterable[int], now: Millis) -> bool:
         """Whether there may soon be news of one of these."""
-        return any(now < self._until.get(leader, now) for leader in leaders)
+        losses = self._losses
+        return any(leader in losses and now < losses[leader].at + self._wait_ms for leader in leaders)

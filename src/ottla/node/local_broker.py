@@ -104,7 +104,7 @@ class LocalBroker:
         configs = self._configs = Configs(settings, broker_id, control_plane.image)
         waiting = WaitingRequests(loop, clock)
         replicas = self._replicas = Replicas(broker_id, self._directories, configs, waiting, clock, self._world.ids)
-        lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"))
+        lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"), control_plane.image)
         self._replicate(loop, replicas, configs, waiting, lost_leaders)
         now = clock.wall()
         for directory in self._directories:
@@ -120,6 +120,7 @@ class LocalBroker:
         everywhere = Markers(host, markers, neighbours)
         transactions = self._transactions = Transactions(settings, host, producer_ids, everywhere)
         transactions.coordinators.on_metadata(control_plane.image)
+        control_plane.subscribe(lambda delta, image: lost_leaders.on_metadata(delta, image, clock.monotonic()))
         control_plane.subscribe(self._on_metadata)
         self._housekeeping = Housekeeping(loop, replicas, configs, clock, self._world.cleaner)
         self._housekeeping.start()

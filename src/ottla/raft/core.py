@@ -430,6 +430,7 @@ class Quorum:
             if is_mine:
                 assert isinstance(role, Prospective | Candidate)
                 role.election.retry_at[sender] = now + self.timing.retry_backoff_ms
+                self._give_up_if_stuck(role, now)
             return
         if self.heard(response, now) or not is_mine or response.error is not Errors.NONE:
             return
@@ -452,6 +453,16 @@ class Quorum:
                 self._election_over(role, now)
             else:
                 role.due = min(role.due, self._retry_soon(now))
+        else:
+            self._give_up_if_stuck(role, now)
+
+    def _give_up_if_stuck(self, role: Prospective | Candidate, now: int) -> None:
+        """When one of three voters is dead and the other two stand at once, each refuses the other and nobody has a
+        majority against him: to wait for the dead one's vote would take the whole election timeout."""
+        election = role.election
+        if election.is_stuck and not election.is_given_up:
+            election.is_given_up = True
+            role.due = min(role.due, self._retry_soon(now))
 
     def _on_vote(self, request: VoteRequest, token: object, now: int) -> None:
         error, granted = self._judge_vote(request, now)

@@ -39,7 +39,7 @@ class Unattached:
 class Election:
     """Votes of one round, by voter id; a voter that has not answered is asked again."""
 
-    __slots__ = ("_majority", "asked", "granted", "rejected", "retry_at", "voters")
+    __slots__ = ("_majority", "asked", "granted", "is_given_up", "rejected", "retry_at", "voters")
 
     def __init__(self, voters: VoterSet) -> None:
         self.voters = voters
@@ -48,6 +48,8 @@ class Election:
         self.rejected: list[int] = []
         self.asked: dict[int, Request] = {}
         self.retry_at: dict[int, int] = {}
+        self.is_given_up = False
+        """The round ends soon, not after its timeout."""
 
     def record(self, voter_id: int, *, granted: bool) -> None:
         if voter_id in self.granted or voter_id in self.rejected or self.voters.find(voter_id) is None:
@@ -61,6 +63,11 @@ class Election:
     @property
     def is_lost(self) -> bool:
         return len(self.voters.voters) - len(self.rejected) < self._majority
+
+    @property
+    def is_stuck(self) -> bool:
+        """Somebody refused, and those whose votes could still decide it cannot be reached."""
+        return bool(self.rejected) and not self.asked and all(v.id in self.retry_at for v in self.unanswered())
 
     def unanswered(self) -> list[Voter]:
         return [v for v in self.voters.voters if v.id not in self.granted and v.id not in self.rejected]

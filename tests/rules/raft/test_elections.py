@@ -109,6 +109,32 @@ def test_a_candidate_that_lost_stands_again_soon_and_asks_for_promises_first() -
     assert isinstance(member.quorum.role, Prospective)
 
 
+@pytest.mark.parametrize("dead_first", [True, False])
+def test_a_candidate_between_a_rival_and_a_dead_voter_stands_again_soon(dead_first: bool) -> None:
+    member = Member()
+    votes = requests(member.hear(2, requests(member.tick(SOON))[0][1], granted(0), SOON))
+    answers_heard = [(votes[1], None), (votes[0], refused(1))]
+    for (to, request), heard in answers_heard if dead_first else reversed(answers_heard):
+        member.hear(to, request, heard, SOON)
+    role = member.quorum.role
+    assert isinstance(role, Candidate)
+    assert SOON < role.due <= SOON + 2 * TIMING.grace_ms
+    due, later = role.due, SOON + TIMING.retry_backoff_ms
+    for to, request in requests(member.tick(later)):
+        member.hear(to, request, None, later)
+    assert (member.quorum.role, role.due) == (role, due)  # still dead, and nothing new
+
+
+def test_a_candidate_that_nobody_refused_waits_for_those_out_of_reach() -> None:
+    member = Member()
+    votes = requests(member.hear(2, requests(member.tick(SOON))[0][1], granted(0), SOON))
+    for to, request in votes:
+        member.hear(to, request, None, SOON)
+    role = member.quorum.role
+    assert isinstance(role, Candidate)
+    assert role.due >= SOON + TIMING.election_timeout_ms
+
+
 def test_answers_to_earlier_rounds_do_not_count() -> None:
     member = Member(voters=(1, 2, 3, 4, 5))
     old = requests(member.tick(SOON))

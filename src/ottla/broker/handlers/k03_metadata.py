@@ -5,6 +5,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, Final, TypeAlias
 
 from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.lost_leaders import Moment
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
 from ottla.broker.services import Services
 from ottla.broker.session import Session
@@ -21,6 +22,8 @@ PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
 
 NAMES_BY_ID = 12
 NEWS_SECONDS: Final = 0.005
+LOOK_SECONDS: Final = 0.002
+NOBODY: Final = -1
 NOT_ASKED = -(2**31)
 """What an authorized-operations field says when nobody asked for it."""
 
@@ -33,13 +36,14 @@ def handle(
     missing = _to_create(services, session, request, version)
     if missing:
         return _create_then_answer(services, session, request, version, missing)
-    now = services.clock.monotonic()
-    if services.lost_leaders.any(now) and _names_a_lost_leader(services, request, version):
-        return _wait_for_news(services, session, request, version)
+    if len(services.control_plane.image.brokers) > 1 and (request.topics or _asks_for_all(request, version)):
+        return _answer_with_news(services, session, request, version)
     return _answer(services, session, request, version, {})
 
 
 def _names_a_lost_leader(services: Services, request: MetadataRequest, version: int) -> bool:
+    if not services.lost_leaders.any(services.clock.monotonic()):
+        return False
     leaders = {
         partition.leader: None
         for topic in _asked_for(services.control_plane.image, request, version)
@@ -55,17 +59,34 @@ def _asked_for(image: MetadataImage, request: MetadataRequest, version: int) -> 
     return [topic for topic in found if topic is not None]
 
 
-async def _wait_for_news(
+async def _answer_with_news(
     services: Services, session: Session, request: MetadataRequest, version: int
 ) -> MetadataResponse:
+    """Who asks is likely to have lost a leader just now. This broker hears of it at the same time or a little later."""
     image = services.control_plane.image
-    while True:
+    await asyncio.sleep(LOOK_SECONDS)
+    moment = services.lost_leaders.moment(services.clock.monotonic())
+    if moment is not None:
+        return _without(_answer(services, session, request, version, {}), moment)
+    awaited = _names_a_lost_leader(services, request, version)
+    while awaited:
         await asyncio.sleep(NEWS_SECONDS)
         if services.control_plane.image is image and services.lost_leaders.any(services.clock.monotonic()):
             continue  # nothing new: many clients wait at such a moment, and each may have asked for every topic
         image = services.control_plane.image
-        if not _names_a_lost_leader(services, request, version):
-            return _answer(services, session, request, version, {})
+        awaited = _names_a_lost_leader(services, request, version)
+    return _answer(services, session, request, version, {})
+
+
+def _without(answer: MetadataResponse, moment: Moment) -> MetadataResponse:
+    """What these brokers led has no leader, even if it has one by now."""
+    answer.brokers = [broker for broker in answer.brokers if broker.node_id not in moment.gone]
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            before = moment.before.partition(topic.name or "", partition.partition_index)
+            if partition.leader_id in moment.gone or (before is not None and before.leader in moment.gone):
+                partition.error_code, partition.leader_id = Errors.LEADER_NOT_AVAILABLE, NOBODY
+    return answer
 
 
 def _names_by_id(asked: MetadataRequest.MetadataRequestTopic) -> bool:
@@ -137,7 +158,7 @@ def _answer(
         operations = allowed_operations(
             services.authorizer, session.principal, session.host, Resource.CLUSTER, CLUSTER_NAME
         )
-    brokers = _brokers(image, session.listener)
+    brokers = _brokers(services, image, session.listener)
     return MetadataResponse(
         brokers=brokers,
         cluster_id=image.cluster_id,
@@ -158,13 +179,14 @@ def _any_of(brokers: list[MetadataResponse.MetadataResponseBroker], own_id: int)
     return own_id if own_id in ids or not ids else ids[0]
 
 
-def _brokers(image: MetadataImage, listener: str) -> list[MetadataResponse.MetadataResponseBroker]:
+def _brokers(services: Services, image: MetadataImage, listener: str) -> list[MetadataResponse.MetadataResponseBroker]:
+    now = services.clock.monotonic()
     return [
         MetadataResponse.MetadataResponseBroker(
             node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
         )
         for broker in image.brokers.values()
-        if not broker.fenced and (endpoint := broker.listener(listener)) is not None
+        if services.lost_leaders.is_listed(broker, now) and (endpoint := broker.listener(listener)) is not None
     ]
 
 
