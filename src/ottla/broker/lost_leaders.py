@@ -5,7 +5,7 @@ is told the dead leader's name, librdkafka comes back after a second. So the ans
 
 Nor may it hear in one answer that the broker is gone and where its partitions are led instead: librdkafka would end its
 thread for the broker while that hands the partitions over, lose track of them, and come back after a second as well.
-So the broker stays in the list for a moment longer. Clients bear with that: Kafka lists a dead broker for its session.
+So the broker stays in its list for a moment longer.
 
 But a broker that dies again and again has to leave the list, or librdkafka's pause before it connects anew grows to ten
 seconds. In this case it leaves first: whoever asks in the first moment hears that it is gone and its partitions have no
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.image import BrokerRegistration, MetadataImage
+from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Millis
 
 AGAIN_MS: Final = 20_000
@@ -77,12 +77,12 @@ class LostLeaders:
                 self._fenced_at[broker_id] = now
         self._image = image
 
-    def is_listed(self, broker: BrokerRegistration, now: Millis) -> bool:
-        """As long as it is not fenced, and a little longer if it does not die again and again."""
-        loss = self._losses.get(broker.id)
-        if not broker.fenced or not self._wait_ms or loss is None or loss.again:
-            return not broker.fenced
-        return now < self._fenced_at.get(broker.id, now) + LINGER_MS
+    def lingers(self, broker_id: int, now: Millis) -> bool:
+        """Fenced, and still to be listed for a little while, as it does not die again and again."""
+        loss, fenced_at = self._losses.get(broker_id), self._fenced_at.get(broker_id)
+        if loss is None or loss.again or fenced_at is None or not self._wait_ms:
+            return False
+        return now < fenced_at + LINGER_MS
 
     def moment(self, now: Millis) -> Moment | None:
         """Who died again just now, if anybody did."""

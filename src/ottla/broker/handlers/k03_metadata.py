@@ -65,7 +65,7 @@ async def _answer_with_news(
     """Who asks is likely to have lost a leader just now. This broker hears of it at the same time or a little later."""
     image = services.control_plane.image
     await asyncio.sleep(LOOK_SECONDS)
-    moment = services.lost_leaders.moment(services.clock.monotonic())
+    moment = services.lost_leaders.moment(services.clock.monotonic()) if _is_librdkafka(session) else None
     if moment is not None:
         return _without(_answer(services, session, request, version, {}), moment)
     awaited = _names_a_lost_leader(services, request, version)
@@ -158,7 +158,7 @@ def _answer(
         operations = allowed_operations(
             services.authorizer, session.principal, session.host, Resource.CLUSTER, CLUSTER_NAME
         )
-    brokers = _brokers(services, image, session.listener)
+    brokers = _brokers(services, session, image)
     return MetadataResponse(
         brokers=brokers,
         cluster_id=image.cluster_id,
@@ -179,14 +179,23 @@ def _any_of(brokers: list[MetadataResponse.MetadataResponseBroker], own_id: int)
     return own_id if own_id in ids or not ids else ids[0]
 
 
-def _brokers(services: Services, image: MetadataImage, listener: str) -> list[MetadataResponse.MetadataResponseBroker]:
+def _is_librdkafka(session: Session) -> bool:
+    """It alone loses track of partitions. Others are better off without the dead: Java's tools ask each in the list."""
+    return session.software[0].startswith(("librdkafka", "confluent-kafka"))
+
+
+def _brokers(
+    services: Services, session: Session, image: MetadataImage
+) -> list[MetadataResponse.MetadataResponseBroker]:
     now = services.clock.monotonic()
+    lingering = _is_librdkafka(session)
     return [
         MetadataResponse.MetadataResponseBroker(
             node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
         )
         for broker in image.brokers.values()
-        if services.lost_leaders.is_listed(broker, now) and (endpoint := broker.listener(listener)) is not None
+        if (not broker.fenced or (lingering and services.lost_leaders.lingers(broker.id, now)))
+        and (endpoint := broker.listener(session.listener)) is not None
     ]
 
 
