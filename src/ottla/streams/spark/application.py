@@ -79,7 +79,7 @@ def resolved(app: StreamsApp) -> Topology:
     for name, node in graph.nodes.items():
         # Records between sub-topologies have their timestamps already.
         external = isinstance(node, SourceNode) and not any(topic in graph.repartition_topics for topic in node.topics)
-        if isinstance(node, SourceNode) and external and node.extractor == TimestampExtractor():
+        if isinstance(node, SourceNode) and external and node.extractor.is_plain:
             graph.nodes[name] = replace(node, extractor=chosen)
     return topology
 
@@ -168,6 +168,8 @@ class Runner:
         config = self._app.config
         with Cluster(parse_bootstrap(config["bootstrap.servers"]), client_id=self._client_id()) as cluster:
             inputs = topics.find_inputs(cluster, self._app.application_id, self._topology.graph, self._subs)
+            dead_letters = config["errors.dead.letter.queue.topic.name"]
+            topics.require_outputs(cluster, self._topology.graph, dead_letters, inputs)
             self._make_topics(cluster, inputs)
             around = Surroundings(
                 self._app.application_id, config, inputs, self._topology.graph, self._session(), self._clock
