@@ -1,7 +1,7 @@
 """Which source reads: ours, or the Kafka connector of Spark's JVM where its jars are on the session.
 
-Both give the same rows. Ours reads about twice as many records per second, whatever they are, but takes a quarter of a
-second more for each micro-batch (figures: docs/DECISIONS.md): where batches are kept small the connector is faster.
+Both give the same rows. Ours reads about twice as many records per second, whatever they are, but a micro-batch costs
+it more to begin with (figures: docs/DECISIONS.md): where batches are kept small the connector is faster.
 """
 
 from __future__ import annotations
