@@ -1,14 +1,14 @@
-"""Alerts about cards that are used too often: a processor with a store, and a punctuator that looks every minute.
+r"""Alerts about cards that are used too often: a processor with a store, and a punctuator that looks every minute.
 
     ottla topics create payments fraud-alerts
     for n in 1 2 3 4 5; do echo 'card-1:{"amount": 90}'; done | ottla produce payments --key-separator :
     echo 'card-2:{"amount": 5}' | ottla produce payments --key-separator : --timestamp $(($(date +%s) + 90))000
     ottla streams run examples/streams/fraud_alerts.py --once
-    ottla consume fraud-alerts -o start -e
+    ottla consume fraud-alerts -o start -e -f '%k %v\n'
 
 The minute is one of event time: it passes when a payment comes that is so much later, as that of card-2 above. Then
 every card that had more than three payments, or more than 1,000 in sum, is told, and counting begins anew. As in Kafka
-Streams, the first record of all makes the punctuator run at once.
+Streams, the first record of all makes the punctuator run at once: of the five payments above four are told.
 """
 
 from typing import Any

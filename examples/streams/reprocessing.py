@@ -1,4 +1,4 @@
-"""Processing again with a better program, while the old one still serves.
+r"""Processing again with a better program, while the old one still serves.
 
 Version 1 counts the visits of every page. Version 2 leaves robots out. Each has its own application id, so its own
 offsets, state and output topic: the second reads the input from the beginning without disturbing the first.
@@ -7,6 +7,7 @@ offsets, state and output topic: the second reads the input from the beginning w
     printf '/home {"agent": "firefox"}\n/home {"agent": "a robot"}\n' | ottla produce visits --key-separator ' '
     VERSION=1 ottla streams run examples/streams/reprocessing.py --once
     VERSION=2 ottla streams run examples/streams/reprocessing.py --once
+    ottla consume page-counts-v1 page-counts-v2 -o start -e -f '%t %k %v{long}\n'
     ottla streams status                          # when version 2 has no lag, let readers move to page-counts-v2
     ottla streams reset --application-id page-counts-v1 --execute; ottla topics delete page-counts-v1
 """

@@ -1,4 +1,4 @@
-"""Statistics of trades: minimum, count and average price per ticker, over five seconds, every second.
+r"""Statistics of trades: minimum, count and average price per ticker, over five seconds, every second.
 
     ottla topics create stock-trades stock-statistics
     echo 'ACME:{"price": 21.5, "size": 100}' | ottla produce stock-trades --key-separator :

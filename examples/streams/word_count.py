@@ -1,4 +1,4 @@
-"""Counts words: Kafka's own quick start.
+r"""Counts words: Kafka's own quick start.
 
     ottla topics create streams-plaintext-input streams-wordcount-output
     echo 'all streams lead to kafka' | ottla produce streams-plaintext-input

@@ -3,22 +3,30 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ottla.client import admin
+from ottla.client.cluster import Cluster as Client
+from ottla.client.connection import parse_bootstrap
 from ottla.streams import StreamsApp, StreamsBuilder
-from ottla.streams.expressions import value
-from ottla.streams.operators.base import LATE, NULL_KEY
-from ottla.streams.options import Consumed, Grouped
+from ottla.streams.errors import AGGREGATE_RESULT
+from ottla.streams.expressions import lit, value, when
+from ottla.streams.graph import InvalidTimestamp, SourceNode, TimestampExtractor
+from ottla.streams.operators.base import LATE, NO_KEY_FOR_REPARTITION, NULL_KEY
+from ottla.streams.options import Consumed, Grouped, Materialized, Produced
 from ottla.streams.partition_counts import PartitionsError
 from ottla.streams.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.record import Record as StreamRecord
 from ottla.streams.topology import Stores
+from ottla.testing import Cluster
 from tests.spark.applications import (
     CONSUMED,
     COUNTED,
     COUNTS,
+    GROUPED,
     HOPPING,
     LONG,
     NATIVE,
@@ -112,6 +120,14 @@ def test_counts_are_logged_to_the_stores_changelog_under_kafkas_name_and_policy(
 # ---- what goes wrong
 
 
+def dropped_by(app: StreamsApp) -> dict[str, int]:
+    """Runs it once, and gives how many records it left out, by reason."""
+    runner = app.runner(once=True)
+    runner.run()
+    counts = [query["dropped-by-reason"] for query in runner.status()["queries"]]
+    return {reason: number for each in counts for reason, number in each.items()}
+
+
 def test_a_function_that_raises_ends_the_application_with_the_node_and_the_record(world: World) -> None:
     from ottla.streams.spark.application import StreamsFailed  # noqa: PLC0415  imports pyspark
 
@@ -147,7 +163,7 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_and_the_rest_goes_on(world
         ]
     )
     config = {"deserialization.exception.handler": "continue", "errors.dead.letter.queue.topic.name": dead}
-    world.app(builder, **config).run(once=True)
+    assert dropped_by(world.app(builder, **config)) == {"deserialization-error": 1}
     assert world.last(out) == {b"a": (one, START), b"c": (one, START)}
     (letter,) = world.read(dead)
     assert (letter.key, letter.value) == (b"b", b"poison")
@@ -189,12 +205,106 @@ def test_what_cannot_be_read_ends_an_application_that_does_not_go_on(world: Worl
     assert f"the record at offset 0 of {numbers}-0 cannot be read: Serdes.long: 8 bytes expected" in str(failed.value)
 
 
+@pytest.mark.parametrize("beside", [False, True], ids=["shuffled", "by a topic"])
+def test_a_record_without_key_in_front_of_a_repartition_is_counted(world: World, beside: bool) -> None:
+    lines, copies, out = world.topic("lines"), world.topic("copies"), world.topic("out")
+    builder = StreamsBuilder()
+    without_key = when(value == "bad", lit(None).cast("string")).otherwise(value)
+    stream = builder.stream(lines, CONSUMED).select_key(without_key)
+    stream.group_by_key(GROUPED).count(COUNTS).to_stream().to(out, COUNTED)
+    if beside:
+        stream.to(copies, PRODUCED)
+    world.send([Input(lines, b"k", text, START) for text in (b"good", b"bad", b"fine")])
+    assert dropped_by(world.app(builder)) == {NO_KEY_FOR_REPARTITION: 1}
+    assert set(world.last(out)) == {b"good", b"fine"}
+    assert len(world.read(copies)) == 3 * beside
+
+
+def test_a_partitions_time_is_known_to_the_batches_that_follow(world: World) -> None:
+    lines, out = world.topic("lines"), world.topic("out")
+    builder = StreamsBuilder()
+    by_content = TimestampExtractor(value.cast("long"), on_invalid=InvalidTimestamp.PARTITION_TIME)
+    builder.stream(lines, Consumed(TEXT, TEXT, timestamp_extractor=by_content)).to(out, PRODUCED)
+    world.send([Input(lines, b"k", text, START) for text in (b"7000", b"3000", b"unknown")])
+    world.app(builder, **{"max.records.per.batch": 1}).run(once=True)
+    assert [record.timestamp for record in world.read(out)] == [7000, 3000, 7000]
+
+
+def picky(text: str) -> str:
+    if text == "bad":
+        raise KeyError("not this one")
+    return text
+
+
+def test_functions_that_raise_around_a_native_count_cost_their_record_or_result_alone(world: World) -> None:
+    lines, out, dead = world.topic("lines"), world.topic("out"), world.topic("dead")
+    builder = StreamsBuilder()
+    counts = builder.stream(lines, CONSUMED).map_values(picky).group_by(value, GROUPED).count(COUNTS)
+    counts.to_stream().map(lambda word, number: (word, number // (5 - len(word)))).to(out, COUNTED)
+    world.send([Input(lines, b"k", text, START) for text in (b"good", b"bad", b"seven", b"seven")])
+    config = {"processing.exception.handler": "continue", "errors.dead.letter.queue.topic.name": dead}
+    assert dropped_by(world.app(builder, **config)) == {"processing-error": 2}
+    assert set(world.last(out)) == {b"good"}
+    letters = {letter.key: (letter.value, dict(letter.headers)) for letter in world.read(dead)}
+    assert {key: content for key, (content, _) in letters.items()} == {b"k": b"bad", b"seven": (2).to_bytes(8, "big")}
+    assert letters[b"k"][1]["__streams.errors.offset"] == b"1"
+    assert letters[b"seven"][1]["__streams.errors.topic"] == AGGREGATE_RESULT.encode()
+
+
+def test_a_partition_that_is_not_there_and_a_bad_row_of_a_global_table_are_told(world: World) -> None:
+    lines, rows, out, dead = (world.topic(short) for short in ("lines", "rows", "out", "dead"))
+    builder = StreamsBuilder()
+    table = builder.global_table(rows, Consumed(TEXT, LONG), Materialized("rows", TEXT, LONG))
+    looked_up = builder.stream(lines, CONSUMED).left_join(table, lambda text, _: text, key_mapper=lambda key, _: key)
+    looked_up.to(out, Produced(TEXT, TEXT, lambda topic, key, text, partitions: len(text) - 4))
+    world.send([Input(rows, b"k", b"not a long", START), Input(rows, None, bytes(8), START)])
+    world.send([Input(lines, b"k", text, START) for text in (b"good", b"seven", b"bad")])
+    handlers = {f"{kind}.exception.handler": "continue" for kind in ("deserialization", "processing")}
+    found = dropped_by(world.app(builder, **handlers, **{"errors.dead.letter.queue.topic.name": dead}))
+    assert found == {"deserialization-error": 1, NULL_KEY: 1, "processing-error": 2}
+    assert [record.value for record in world.read(out)] == [b"good"]
+    messages = [dict(letter.headers)["__streams.errors.message"] for letter in world.read(dead)]
+    told = "the partitioner chose partition {} of topic {}, which has 1, numbered from 0"
+    assert messages == [told.format(number, out).encode() for number in (1, -1)]
+
+
+def test_an_extractor_of_a_source_goes_before_the_applications(world: World) -> None:
+    from ottla.streams.spark.application import resolved  # noqa: PLC0415  imports pyspark
+
+    builder = StreamsBuilder()
+    own, default = TimestampExtractor(value.cast("long")), TimestampExtractor(wall_clock=True)
+    builder.stream("timed", Consumed(TEXT, TEXT, timestamp_extractor=own), name="timed").to("out", PRODUCED)
+    builder.stream("others", CONSUMED, name="others").to("out", PRODUCED)
+    nodes = resolved(world.app(builder, **{"default.timestamp.extractor": default})).graph.nodes
+    extractors = [node.extractor for node in nodes.values() if isinstance(node, SourceNode)]
+    assert extractors[0] is own
+    assert extractors[1] is default
+
+
 def test_a_missing_input_is_told_before_anything_starts(world: World) -> None:
     builder = StreamsBuilder()
     builder.stream("not-there", CONSUMED).to("nor-this", PRODUCED)
     with pytest.raises(PartitionsError) as missing:
         world.app(builder).run(once=True)
     assert "not-there" in str(missing.value)
+
+
+def connected(servers: str) -> Client:
+    return Client(parse_bootstrap(servers))
+
+
+def test_so_is_a_missing_output_where_brokers_make_no_topics(tmp_path: Path) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).to("out", PRODUCED)
+    with Cluster(1, auto_create_topics_enable=False) as strict, connected(strict.bootstrap_servers) as client:
+        world = World(client, strict.bootstrap_servers, "app", tmp_path)
+        admin.create_topics(client, [admin.NewTopic("in")])
+        with pytest.raises(PartitionsError) as missing:
+            world.app(builder, **{"errors.dead.letter.queue.topic.name": "dead"}).run(once=True)
+    assert [problem.partition(" does not exist")[0] for problem in missing.value.problems] == [
+        "topic out (written by KSTREAM-SINK-0000000001)",
+        "topic dead (for dead letters)",
+    ]
 
 
 # ---- running on

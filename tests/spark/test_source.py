@@ -20,8 +20,9 @@ from ottla.client.connection import parse_bootstrap
 from ottla.client.producer import Producer
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import NewRecord
+from ottla.streams import Consumed, Produced, Serdes, StreamsApp, StreamsBuilder
 from ottla.streams.spark.application import RESTARTS, SLOW_WORKER
-from ottla.streams.spark.connector import Choice, choose, read_stream
+from ottla.streams.spark.connector import FASTER, SMALL_BATCH, Choice, choose, decide, read_stream
 from ottla.streams.spark.source import OttlaDataSource, arrow_schema, source_schema
 from ottla.streams.spark.source_options import parse_options
 from tests.support.patience import eventually
@@ -369,3 +370,24 @@ def test_without_the_connectors_jars_the_source_is_ours(
     frame = patient(lambda: read_stream(spark, options))
     assert frame.isStreaming
     assert frame.schema == source_schema(parse_options(options))
+
+
+def test_with_them_the_connector_reads_what_comes_in_small_batches_and_what_it_is_asked_for() -> None:
+    options = {"bootstrap.servers": "127.0.0.1:9092", "subscribe": "topic"}
+    small = {**options, "maxOffsetsPerTrigger": str(SMALL_BATCH)}
+    assert decide(options, there=True) == Choice("ottla", FASTER)
+    assert decide({**options, "maxOffsetsPerTrigger": str(SMALL_BATCH + 1)}, there=True) == Choice("ottla", FASTER)
+    assert decide(small, there=True).format == "kafka"
+    assert decide(small, there=False).format == "ottla"
+    assert decide({**small, "streamTime": "times"}, there=True) == Choice(
+        "ottla", "the connector has no column of stream time"
+    )
+    assert decide({**small, "source": "ottla"}, there=True) == Choice("ottla", "it was asked for")
+    assert decide({**options, "source": "kafka"}, there=True) == Choice("kafka", "it was asked for")
+
+
+def test_explain_tells_what_reads() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serdes.string, Serdes.string)).to("out", Produced(Serdes.string, Serdes.string))
+    told = StreamsApp("app", builder.build()).explain().splitlines()
+    assert told[-1] == f"Input is read by the data source ottla: {FASTER}"

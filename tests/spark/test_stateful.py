@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 
+from ottla.streams.errors import StreamsError
 from ottla.streams.record import Raw
 
 if TYPE_CHECKING:
@@ -49,6 +51,14 @@ def test_records_are_packed_by_topic_partition_and_come_out_as_they_were() -> No
         Raw("two", 0, 1, b"c", b"3", 12),
         Raw("one", 1, 9, b"d", b"4", 13, (("h", None),)),
     ]
+
+
+def test_a_partition_that_came_later_is_an_error_that_says_what_to_do() -> None:
+    from ottla.streams.spark.stateful import Packing  # noqa: PLC0415
+
+    columns = {"topic": pa.array(["grown"]), "partition": pa.array([2], pa.int32())}
+    with pytest.raises(StreamsError, match="topic grown has got partition 2, but the application began with 2 and kee"):
+        list(Packing([7, 8])(iter([pa.record_batch(columns)])))
 
 
 def test_results_keep_their_order_and_leave_the_partition_to_the_sink_where_nobody_chose_one() -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.failures import Failure
-from ottla.cli.output import Table, note, show, show_json
+from ottla.cli.output import Table, counted, note, show, show_json
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import BOOTSTRAP, DEFAULT_BOOTSTRAP, JSON, OUTPUT, REACH, TIMEOUT, cluster, output, settings
 
@@ -147,7 +147,21 @@ def _until_done(app: "StreamsApp", runner: "Running") -> int:
             signal.signal(each, handler)
     if failures:
         raise _explained(app, failures[0]) from failures[0]
+    note(f"{app.application_id}: {summary(runner.status())}")
     return OK
+
+
+def summary(status: "Mapping[str, Any]") -> str:
+    """What a run did, for who waited for it: what was left out, too."""
+    queries = status["queries"]
+    read, written = (sum(query[name] for query in queries) for name in ("read", "written"))
+    left_out: dict[str, int] = {}
+    for query in queries:
+        for reason, number in query["dropped-by-reason"].items():
+            left_out[reason] = left_out.get(reason, 0) + number
+    told = f"{counted(read, 'record')} read, {written} written, changelogs included"
+    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(left_out.items()))
+    return f"{told}; left out: {reasons}" if reasons else told
 
 
 def _explained(app: "StreamsApp", error: BaseException) -> BaseException:

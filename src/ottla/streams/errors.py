@@ -9,6 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from ottla.streams.record import Headers, Raw
 
+AGGREGATE_RESULT: Final = "ottla-aggregate-result"
+"""Stands for a topic that is never written: what a native aggregate of Spark hands to a Python stage."""
+
 FAIL: Final = "fail"
 CONTINUE: Final = "continue"
 
@@ -35,7 +38,8 @@ class NeedsSparkError(StreamsError):
 
 
 class ErrorContext(NamedTuple):
-    """Which record it was, as it lay in its topic. In a punctuator there is none: topic None, offset -1."""
+    """Which record it was, as it lay in its topic. In a punctuator there is none: topic None, offset -1. Behind an
+    aggregate of Spark's it is a result, which comes of no one record: topic AGGREGATE_RESULT, offset -1."""
 
     node: str
     task_id: str
@@ -48,8 +52,14 @@ class ErrorContext(NamedTuple):
     value: bytes | None
 
     def __str__(self) -> str:
-        where = "in a punctuator" if self.topic is None else f"at {self.topic}-{self.partition} offset {self.offset}"
-        return f"{where}, node {self.node}, task {self.task_id}"
+        return f"{self._where()}, node {self.node}, task {self.task_id}"
+
+    def _where(self) -> str:
+        if self.topic is None:
+            return "in a punctuator"
+        if self.topic == AGGREGATE_RESULT:
+            return f"at the result of an aggregate with the key {self.key!r}"
+        return f"at {self.topic}-{self.partition} offset {self.offset}"
 
 
 Handler = str | Callable[[ErrorContext, BaseException], str]

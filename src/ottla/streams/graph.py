@@ -38,6 +38,11 @@ class TimestampExtractor:
     wall_clock: bool = False
     """Processing time: the moment at which the record is processed."""
 
+    @property
+    def is_plain(self) -> bool:
+        """As if nobody had said anything. Not compared as a whole: an expression's == makes an expression."""
+        return self.function is None and not self.wall_clock and self.on_invalid is InvalidTimestamp.FAIL
+
 
 @dataclass(frozen=True, slots=True)
 class SourceNode:

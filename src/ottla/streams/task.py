@@ -42,9 +42,7 @@ class Task:
         now: int = 0,
     ) -> None:
         """`partition_count` tells a sink's own partitioner how many there are; `now` is the wall clock."""
-        state = TaskState(
-            application_id, sub_topology.number, partition, config or {}, partition_count or (lambda _topic: 1)
-        )
+        state = TaskState(application_id, sub_topology.number, partition, config or {}, partition_count)
         state.now = now
         self._state = state
         self._stream_punctuations = state.punctuations[PunctuationType.STREAM_TIME]

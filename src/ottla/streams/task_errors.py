@@ -2,7 +2,16 @@
 
 from typing import Any, Final
 
-from ottla.streams.errors import DEAD_LETTERS, FAIL, ErrorContext, StreamsError, answer, dead_letter, handlers_of
+from ottla.streams.errors import (
+    AGGREGATE_RESULT,
+    DEAD_LETTERS,
+    FAIL,
+    ErrorContext,
+    StreamsError,
+    answer,
+    dead_letter,
+    handlers_of,
+)
 from ottla.streams.record import Raw, Record
 from ottla.streams.task_state import TaskState
 
@@ -46,7 +55,8 @@ class TaskErrors:
         if raw is None:
             return ErrorContext(node, task_id, None, -1, -1, max(timestamp, 0), (), None, None)
         at = raw.timestamp if timestamp < 0 else timestamp
-        return ErrorContext(node, task_id, *raw[:3], at, raw.headers, raw.key, raw.value)
+        place = (raw.topic, -1, -1) if raw.topic == AGGREGATE_RESULT else raw[:3]
+        return ErrorContext(node, task_id, *place, at, raw.headers, raw.key, raw.value)
 
     def _asked(self, handler: Any, context: ErrorContext, error: Exception) -> str:
         said = answer(handler, context, error)

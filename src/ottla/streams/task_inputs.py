@@ -39,7 +39,7 @@ class Source:
         value_serde = node.value_serde or Serdes.bytes
         self.key_of = (node.key_serde or Serdes.bytes).decode
         self.value_of: Callable[[bytes], Any] = (ChangeSerde(value_serde) if node.changes else value_serde).decode
-        extractor = default if default is not None and _is_plain(node.extractor) else node.extractor
+        extractor = default if default is not None and node.extractor.is_plain else node.extractor
         self.on_invalid = extractor.on_invalid
         self.extract = _extraction(node, extractor)
 
@@ -149,7 +149,10 @@ class Inputs:
         try:
             return extract(raw, key, value, queue.time, self._state.now)
         except Exception as error:
-            raise StreamsError(f"the timestamp extractor of {queue.source.name} failed at {_place(raw)}") from error
+            raise StreamsError(
+                f"the timestamp extractor of {queue.source.name} failed at {_place(raw)}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
 
 def _instead(queue: Queue, raw: Raw, timestamp: int) -> int:
@@ -171,12 +174,6 @@ def _instead(queue: Queue, raw: Raw, timestamp: int) -> int:
 
 def _place(raw: Raw) -> str:
     return f"{raw.topic}-{raw.partition} offset {raw.offset}"
-
-
-def _is_plain(extractor: TimestampExtractor) -> bool:
-    """Not compared as a whole: an expression's == makes an expression."""
-    by_record = extractor.function is None and not extractor.wall_clock
-    return by_record and extractor.on_invalid is InvalidTimestamp.FAIL
 
 
 def _extraction(node: SourceNode, extractor: TimestampExtractor) -> Extract | None:

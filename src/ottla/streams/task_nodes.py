@@ -1,5 +1,6 @@
 """The nodes of a task, connected: each holds the calls of its children."""
 
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -51,7 +52,7 @@ class TaskNodes:
         self._add_sources(sub_topology, graph)
         for node in sub_topology.nodes:
             if isinstance(node, ProcessorNode):
-                self._processors[node.name].init(NodeContext(self, node.name, node.stores))
+                self._begin(node)
 
     def find_source(self, topic: str) -> Source | None:
         source = self._sources.get(topic)
@@ -118,6 +119,16 @@ class TaskNodes:
         if not errors.always_fails:
             entry = _guarded(entry, node.name, self.state.moment, errors)
         self._entries[node.name] = entry
+
+    def _begin(self, node: ProcessorNode) -> None:
+        try:
+            self._processors[node.name].init(NodeContext(self, node.name, node.stores))
+        except StreamsError:
+            raise
+        except Exception as error:
+            raise StreamsError(
+                f"{node.name} could not be started in task {self.state.task_id}: {type(error).__name__}: {error}"
+            ) from error
 
     def _add_sources(self, sub_topology: SubTopology, graph: Graph) -> None:
         default = self.state.config.get("default.timestamp.extractor")
@@ -197,12 +208,9 @@ class Sink:
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
         topic = self._topic if self._choose is None else self._choose(record)
-        if topic is None:
-            raise StreamsError(f"the function of {self._name} gave no topic for the record with the key {key!r}")
-        partition = -1
-        if self._partitioner is not None:
-            chosen = self._partitioner(topic, key, value, self._state.partition_count(topic))
-            partition = -1 if chosen is None else chosen
+        if not topic or not isinstance(topic, str):
+            raise ValueError(f"the function that chooses the topic gave {topic!r}: the name of a topic is expected")
+        partition = -1 if self._partitioner is None else self._place(topic, key, value)
         try:
             key_bytes = None if key is None else self._key(key)
             value_bytes = None if value is None else self._value(value)
@@ -210,6 +218,22 @@ class Sink:
             self._errors.in_production(self._name, topic, record, error)
             return
         self._state.outputs.append(new(Raw, (topic, partition, -1, key_bytes, value_bytes, timestamp, headers)))
+
+    def _place(self, topic: str, key: Any, value: Any) -> int:
+        """-1: nobody chose one."""
+        assert self._partitioner is not None
+        known = self._state.partition_count
+        # Kafka's test driver tells partitioners of one partition too, and takes whatever number they give.
+        count = 1 if known is None else known(topic)
+        chosen = self._partitioner(topic, key, value, count)
+        if chosen is None:
+            return -1
+        place = operator.index(chosen)
+        if place < 0 or (known is not None and place >= count):
+            raise ValueError(
+                f"the partitioner chose partition {place} of topic {topic}, which has {count}, numbered from 0"
+            )
+        return place
 
 
 def _chooser(node: SinkNode, state: TaskState, types: NodeTypes) -> Callable[[Record], str | None]:

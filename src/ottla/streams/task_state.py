@@ -39,8 +39,9 @@ class TaskState:
         number: int,
         partition: int,
         config: Mapping[str, Any],
-        partition_count: Callable[[str], int],
+        partition_count: Callable[[str], int] | None,
     ) -> None:
+        """`partition_count`: of a topic; None where topics have no number, in the test driver."""
         self.application_id = application_id
         self.task_id = f"{number}_{partition}"
         self.partition = partition

@@ -11,7 +11,7 @@ from ottla.protocol import batch as b
 from ottla.protocol.records import NewRecord, Record, build_batch, read_records
 from ottla.protocol.varint import write_signed
 from ottla.streams.spark import columns as module
-from ottla.streams.spark.columns import HEADERS_TYPE, Batch, read_columns
+from ottla.streams.spark.columns import HEADERS_TYPE, MOST_HEADERS, Batch, read_columns
 
 EVER = 1 << 60
 NOW = 1_700_000_000_000
@@ -113,6 +113,23 @@ def test_headers_are_read_only_when_asked_for() -> None:
     assert full.headers.type == HEADERS_TYPE
     assert full.headers.to_pylist() == [[{"key": "h", "value": b"1"}, {"key": "h", "value": None}], None]
     assert plain.values == full.values == pa.array([b"a", b"b"], pa.binary())
+
+
+def test_headers_are_what_they_are_however_many_and_whether_they_are_text_or_not() -> None:
+    many = tuple((f"h{number}", b"%d" % number) for number in range(MOST_HEADERS + 1))
+    for headers in ((), many[:1], many[:-1], many):
+        records = [
+            NewRecord(None, b"a", NOW, headers),
+            NewRecord(None, b"b", NOW, many[:2]),
+            NewRecord(None, b"c", NOW),
+        ]
+        log = whole(build_batch(records))
+        assert as_records(log) == [record for _, batch in log for record in read_records(batch)]
+    batch = build_batch([NewRecord(None, b"a", NOW, (("h", b"1"),)), NewRecord(None, b"b", NOW, (("h", b"2"),))])
+    batch[batch.rindex(b"h")] = 0xFF
+    (columns,) = read_columns("t-0", whole(batch), 0, EVER, with_headers=True)
+    assert columns.headers is not None
+    assert [header[0]["key"] for header in columns.headers.to_pylist()] == ["h", "\ufffd"]
 
 
 @pytest.mark.parametrize("omitted", [{"key"}, {"value"}, {"key", "value"}])

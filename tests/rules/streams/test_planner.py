@@ -317,3 +317,62 @@ def test_a_source_does_not_count_what_has_to_be_looked_at_or_changed_first() -> 
     windowed = some.stream("in", CONSUMED).group_by_key(GROUPED).windowed_by(MINUTE)
     windowed.aggregate(count(value), materialized=Materialized("some", key_serde=TEXT))
     assert not counted_by_source(some)
+
+
+# ---- timestamps that depend on records before
+
+
+def timed(extractor: TimestampExtractor) -> StreamsBuilder:
+    builder = StreamsBuilder()
+    lines = builder.stream("in", Consumed(TEXT, TEXT, timestamp_extractor=extractor), name="lines")
+    lines.filter(value != "").to("out", PRODUCED)
+    return builder
+
+
+def fourth(_key: str, _value: str, _timestamp: int, partition_time: int) -> int:
+    return max(partition_time, 0)
+
+
+class Clock:
+    def __call__(self, _key: str, _value: str, timestamp: int, _partition_time: int) -> int:
+        return timestamp
+
+
+@pytest.mark.parametrize(
+    "extractor",
+    [
+        TimestampExtractor(on_invalid=InvalidTimestamp.PARTITION_TIME),
+        TimestampExtractor(value.cast("long"), InvalidTimestamp.PARTITION_TIME),
+        TimestampExtractor(fourth),
+        TimestampExtractor(lambda *given: given[2]),
+        TimestampExtractor(lambda key, value, timestamp, time: next(time for _ in range(3))),
+        TimestampExtractor(Clock()),
+    ],
+    ids=["own", "expression", "function", "any arguments", "inner function", "object"],
+)
+def test_what_may_take_the_partitions_time_is_a_task_which_keeps_it_from_batch_to_batch(
+    extractor: TimestampExtractor,
+) -> None:
+    query = only(planned(timed(extractor)))
+    assert query.first.mode is Mode.TASK
+    assert reason(query, "lines") == "its timestamps depend on those of records before, which a task keeps"
+
+
+def test_a_function_that_never_looks_at_the_partitions_time_needs_no_task() -> None:
+    extractor = TimestampExtractor(lambda key, value, timestamp, partition_time: len(value) + timestamp)
+    assert only(planned(timed(extractor))).first.mode is Mode.PYTHON
+    assert only(planned(timed(TimestampExtractor(value.cast("long"))))).first.mode is Mode.PYTHON
+
+
+def test_an_aggregate_behind_partition_time_is_not_native_unless_a_topic_is_in_between() -> None:
+    by_partition = Consumed(
+        TEXT, TEXT, timestamp_extractor=TimestampExtractor(on_invalid=InvalidTimestamp.PARTITION_TIME)
+    )
+    builder = StreamsBuilder()
+    builder.stream("in", by_partition).group_by_key(GROUPED).count(COUNTS).to_stream().to("out", COUNTED)
+    assert only(planned(builder)).first.mode is Mode.TASK
+    builder = StreamsBuilder()
+    builder.stream("in", by_partition).group_by(value, GROUPED).count(COUNTS).to_stream().to("out", COUNTED)
+    first, second = planned(builder).queries
+    assert (first.first.mode, first.written_internally) == (Mode.TASK, ("counts-repartition",))
+    assert second.aggregate is not None and second.aggregate.repartitioned is None

@@ -28,12 +28,14 @@ from ottla.streams.graph import SourceNode, SubTopology, TimestampExtractor
 from ottla.streams.spark import topics
 from ottla.streams.spark.checkpoint import keep_offsets, kept_offsets
 from ottla.streams.spark.cluster_check import check_workers
+from ottla.streams.spark.connector import FASTER
 from ottla.streams.spark.origins import Origins
 from ottla.streams.spark.planner import Plan, QueryPlan, in_order, plan
 from ottla.streams.spark.progress import Progress, new_counter
 from ottla.streams.spark.queries import QueryBuilder, Surroundings
 from ottla.streams.spark.session import is_local, new_session
 from ottla.streams.spark.sink import TransactionalSink, offsets_of_batch
+from ottla.streams.spark.source import FORMAT
 from ottla.streams.state_directory import StateDirectory
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def resolved(app: StreamsApp) -> Topology:
     for name, node in graph.nodes.items():
         # Records between sub-topologies have their timestamps already.
         external = isinstance(node, SourceNode) and not any(topic in graph.repartition_topics for topic in node.topics)
-        if isinstance(node, SourceNode) and external and node.extractor == TimestampExtractor():
+        if isinstance(node, SourceNode) and external and node.extractor.is_plain:
             graph.nodes[name] = replace(node, extractor=chosen)
     return topology
 
@@ -101,8 +103,8 @@ def _planned(app: StreamsApp, subs: Sequence[SubTopology]) -> Plan:
 
 
 def explain(app: StreamsApp) -> str:
-    """Which Spark operator each node becomes, and why."""
-    return plan_of(app).text()
+    """Which Spark operator each node becomes, and why; and what reads its input."""
+    return f"{plan_of(app).text()}\nInput is read by the data source {FORMAT}: {FASTER}"
 
 
 class Runner:
@@ -168,6 +170,8 @@ class Runner:
         config = self._app.config
         with Cluster(parse_bootstrap(config["bootstrap.servers"]), client_id=self._client_id()) as cluster:
             inputs = topics.find_inputs(cluster, self._app.application_id, self._topology.graph, self._subs)
+            dead_letters = config["errors.dead.letter.queue.topic.name"]
+            topics.require_outputs(cluster, self._topology.graph, dead_letters, inputs)
             self._make_topics(cluster, inputs)
             around = Surroundings(
                 self._app.application_id, config, inputs, self._topology.graph, self._session(), self._clock

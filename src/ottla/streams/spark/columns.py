@@ -30,6 +30,9 @@ HEADERS_TYPE: Final = pa.list_(
     pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 )
 
+MOST_HEADERS: Final = 32
+"""Records with more are read alone: a step for all records at once costs the same however few have so many."""
+
 _PADDING: Final = bytes(64)
 """More than the varints of one record: a corrupt record's last integers are read as zeros, and refused afterwards."""
 _LONGEST_VARINT: Final = 10
@@ -184,7 +187,7 @@ def _decode(chunk: _Chunk, low: int, high: int, with_headers: bool, omitted: fro
     pieces = _pieces(chunk.arena, (key_starts, key_ends, value_starts, value_ends))
     headers = None
     if with_headers:
-        headers = _headers(chunk.arena, pos, header_counts, ends, wanted)
+        headers = _headers(chunk, pos, header_counts, ends, wanted)
     have_headers = header_counts > 0
     if wanted is not None:
         offsets, timestamps, types = offsets[wanted], timestamps[wanted], types[wanted]
@@ -252,7 +255,7 @@ def _wanted(offsets: Integers, low: int, high: int) -> Integers | None:
     return None if inside.all() else np.flatnonzero(inside)
 
 
-def _pieces(arena: bytes, bounds: tuple[Integers, Integers, Integers, Integers]) -> pa.BinaryArray:
+def _pieces(arena: bytes, bounds: Sequence[Integers]) -> pa.BinaryArray:
     """The chunk as one array of pieces that lie on end: key, gap, value, gap, key, ... No byte is copied."""
     cuts = np.empty(4 * len(bounds[0]) + 1, np.int32)
     for nth, bound in enumerate(bounds):
@@ -269,10 +272,56 @@ def _places(first: int, lengths: Integers, wanted: Integers | None) -> pa.Array:
     return pa.array(records * 4 + first, mask=missing if missing.any() else None)
 
 
-def _headers(arena: bytes, starts: Integers, counts: Integers, ends: Integers, wanted: Integers | None) -> pa.ListArray:
-    """Few records have any, so these are read one by one."""
+def _headers(
+    chunk: _Chunk, starts: Integers, counts: Integers, ends: Integers, wanted: Integers | None
+) -> pa.ListArray:
     if wanted is not None:
         starts, counts, ends = starts[wanted], counts[wanted], ends[wanted]
+    try:
+        pairs = _headers_at_once(chunk, starts, counts, ends)
+    except (_Corrupt, pa.ArrowInvalid):  # which one it is, and what is in the others, is found by the plain way
+        pairs = _headers_one_by_one(chunk.arena, starts, counts, ends, wanted)
+    cuts = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=cuts[1:])
+    # Spark's own source shows null, not an empty list, where a record has no headers.
+    return pa.ListArray.from_arrays(pa.array(cuts), pairs, type=HEADERS_TYPE, mask=pa.array(counts == 0))
+
+
+def _headers_at_once(chunk: _Chunk, starts: Integers, counts: Integers, ends: Integers) -> pa.StructArray:
+    """The first header of all records, then the second of those that have two, ... Raises _Corrupt, not about the right
+    record, and ArrowInvalid for names that are no UTF-8."""
+    _require(counts <= MOST_HEADERS, "has very many headers")
+    firsts = np.cumsum(counts) - counts
+    bounds = tuple(np.zeros(int(counts.sum()), np.int64) for _ in range(4))  # as `_pieces` takes them
+    lengths = np.zeros_like(bounds[0])
+    records, nth = np.flatnonzero(counts), 0
+    pos = starts[records]
+    while records.size:
+        places, limit = firsts[records] + nth, ends[records]
+        name_lengths, name_starts = _field(chunk.view, pos, limit)
+        _require(name_lengths >= 0, "has a header without a key")
+        name_ends = name_starts + name_lengths
+        lengths[places], value_starts = _field(chunk.view, name_ends, limit)
+        pos = value_starts + np.maximum(lengths[places], 0)
+        for bound, found in zip(bounds, (name_starts, name_ends, value_starts, pos), strict=True):
+            bound[places] = found
+        nth += 1
+        more = counts[records] > nth
+        _require(more | (pos == limit), "goes on after its headers")
+        records, pos = records[more], pos[more]
+    pieces = _pieces(chunk.arena, bounds)
+    names = pieces.take(_places(0, np.zeros_like(lengths), None)).cast(pa.string())
+    return _header_pairs(names, pieces.take(_places(2, lengths, None)))
+
+
+def _header_pairs(names: pa.StringArray, contents: pa.BinaryArray) -> pa.StructArray:
+    return pa.StructArray.from_arrays([names, contents], fields=list(HEADERS_TYPE.value_type))
+
+
+def _headers_one_by_one(
+    arena: bytes, starts: Integers, counts: Integers, ends: Integers, wanted: Integers | None
+) -> pa.StructArray:
+    """Raises _Corrupt, and has a replacement for what is no text."""
     names: list[str] = []
     contents: list[bytes | None] = []
     for record in np.flatnonzero(counts).tolist():
@@ -289,13 +338,7 @@ def _headers(arena: bytes, starts: Integers, counts: Integers, ends: Integers, w
             raise _Corrupt(record if wanted is None else int(wanted[record]), f"has a header {error}") from error
         if pos != end:
             raise _Corrupt(record if wanted is None else int(wanted[record]), "goes on after its headers")
-    pairs = pa.StructArray.from_arrays(
-        [pa.array(names, pa.string()), pa.array(contents, pa.binary())], fields=list(HEADERS_TYPE.value_type)
-    )
-    cuts = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=cuts[1:])
-    # Spark's own source shows null, not an empty list, where a record has no headers.
-    return pa.ListArray.from_arrays(pa.array(cuts), pairs, type=HEADERS_TYPE, mask=pa.array(counts == 0))
+    return _header_pairs(pa.array(names, pa.string()), pa.array(contents, pa.binary()))
 
 
 def _read_bytes(arena: bytes, pos: int, end: int) -> tuple[bytes | None, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import add
 from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -16,16 +17,17 @@ from pyspark.sql import functions as F
 
 from ottla.streams import operations as op
 from ottla.streams import serdes
+from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.expressions import BoundAggregate, Expression
 from ottla.streams.functions import Bound
 from ottla.streams.graph import InvalidTimestamp, Node, ProcessorNode, SinkNode, SourceNode, SubTopology
-from ottla.streams.operators.base import NULL_KEY, NULL_KEY_OR_VALUE
+from ottla.streams.operators.base import NO_KEY_FOR_REPARTITION, NULL_KEY, NULL_KEY_OR_VALUE
 from ottla.streams.serdes import Serde, TimeWindowedSerde
 from ottla.streams.spark import rows as r
 from ottla.streams.spark.expressions import aggregate_column, spark_type, to_column
 from ottla.streams.spark.observed_time import Windowing
 from ottla.streams.spark.origins import MARK
-from ottla.streams.spark.planner import AGGREGATE_RESULT, NativeAggregate
+from ottla.streams.spark.planner import NativeAggregate
 from ottla.streams.spark.progress import OBSERVED_DROPS
 from ottla.streams.spark.serdes import bytes_of_int, bytes_of_long, decode_column, encode_column
 from ottla.streams.task_errors import DESERIALIZATION_ERROR
@@ -111,7 +113,7 @@ def read(frame: DataFrame, node: SourceNode, errors: Errors) -> Flow:
     dead_letters = errors.dead_letters if checked and not errors.fail else None
     if checked and dead_letters is None:
         if not errors.fail:
-            decoded = _observed(decoded, "unreadable", **{DESERIALIZATION_ERROR: F.col("e").isNotNull()})
+            decoded = _unreadable_observed(decoded)
         decoded = decoded.where(_unless(F.col("e").isNotNull(), "cannot be read", F.col("e"), errors.fail)).drop("e")
     return Flow(_timed(decoded, node), key_serde.type, value_serde.type, dead_letters)
 
@@ -122,12 +124,24 @@ def _observed(frame: DataFrame, what: str, **dropped: Column) -> DataFrame:
     return frame.observe(f"{OBSERVED_DROPS}-{what}", *counts)
 
 
+def _unreadable_observed(frame: DataFrame) -> DataFrame:
+    return _observed(frame, "unreadable", **{DESERIALIZATION_ERROR: F.col("e").isNotNull()})
+
+
+def _keyless_observed(flow: Flow, keyless: Sequence[Column]) -> DataFrame:
+    """Counts records that are about to be left out in front of repartition topics, since they have no key."""
+    readable = F.lit(True) if flow.dead_letters is None else F.col("e").isNull()
+    counts = [F.count_if(readable & condition) for condition in keyless]
+    return flow.frame.observe(f"{OBSERVED_DROPS}-unkeyed", reduce(add, counts).alias(NO_KEY_FOR_REPARTITION))
+
+
 def _never_fails(serde: Serde[Any]) -> bool:
     return isinstance(serde, (serdes.StringSerde, serdes.BytesSerde))
 
 
 def _timed(frame: DataFrame, node: SourceNode) -> DataFrame:
-    """A negative timestamp is invalid. Fails unless the source says to skip such records."""
+    """A negative timestamp is invalid. Fails unless the source says to skip such records: one that says to take the
+    partition's time runs in a task."""
     fail = node.extractor.on_invalid is not InvalidTimestamp.SKIP
     if not fail:
         frame = _observed(frame, "untimed", **{INVALID_TIMESTAMP: F.col("ts") < 0})
@@ -137,11 +151,13 @@ def _timed(frame: DataFrame, node: SourceNode) -> DataFrame:
 def _unless(bad: Column, what: str, detail: Column, fail: bool) -> Column:
     if not fail:
         return ~bad
-    text = F.concat(
-        F.lit("[ottla] the record at offset "), F.col("o"), F.lit(" of "), F.col("t"), F.lit("-"), F.col("p"),
-        F.lit(f" {what}: "), detail, F.lit(" [end]"),
-    )  # fmt: skip
-    return F.when(~bad, F.lit(True)).otherwise(F.raise_error(text).cast("boolean"))
+    return F.when(~bad, F.lit(True)).otherwise(_failure(F.lit(f" {what}: "), detail).cast("boolean"))
+
+
+def _failure(*what: Column) -> Column:
+    """Ends the query, in words that begin with the record."""
+    place = F.lit("[ottla] the record at offset "), F.col("o"), F.lit(" of "), F.col("t"), F.lit("-"), F.col("p")
+    return F.raise_error(F.concat(*place, *what, F.lit(" [end]")))
 
 
 def from_output(frame: DataFrame, source: SourceNode) -> Flow:
@@ -181,7 +197,8 @@ def apply(flow: Flow, operation: op.Operation) -> Flow:
             holds, _ = _column(predicate, flow.types(), _resolve)
             return _where(flow, ~holds if negated else holds)
         case op.DropNullKeys():
-            return _where(flow, F.col("k").isNotNull())
+            counted = replace(flow, frame=_keyless_observed(flow, [F.col("k").isNull()]))
+            return _where(counted, F.col("k").isNotNull())
         case op.MapValues(function=function):
             column, kind = _column(function, flow.types(), _resolve)
             return replace(flow, frame=flow.frame.withColumn("v", column), value=kind)
@@ -285,11 +302,15 @@ def sink_rows(sub: SubTopology, flow: Flow, start: str, target: Target, more: Se
     """All rows for the sink from the nodes behind `start`. `more` are structs of further rows, one for each record."""
     flow, name = trunk(sub.nodes, start, flow)
     way = _Way(None, F.col("k"), F.col("v"), flow.key, flow.value, flow.key_bytes)
-    structs = [*more, *_ways(sub.nodes, name, way, target)]
+    keyless: list[Column] = []
+    structs = [*more, *_ways(sub.nodes, name, way, target, keyless)]
+    if keyless:
+        flow = replace(flow, frame=_keyless_observed(flow, keyless))
     if flow.dead_letters is not None:
         bad = F.col("e").isNotNull()
         structs = [F.when(~bad, each) for each in structs]
         structs.append(F.when(bad, _dead_letter(flow.dead_letters)))
+        flow = replace(flow, frame=_unreadable_observed(flow.frame))
     if not structs:
         return flow.frame.where(F.lit(False)).select(_row_of_nothing().alias("row")).select("row.*")
     if len(structs) == 1:
@@ -299,7 +320,8 @@ def sink_rows(sub: SubTopology, flow: Flow, start: str, target: Target, more: Se
     return flow.frame.select(F.explode(several).alias("row")).select("row.*")
 
 
-def _ways(nodes: Sequence[Node], name: str, way: _Way, target: Target) -> list[Column]:
+def _ways(nodes: Sequence[Node], name: str, way: _Way, target: Target, keyless: list[Column]) -> list[Column]:
+    """A row for each sink. `keyless` gets the conditions under which records fall out for want of a key."""
     found: list[Column] = []
     for node in nodes:
         if name not in node.parents:
@@ -309,16 +331,20 @@ def _ways(nodes: Sequence[Node], name: str, way: _Way, target: Target) -> list[C
             found.append(row if way.condition is None else F.when(way.condition, row))
         elif isinstance(node, ProcessorNode) and isinstance(node.operation, op.Branch):
             for child, branch in _branches(node.operation, way):
-                found += _behind(nodes, child, branch, target)
+                found += _behind(nodes, child, branch, target, keyless)
         elif isinstance(node, ProcessorNode):
-            found += _ways(nodes, node.name, _step(node.operation, way), target)
+            found += _behind(nodes, node.name, way, target, keyless)
     return found
 
 
-def _behind(nodes: Sequence[Node], child: str, way: _Way, target: Target) -> list[Column]:
+def _behind(nodes: Sequence[Node], child: str, way: _Way, target: Target, keyless: list[Column]) -> list[Column]:
     (node,) = [each for each in nodes if each.name == child]
     assert isinstance(node, ProcessorNode)
-    return _ways(nodes, child, _step(node.operation, way), target)
+    if isinstance(node.operation, op.DropNullKeys):
+        falls = way.only(way.key.isNull()).condition
+        assert falls is not None
+        keyless.append(falls)
+    return _ways(nodes, child, _step(node.operation, way), target, keyless)
 
 
 def _branches(operation: op.Branch, way: _Way) -> list[tuple[str, _Way]]:
@@ -368,7 +394,8 @@ def _step(operation: op.Operation, way: _Way) -> _Way:
 def _sink_row(node: SinkNode, way: _Way, target: Target) -> Column:
     assert node.key_serde is not None and node.value_serde is not None
     if isinstance(node.chooser, Expression):
-        topic, _ = _column(node.chooser, way.types(), way.resolve)
+        chosen, _ = _column(node.chooser, way.types(), way.resolve)
+        topic = F.coalesce(chosen, _failure(F.lit(f" has no topic: the expression of {node.name} gave null")))
         partition = _null("int")
     else:
         assert node.topic is not None
@@ -435,7 +462,7 @@ def _dead_letter(topic: str) -> Column:
 
 
 def readable(flow: Flow) -> Flow:
-    return replace(flow, frame=flow.frame.where(F.col("e").isNull()), dead_letters=None)
+    return replace(flow, frame=_unreadable_observed(flow.frame).where(F.col("e").isNull()), dead_letters=None)
 
 
 def dead_letter_rows(flow: Flow) -> DataFrame:
@@ -467,17 +494,21 @@ class Aggregated(NamedTuple):
     target_hash: str | None
 
 
-def aggregate(flow: Flow, native: NativeAggregate, timing: Timing) -> Aggregated:
-    """One row for each key (and window) that the batch changed."""
+def aggregate(flow: Flow, native: NativeAggregate, timing: Timing, null_key: str | None = None) -> Aggregated:
+    """One row for each key (and window) that the batch changed. `null_key`: the reason for which records without a key
+    are left out, where it is another one than that of records without a value."""
     store = native.store
     assert store.key_serde is not None and store.value_serde is not None
     bound = native.aggregate.bind(flow.types())
     arguments: dict[str, Column] = {}
     plain = _with_leaves(bound, arguments)
-    present = F.col("k").isNotNull()
-    if not native.windowed:
-        present &= F.col("v").isNotNull()
-    kept = _observed(flow.frame, "keyless", **{NULL_KEY if native.windowed else NULL_KEY_OR_VALUE: ~present})
+    has_key = F.col("k").isNotNull()
+    present = has_key if native.windowed else has_key & F.col("v").isNotNull()
+    if null_key is None:
+        left_out = {NULL_KEY if native.windowed else NULL_KEY_OR_VALUE: ~present}
+    else:
+        left_out = {null_key: ~has_key, **({} if native.windowed else {NULL_KEY_OR_VALUE: has_key & ~present})}
+    kept = _observed(flow.frame, "keyless", **left_out)
     task = F.lit(0) if native.repartitioned is not None else F.col("p")
     slim = kept.where(present).select(
         encode_column(store.key_serde, F.col("k"), flow.key).alias("kb"),

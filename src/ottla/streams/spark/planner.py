@@ -11,19 +11,19 @@ from typing import Any, Final
 
 from ottla.streams import operations as op
 from ottla.streams import serdes
+from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.expressions import Aggregate, Expression, ExpressionError, count
 from ottla.streams.graph import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
 from ottla.streams.options import TopologyError
 from ottla.streams.serdes import Serdes
 from ottla.streams.spark.counting_source import REASON, source_can_count
+from ottla.streams.spark.partition_time import needs_partition_time
 from ottla.streams.stores import StoreSpec
 from ottla.streams.types import Type, windowed
 from ottla.streams.windows import Emit
 
 AGGREGATE_INPUT: Final = "ottla-aggregate-input"
 """Stands for a topic that is never written: what a Python stage hands to a native aggregate."""
-AGGREGATE_RESULT: Final = "ottla-aggregate-result"
-"""The way back: what a native aggregate hands to a Python stage."""
 
 
 class Mode(Enum):
@@ -213,6 +213,8 @@ def _why_stateful(sub: SubTopology) -> dict[str, str] | None:
     """Nodes that need a task, each with a reason; None when there are none."""
     reasons = {}
     for node in sub.nodes:
+        if isinstance(node, SourceNode) and needs_partition_time(node.extractor):
+            reasons[node.name] = "its timestamps depend on those of records before, which a task keeps"
         if not isinstance(node, ProcessorNode):
             continue
         if isinstance(node.operation, op.UserProcessor):
@@ -581,6 +583,8 @@ def _native_aggregate(sub: SubTopology, python: str | None) -> _Found | None:
         case _:
             return None
     if aggregate is None or len(sub.stores) != 1:
+        return None
+    if any(isinstance(each, SourceNode) and needs_partition_time(each.extractor) for each in sub.nodes):
         return None
     before, after = _around(sub, node)
     if len(before) + len(after) + 1 != len(sub.nodes):

@@ -12,12 +12,23 @@ from pyspark.sql import functions as F
 
 from ottla.model.ids import TopicPartition
 from ottla.streams.config import CONTINUE, Config
-from ottla.streams.graph import Graph, InvalidTimestamp, SourceNode, SubTopology, changelog_topic, decorated
-from ottla.streams.operations import WindowAggregate
+from ottla.streams.errors import AGGREGATE_RESULT
+from ottla.streams.graph import (
+    Graph,
+    InvalidTimestamp,
+    Node,
+    ProcessorNode,
+    SourceNode,
+    SubTopology,
+    changelog_topic,
+    decorated,
+)
+from ottla.streams.operations import DropNullKeys, PassThrough, WindowAggregate
+from ottla.streams.operators.base import NO_KEY_FOR_REPARTITION
 from ottla.streams.serdes import StringSerde
 from ottla.streams.spark import native
 from ottla.streams.spark.offsets import to_json
-from ottla.streams.spark.planner import AGGREGATE_RESULT, Mode, NativeAggregate, QueryPlan, unread_fields, uses_headers
+from ottla.streams.spark.planner import Mode, NativeAggregate, QueryPlan, unread_fields, uses_headers
 from ottla.streams.spark.rows import INPUT_COLUMNS, OUTPUT_TYPE
 from ottla.streams.spark.source import FORMAT, OttlaDataSource
 from ottla.streams.spark.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, for_python
@@ -185,7 +196,13 @@ class QueryBuilder:
             result = native.sum_counts(self._unshuffled(partial), aggregate)
         else:
             flow, dead_letters = self._aggregate_input()
-            result = native.aggregate(replace(flow, frame=self._unshuffled(flow.frame)), aggregate, timing)
+            drops = plan.first.mode is Mode.NATIVE and any(map(_drops_null_keys, plan.first.sub.nodes))
+            result = native.aggregate(
+                replace(flow, frame=self._unshuffled(flow.frame)),
+                aggregate,
+                timing,
+                NO_KEY_FOR_REPARTITION if drops else None,
+            )
         more = []
         if aggregate.store.logged:
             more.append(native.changelog_row(aggregate, changelog_topic(around.application_id, aggregate.store.name)))
@@ -249,12 +266,18 @@ class QueryBuilder:
         assert aggregate is not None
         if plan.first.mode is Mode.PYTHON:
             assert aggregate.source is not None
-            rows = self._records(origin=True).mapInArrow(PythonStage(self._spec(plan.first.sub)), OUTPUT_TYPE)
+            spec = self._spec(plan.first.sub)
+            records = self._records(origin=True)
+            rows = records.mapInArrow(PythonStage(spec), OUTPUT_TYPE)
             input_topic = aggregate.source.topics[0]
             wanted = around.decorate(input_topic) if aggregate.repartitioned is not None else input_topic
             is_record = F.col("topic") == wanted
             flow = native.from_output(rows.where(is_record), aggregate.source)
-            return flow, rows.where(~is_record) if around.dead_letters is not None else None
+            if around.dead_letters is None:
+                return flow, None
+            # The second look at the input counts nothing: what was left out has been counted by the first.
+            again = records.mapInArrow(PythonStage(replace(spec, dropped=None)), OUTPUT_TYPE)
+            return flow, again.where(~is_record)
         (source,) = plan.sources
         nodes = plan.first.sub.nodes
         without = unread_fields(nodes, aggregate)
@@ -262,7 +285,8 @@ class QueryBuilder:
         headers = uses_headers(nodes) or errors.dead_letters is not None  # those of dead letters stay with them
         records = self._source(headers=headers, origin=True, without=without)
         flow = native.read(records, source, errors)
-        flow, _ = native.trunk(nodes, source.name, flow)
+        # The aggregate counts and leaves out what has no key: one look at each record is enough.
+        flow, _ = native.trunk([_letting_null_keys_pass(node) for node in nodes], source.name, flow)
         if flow.dead_letters is None:
             return flow, None
         return native.readable(flow), native.dead_letter_rows(flow)
@@ -274,3 +298,13 @@ class QueryBuilder:
         stage = TaskStage(self._spec(self._plan.first.sub), tasks)
         rows = stage.rows(self._records())
         return Query(self._plan, rows, "append", stage.shuffle_partitions, stage.by_wall_clock)
+
+
+def _drops_null_keys(node: Node) -> bool:
+    return isinstance(node, ProcessorNode) and isinstance(node.operation, DropNullKeys)
+
+
+def _letting_null_keys_pass(node: Node) -> Node:
+    if isinstance(node, ProcessorNode) and _drops_null_keys(node):
+        return replace(node, operation=PassThrough())
+    return node

@@ -47,6 +47,12 @@ class Replica:
             self._read(place, end)
         self._looked = time.monotonic()
 
+    def take_dropped(self) -> dict[str, int]:
+        """What of the tables' topics was left out since the last time, by reason. Each worker reads them by itself, and
+        so do all counts."""
+        dropped, self.tables.dropped = self.tables.dropped, {}
+        return dropped
+
     def _read(self, place: TopicPartition, end: int) -> None:
         start = self._positions[place]
         if end <= start:
@@ -78,11 +84,11 @@ _replicas: dict[tuple[str, tuple[str, ...]], Replica] = {}
 """Of this worker process, which lives on from batch to batch."""
 
 
-def replicas(graph: Graph, config: Mapping[str, Any], application_id: str) -> Mapping[str, Any]:
-    """The stores, up to date."""
+def replica_of(graph: Graph, config: Mapping[str, Any], application_id: str) -> Replica:
+    """Up to date."""
     name = (f"{application_id}@{config['bootstrap.servers']}", tuple(graph.global_tables))
     replica = _replicas.get(name)
     if replica is None:
         replica = _replicas[name] = Replica(graph, config)
     replica.refresh()
-    return replica.tables.stores
+    return replica

@@ -121,9 +121,13 @@ def global_stores(spec: StageSpec) -> Mapping[str, Any]:
     """Replicas of the global tables, as they are now."""
     if not spec.graph.global_tables:
         return {}
-    from ottla.streams.spark.replicas import replicas  # noqa: PLC0415  few topologies have any
+    from ottla.streams.spark.replicas import replica_of  # noqa: PLC0415  few topologies have any
 
-    return replicas(spec.graph, spec.config, spec.application_id)
+    replica = replica_of(spec.graph, spec.config, spec.application_id)
+    dropped = replica.take_dropped()
+    if spec.dropped is not None and dropped:
+        spec.dropped.add(dropped)
+    return replica.tables.stores
 
 
 class PythonStage:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from ottla.streams.errors import StreamsError
 from ottla.streams.memory_stores import MemoryBackend
 from ottla.streams.record import Raw
 from ottla.streams.spark.paged_state import PagedState
@@ -121,6 +122,12 @@ class Packing:
         for batch in batches:
             for part in _places(batch):
                 task = part.column("partition")[0].as_py()
+                if task >= len(self._slots):
+                    raise StreamsError(
+                        f"topic {part.column('topic')[0].as_py()} has got partition {task}, but the application began "
+                        f"with {len(self._slots)} and keeps state by partition: reset it (`ottla streams reset`), or "
+                        "give it another id"
+                    )
                 sink = pa.BufferOutputStream()
                 with pa.ipc.new_stream(sink, part.schema) as writer:
                     writer.write_batch(part)

@@ -12,7 +12,7 @@ from ottla.client.consumer import READ_COMMITTED, READ_UNCOMMITTED, Found, list_
 from ottla.client.errors import KafkaError
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
-from ottla.streams.graph import Graph, Reset, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.graph import Graph, Reset, SinkNode, SourceNode, SubTopology, changelog_topic, decorated
 from ottla.streams.partition_counts import PartitionsError, matching_topics, partition_counts
 from ottla.streams.stores import StoreKind, StoreSpec
 
@@ -71,6 +71,33 @@ def find_inputs(cluster: Cluster, application_id: str, graph: Graph, subs: Seque
             existing[name] = found[own]
     counts = partition_counts(graph, subs, existing)
     return Inputs({**existing, **counts}, frozenset(graph.repartition_topics))
+
+
+def require_outputs(cluster: Cluster, graph: Graph, dead_letters: str | None, inputs: Inputs) -> None:
+    """Raises PartitionsError for topics that are written to and missing, where brokers do not make them: the first
+    batch would find out too, after a minute."""
+    sinks = [node for node in graph.nodes.values() if isinstance(node, SinkNode) and not node.repartition]
+    wanted = {node.topic: f"written by {node.name}" for node in sinks if node.topic is not None}
+    if dead_letters is not None:
+        wanted.setdefault(dead_letters, "for dead letters")
+    missing = {topic: purpose for topic, purpose in wanted.items() if topic not in inputs.partitions}
+    if missing and not _are_made(cluster):
+        raise PartitionsError(
+            [
+                f"topic {topic} ({purpose}) does not exist, and the brokers make none (auto.create.topics.enable): "
+                "create it"
+                for topic, purpose in missing.items()
+            ]
+        )
+
+
+def _are_made(cluster: Cluster) -> bool:
+    """Whether brokers make a topic when it is written to; true where they do not tell."""
+    broker = next(iter(cluster.brokers))
+    told = admin.describe_configs(cluster, admin.BROKER, [str(broker)], broker=broker)[str(broker)]
+    if isinstance(told, KafkaError):
+        return True
+    return all(each.value != "false" for each in told if each.name == "auto.create.topics.enable")
 
 
 def _is_own(application_id: str, topic: str) -> bool:
