@@ -21,6 +21,7 @@ from ottla.storage.segment import OpenFiles
 from tests.rules.storage.cleaning import Pair, end, put
 from tests.support.jvm import Tools
 from tests.support.nodes import ApacheKafka, Node, Ottla
+from tests.support.patience import eventually
 from tests.support.requests import batches_in, create_topic, fetch, list_offset, settle, wait_for_topic
 from tests.support.wire import Wire
 
@@ -36,7 +37,6 @@ CONFIGS = {
     "delete.retention.ms": "0",
 }
 CLEANING = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "0"}
-PATIENCE_SECONDS = 60.0
 PRODUCERS = (1001, 1002, 1003)
 
 
@@ -107,10 +107,7 @@ def cleaned_by(node: Node) -> Path:
     active = max(int(path.stem) for path in log.glob("*.log"))
     checkpoint = node.data / "cleaner-offset-checkpoint"
     with node:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not checkpoint.exists() or decode_offsets(checkpoint.read_bytes()).get(PARTITION, 0) < active:
-            assert time.monotonic() < deadline, node.printed()[-2000:]
-            time.sleep(0.02)
+        eventually(lambda: checkpoint.exists() and decode_offsets(checkpoint.read_bytes()).get(PARTITION, 0) >= active)
     return log
 
 

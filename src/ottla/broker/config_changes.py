@@ -7,6 +7,7 @@ from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
@@ -33,12 +34,16 @@ _PERMISSIONS = {
     TOPIC_RESOURCE: (Resource.TOPIC, Errors.TOPIC_AUTHORIZATION_FAILED),
     GROUP_RESOURCE: (Resource.GROUP, Errors.GROUP_AUTHORIZATION_FAILED),
     BROKER_RESOURCE: (Resource.CLUSTER, Errors.CLUSTER_AUTHORIZATION_FAILED),
+    BROKER_LOGGER_RESOURCE: (Resource.CLUSTER, Errors.CLUSTER_AUTHORIZATION_FAILED),
     CLIENT_METRICS_RESOURCE: (Resource.CLUSTER, Errors.CLUSTER_AUTHORIZATION_FAILED),
 }
 
 
-def screened(services: Services, session: Session, resources: list[R]) -> tuple[list[R], list[Refused]]:
-    """The resources whose change the controller may decide, and a refusal for each of the others."""
+def screened(
+    services: Services, session: Session, resources: list[R], *, loggers: bool = False
+) -> tuple[list[R], list[Refused]]:
+    """The resources whose change may be decided, and a refusal for each of the others. `loggers` are let pass by one of
+    the two requests only."""
     mentions = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     passed: list[R] = []
     refused: list[Refused] = []
@@ -47,7 +52,7 @@ def screened(services: Services, session: Session, resources: list[R]) -> tuple[
         if mentions[kind, name] > 1:
             refusal: tuple[Errors, str | None] | None = (Errors.INVALID_REQUEST, "a resource is named more than once")
         else:
-            refusal = _refusal(services, session, kind, name)
+            refusal = _refusal(services, session, kind, name, loggers=loggers)
         if refusal is None:
             passed.append(resource)
         else:
@@ -55,11 +60,14 @@ def screened(services: Services, session: Session, resources: list[R]) -> tuple[
     return passed, refused
 
 
-def _refusal(services: Services, session: Session, kind: int, name: str) -> tuple[Errors, str | None] | None:
+def _refusal(
+    services: Services, session: Session, kind: int, name: str, *, loggers: bool
+) -> tuple[Errors, str | None] | None:
     permission = _PERMISSIONS.get(kind)
-    if permission is None:
+    if permission is None or (kind == BROKER_LOGGER_RESOURCE and not loggers):
         return Errors.INVALID_REQUEST, f"{kind} is not a type of resource whose settings can be changed"
-    if kind == BROKER_RESOURCE and name not in ("", str(services.broker_id)):
+    own = str(services.broker_id)
+    if (kind == BROKER_RESOURCE and name not in ("", own)) or (kind == BROKER_LOGGER_RESOURCE and name != own):
         return Errors.INVALID_REQUEST, f"this is broker {services.broker_id}: ask broker {name!r} itself"
     resource, error = permission
     asked = CLUSTER_NAME if resource is Resource.CLUSTER else name

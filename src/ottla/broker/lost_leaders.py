@@ -54,6 +54,11 @@ class LostLeaders:
         self._fenced_at: dict[int, Millis] = {}
         self._last_lost_at: dict[int, Millis] = {}
 
+    @property
+    def are_told(self) -> bool:
+        """Whether Metadata takes any notice of them."""
+        return self._wait_ms > 0
+
     def lost(self, broker_id: int, now: Millis) -> None:
         if broker_id in self._losses:
             return

@@ -23,6 +23,7 @@ PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
 NAMES_BY_ID = 12
 NEWS_SECONDS: Final = 0.005
 LOOK_SECONDS: Final = 0.002
+"""A broken connection to another broker may lie in the same turn of the loop as the question, behind it."""
 NOBODY: Final = -1
 NOT_ASKED = -(2**31)
 """What an authorized-operations field says when nobody asked for it."""
@@ -36,7 +37,8 @@ def handle(
     missing = _to_create(services, session, request, version)
     if missing:
         return _create_then_answer(services, session, request, version, missing)
-    if len(services.control_plane.image.brokers) > 1 and (request.topics or _asks_for_all(request, version)):
+    names_leaders = request.topics or _asks_for_all(request, version)
+    if names_leaders and len(services.control_plane.image.brokers) > 1 and services.lost_leaders.are_told:
         return _answer_with_news(services, session, request, version)
     return _answer(services, session, request, version, {})
 

@@ -83,7 +83,7 @@ PROPERTIES: tuple[Property, ...] = (
         INT,
         1_000,
         "Metadata that would name a leader whose connection to this broker has just broken waits this long for the "
-        "controller's verdict; 0 does not wait.",
+        "controller's verdict; 0 answers at once, as Kafka does.",
         MEDIUM,
         at_least=0,
     ),

@@ -47,16 +47,20 @@ class Priority:
     __slots__ = ("_idle", "_standing")
 
     def __init__(self, now: float) -> None:
-        self._standing = Standing(now, waited_seconds())
         with suppress(OSError, AttributeError):  # a sandbox may forbid it, a system not know it: it cleans all the same
             os.nice(19)
-        # Until the first look, which comes when everything is loaded, the machine's load has to do.
-        self._become(idle=os.getloadavg()[0] < (os.cpu_count() or 1))
+        waited = waited_seconds()
+        # Who cannot tell that he starves must not be idle.
+        self._standing = None if waited is None else Standing(now, waited)
+        self._idle = False
+        if self._standing is not None and not _is_loaded():
+            # Until the first look, which comes when everything is loaded, the machine's load has to do.
+            self._become(idle=True)
 
     def adapt(self, now: float) -> None:
-        if not self._standing.is_due(now):
+        if self._standing is None or not self._standing.is_due(now):
             return
-        idle = self._standing.is_idle(now, waited_seconds())
+        idle = self._standing.is_idle(now, waited_seconds() or 0.0)
         if idle != self._idle:
             self._become(idle=idle)
 
@@ -66,9 +70,16 @@ class Priority:
             os.sched_setscheduler(0, os.SCHED_IDLE if idle else os.SCHED_OTHER, os.sched_param(0))
 
 
-def waited_seconds() -> float:
-    """0 where the system does not tell."""
+def _is_loaded() -> bool:
+    try:
+        return os.getloadavg()[0] >= (os.cpu_count() or 1)
+    except (OSError, AttributeError):
+        return True
+
+
+def waited_seconds() -> float | None:
+    """How long this process has been ready to run without running; None where the system does not tell."""
     try:
         return int(_SCHEDSTAT.read_bytes().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
-        return 0.0
+        return None

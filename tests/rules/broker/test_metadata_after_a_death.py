@@ -1,0 +1,96 @@
+"""What clients are told after a leader's death: librdkafka in two steps, the others at once what is the case."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ottla.broker.handlers import k03_metadata
+from ottla.broker.lost_leaders import AGAIN_MS, LINGER_MS, MOMENT_MS, LostLeaders
+from ottla.broker.security.authorizer import AllowAll
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import EMPTY, MetadataImage
+from ottla.model.errors import Errors
+from ottla.model.ids import Millis
+from ottla.protocol import messages as m
+
+TOPIC_ID = bytes(range(16))
+RDKAFKA, JAVA = "librdkafka", "apache-kafka-java"
+DIED = 100_000
+
+
+def a_cluster() -> MetadataImage:
+    """Two brokers; the second leads the only partition."""
+    delta = MetadataDelta(EMPTY)
+    for broker_id in (1, 2):
+        endpoint = m.RegisterBrokerRecord.BrokerEndpoint(name="PLAINTEXT", host="here", port=9090 + broker_id)
+        delta.replay(m.RegisterBrokerRecord(broker_id=broker_id, broker_epoch=5, end_points=[endpoint], fenced=False))
+    delta.replay(m.TopicRecord(name="t", topic_id=TOPIC_ID))
+    delta.replay(
+        m.PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=[2, 1], isr=[2, 1], leader=2, leader_epoch=0)
+    )
+    return delta.apply(offset=1, epoch=1, timestamp=0)
+
+
+class Story:
+    """Broker 2 dies, and the controller has decided ten milliseconds later."""
+
+    def __init__(self, *, again: bool = False, wait_ms: int = 1000) -> None:
+        self.image = a_cluster()
+        self.lost_leaders = LostLeaders(wait_ms, self.image)
+        if again:
+            self.lost_leaders.lost(2, Millis(DIED - AGAIN_MS + 1))
+            self.lost_leaders.reached(2)
+        self.lost_leaders.lost(2, Millis(DIED))
+        delta = MetadataDelta(self.image)
+        delta.replay(m.BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, fenced=1))
+        delta.replay(m.PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=[1], leader=1))
+        self.image = delta.apply(offset=2, epoch=1, timestamp=0)
+        self.lost_leaders.on_metadata(delta, self.image, Millis(DIED + 10))
+
+    def told(self, software: str, now: int) -> tuple[list[int], int, Errors]:
+        """The brokers of the answer, the leader of the partition, and its error."""
+        services: Any = SimpleNamespace(
+            broker_id=1,
+            control_plane=SimpleNamespace(image=self.image),
+            lost_leaders=self.lost_leaders,
+            clock=SimpleNamespace(monotonic=lambda: Millis(now)),
+            authorizer=AllowAll(),
+        )
+        session: Any = SimpleNamespace(principal="", host="", listener="PLAINTEXT", software=(software, "1"))
+        asked = m.MetadataRequest(
+            topics=[m.MetadataRequest.MetadataRequestTopic(name="t")], allow_auto_topic_creation=False
+        )
+        outcome = k03_metadata.handle(services, session, asked, 12)
+        answer = outcome if isinstance(outcome, m.MetadataResponse) else asyncio.run(_awaited(outcome))
+        (partition,) = answer.topics[0].partitions
+        return [broker.node_id for broker in answer.brokers], partition.leader_id, Errors(partition.error_code)
+
+
+async def _awaited(outcome: Any) -> m.MetadataResponse:
+    return cast("m.MetadataResponse", await outcome)
+
+
+@pytest.mark.parametrize("software", [RDKAFKA, "confluent-kafka-python"])
+def test_librdkafka_hears_of_the_new_leader_first_and_of_the_old_ones_absence_later(software: str) -> None:
+    story = Story()
+    fenced = DIED + 10
+    assert story.told(software, fenced) == ([1, 2], 1, Errors.NONE)
+    assert story.told(software, fenced + LINGER_MS) == ([1], 1, Errors.NONE)
+
+
+def test_a_broker_that_died_again_is_gone_before_librdkafka_hears_of_new_leaders() -> None:
+    story = Story(again=True)
+    assert story.told(RDKAFKA, DIED + 10) == ([1], -1, Errors.LEADER_NOT_AVAILABLE)
+    assert story.told(RDKAFKA, DIED + MOMENT_MS) == ([1], 1, Errors.NONE)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_others_are_told_what_is_the_case(again: bool) -> None:
+    assert Story(again=again).told(JAVA, DIED + 10) == ([1], 1, Errors.NONE)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_without_a_wait_everybody_is_told_what_is_the_case(again: bool) -> None:
+    assert Story(again=again, wait_ms=0).told(RDKAFKA, DIED + 10) == ([1], 1, Errors.NONE)
