@@ -23,6 +23,7 @@ class Route:
     max_version: int
     first_flexible: int
     decoders: Any
+    """By version: the message's own, unless the handler brings others."""
     handle: Callable[..., Any]
     needs: Permission
     streams_files: bool
@@ -153,7 +154,7 @@ def load_route(key: int, handler: str) -> Route:
         min_version=api.min_version,
         max_version=_highest(key),
         first_flexible=NO_FLEXIBLE if api.first_flexible is None else api.first_flexible,
-        decoders=messages.request_class(key).DECODERS,
+        decoders=getattr(module, "DECODERS", None) or messages.request_class(key).DECODERS,
         handle=module.handle,
         needs=module.NEEDS,
         streams_files=key == 1,

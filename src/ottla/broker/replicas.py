@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ottla.broker.configs import Configs
 from ottla.broker.fetch_sessions import FetchSession
@@ -15,7 +15,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import BrokerId, TopicPartition, Uuid
 from ottla.model.ports import Clock, Ids
 from ottla.protocol.batch import Buffer
-from ottla.protocol.produce_ack import row
+from ottla.protocol.ordinary_produce import Batch, failed_row, row
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import (
     HIGH_WATERMARK_MOVED,
@@ -28,11 +28,19 @@ from ottla.replication.leader import (
 from ottla.storage.config import NEVER
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import CorruptLog, StorageError
-from ottla.storage.log import CLIENT, COORDINATOR, Admitted, Appended, Deletion, Log, Origin, Rejected, write_each
+from ottla.storage.log import (
+    CLIENT,
+    COORDINATOR,
+    Admitted,
+    Appended,
+    Deletion,
+    Log,
+    Origin,
+    Rejected,
+    withdraw_each,
+    write_each,
+)
 from ottla.storage.producer_state import UNCHECKED, Verification
-
-if TYPE_CHECKING:
-    from ottla.protocol.messages import ProduceRequest
 
 log = logging.getLogger(__name__)
 
@@ -156,62 +164,60 @@ class Replicas:
 
     def append_ordinary(
         self,
-        partitions: dict[int, Partition],
-        batches: "list[ProduceRequest.PartitionProduceData]",
+        topics: list[tuple[TopicPartitions, list[Batch]]],
         now: int,
         uncommitted: dict[object, int],
         *,
         by_all: bool,
-    ) -> "tuple[list[bytes], list[ProduceRequest.PartitionProduceData], list[Partition]]":
-        """What clients send nearly always, for one topic: the rows of the answer, the batches that need a closer look
-        by `append`, and the partitions whose disk refused. Where the producer wants its records held `by_all` in sync
-        (acks=all), a partition with too few of these needs the closer look as well.
+    ) -> list[bytes] | None:
+        """What clients send nearly always: the rows of the answer. None, and nothing has happened, if any of the
+        batches needs the closer look of `append`. Where the producer wants its records held `by_all` in sync
+        (acks=all), a partition with too few of these needs it as well.
 
         Three passes: every batch is checked, then every batch is written, then every batch is settled. A write leaves
         little of the interpreter in the processor's caches, and to warm them up again costs more than the work itself.
         """
         admitted: dict[Partition, Admitted] = {}
-        left: list[ProduceRequest.PartitionProduceData] = []
-        passed_over: set[int] = set()  # should a partition be named twice, its batches stay in their order
-        for data in batches:
-            index = data.index
-            partition = partitions.get(index)
-            if partition is None or partition in admitted or index in passed_over:
-                left.append(data)
-                continue
-            log_, leader, directory, records = partition.log, partition.leader, partition.directory, data.records
-            if (
-                log_ is None
-                or leader is None
-                or directory is None
-                or directory.low_on_space
-                or records is None
-                or (by_all and leader.under_min_isr)
-                or (batch := log_.admit(records, leader.leader_epoch, now)) is None
-            ):
-                left.append(data)
-                passed_over.add(index)
-            else:
-                admitted[partition] = batch
+        for topic, batches in topics:
+            partitions = topic.partitions
+            for batch, header in batches:
+                partition = partitions.get(header[0])
+                if (
+                    partition is None
+                    or partition in admitted
+                    or (log_ := partition.log) is None
+                    or (leader := partition.leader) is None
+                    or (directory := partition.directory) is None
+                    or directory.low_on_space
+                    or (by_all and leader.under_min_isr)
+                    or (admission := log_.admit(batch, header, leader.leader_epoch, now)) is None
+                ):
+                    withdraw_each(admitted)
+                    return None
+                admitted[partition] = admission
         failure = write_each(admitted)
-        refused = self._refused(admitted, *failure) if failure is not None else []
+        refused = self._refused(admitted, *failure) if failure is not None else None
         rows: list[bytes] = []
         waiting = self._waiting
-        for partition, batch in admitted.items():
+        for partition, admission in admitted.items():
+            if refused is not None and partition in refused:
+                rows.append(failed_row(partition.index, Errors.KAFKA_STORAGE_ERROR))
+                continue
             log_, leader = partition.log, partition.leader
             assert log_ is not None and leader is not None
-            base_offset = log_.settle(batch)
+            base_offset = log_.settle(admission)
+            end = log_.log_end_offset
             if leader.followers or log_.config.flush_messages != NEVER:
-                if not self._appended(partition, log_, leader, base_offset, len(batch[1])):
-                    uncommitted[partition] = log_.log_end_offset
-            elif leader.log_end_moved(log_.log_end_offset) and (waiting.fetches.waiting or waiting.produces.waiting):
-                waiting.records_visible(partition, len(batch[1]))  # a leader without followers commits by itself
+                if not self._appended(partition, log_, leader, base_offset, len(admission[1])):
+                    uncommitted[partition] = end
+            elif leader.log_end_moved(end) and (waiting.fetches.waiting or waiting.produces.waiting):
+                waiting.records_visible(partition, len(admission[1]))  # a leader without followers commits by itself
             rows.append(row(partition.index, base_offset, log_.log_start_offset))
-        return rows, left, refused
+        return rows
 
     def _refused(self, admitted: dict[Partition, Admitted], failed: Partition, error: OSError) -> list[Partition]:
-        """Takes out of `admitted` what is not to be settled: the one that failed, those behind it that have not been
-        written, and all whose directory is offline now."""
+        """Those that are not to be settled: the one that failed, those behind it that have not been written, and all
+        whose directory is offline now."""
         assert failed.log is not None and failed.directory is not None
         try:
             failed.log.append_failed(error)
@@ -219,10 +225,7 @@ class Replicas:
             self.storage_failed(failed.directory, failure)
         partitions = list(admitted)
         written = partitions[: partitions.index(failed)]
-        refused = [partition for partition in partitions if partition not in written or partition.log is None]
-        for partition in refused:
-            del admitted[partition]
-        return refused
+        return [partition for partition in partitions if partition not in written or partition.log is None]
 
     def append_internal(self, partition: Partition, batches: Buffer, now: int) -> Appended | Rejected:
         """Records of a coordinator, all of the batches or none. Groups keep working on a disk that is nearly full."""

@@ -21,7 +21,7 @@ from ottla.protocol.frames import encode_response, encode_response_chunks
 
 log = logging.getLogger(__name__)
 
-_REQUEST_HEADER: Final = Struct(">hhih")
+_unpack_header: Final = Struct(">hhih").unpack_from
 _TURN_BYTES: Final = 64 * 1024
 """Of replies, after which a connection with more requests at hand lets the others go first."""
 
@@ -100,7 +100,7 @@ class Session:
 
     def frame_received(self, frame: memoryview) -> None:
         try:
-            key, version, correlation_id, id_length = _REQUEST_HEADER.unpack_from(frame)
+            key, version, correlation_id, id_length = _unpack_header(frame)
             route = self.routes.loaded.get(key) or self.routes.get(key)
             if route is None or not route.min_version <= version <= route.max_version:
                 self._unsupported(key, version, correlation_id)
@@ -108,9 +108,8 @@ class Session:
             pos = 10
             if id_length > 0:
                 pos = 10 + id_length
-                client_id = bytes(frame[10:pos])
-                if client_id != self._client_id_bytes:
-                    self._note_client_id(client_id)
+                if frame[10:pos] != self._client_id_bytes:
+                    self._note_client_id(bytes(frame[10:pos]))
             if version >= route.first_flexible:
                 tags = frame[pos]
                 pos = skip_tags(frame, pos + 1, tags, len(frame)) if tags else pos + 1

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final, Protocol
 
-_SIZE: Final = Struct(">i")
+_unpack_size: Final = Struct(">i").unpack_from
 _FIRST_BUFFER: Final = 64 * 1024
 SCRATCH_BYTES: Final = 256 * 1024
 BY_OWNER: Final = 1
@@ -167,7 +167,7 @@ class Connection:
 
     def budget_available(self) -> None:
         if self._own is not None:
-            self._reserve(_SIZE.unpack_from(self._own, 0)[0] + 4)
+            self._reserve(_unpack_size(self._own, 0)[0] + 4)
         if self._reserved:
             self.resume_reading(BY_BUDGET)
 
@@ -189,16 +189,12 @@ class Connection:
             return
         self.last_active = self._loop.time()
         if own is None:
-            self._deliver_scratch(received)
+            start = self._deliver(target, 0, received)
+            if start < received and self._sock is not None:
+                self._keep(target[start:received])
         else:
             self._have += received
             self._deliver_own()
-
-    def _deliver_scratch(self, end: int) -> None:
-        view = self._scratch.view
-        start = self._deliver(view, 0, end)
-        if start < end and self._sock is not None:
-            self._keep(view[start:end])
 
     def _deliver_own(self) -> None:
         own = self._own
@@ -219,7 +215,7 @@ class Connection:
         assert receiver is not None
         self._corked = []
         while end - start >= 4 and not self._paused:
-            (size,) = _SIZE.unpack_from(view, start)
+            (size,) = _unpack_size(view, start)
             if size < 0 or size > self._max_frame:
                 receiver.frame_refused(size)
                 self.close()
@@ -239,7 +235,7 @@ class Connection:
     def _keep(self, rest: memoryview) -> None:
         """Moves an unfinished frame into a buffer that fits what has come so far, at most twice over."""
         have = len(rest)
-        need = _SIZE.unpack_from(rest, 0)[0] + 4 if have >= 4 else 4
+        need = _unpack_size(rest, 0)[0] + 4 if have >= 4 else 4
         own = bytearray(max(have, min(need, max(_FIRST_BUFFER, 2 * have))))
         own[:have] = rest
         self._own = own

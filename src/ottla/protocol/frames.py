@@ -14,8 +14,8 @@ API_VERSIONS: Final = 18
 NO_FLEXIBLE: Final = 0x8000
 
 _REQUEST = Struct(">hhih")
-_RESPONSE = Struct(">ii")
-_FLEXIBLE_RESPONSE = Struct(">iix")
+_pack_plain: Final = Struct(">ii").pack
+_pack_flexible: Final = Struct(">iix").pack
 _INT32 = Struct(">i")
 
 _FIRST_FLEXIBLE: Final = {
@@ -90,36 +90,32 @@ def encode_request(header: RequestHeader, request: Message) -> bytes:
     return _INT32.pack(len(start) + len(body)) + start + body
 
 
-def _encoded(version: int, response: Message) -> list[Part]:
-    """Starts with plain bytes, whatever follows."""
+def encode_response(key: int, version: int, correlation_id: int, response: Message) -> bytes:
+    """A whole frame, size included, in one piece. Flat, as nearly every answer comes through here."""
     encoder = response.ENCODERS.get(version)
     if encoder is None:
         raise EncodeError(f"{type(response).__name__} has no version {version}")
-    parts: list[Any] = [b""]
+    parts: list[Any] = []
     encoder(response, parts)
-    return parts
-
-
-def _prefix(key: int, version: int, correlation_id: int, body_size: int) -> bytes:
-    """The frame's size and the header."""
-    if version >= _FIRST_FLEXIBLE_HEADER.get(key, NO_FLEXIBLE):
-        return _FLEXIBLE_RESPONSE.pack(body_size + 5, correlation_id)
-    return _RESPONSE.pack(body_size + 4, correlation_id)
-
-
-def encode_response(key: int, version: int, correlation_id: int, response: Message) -> bytes:
-    """A whole frame, size included, in one piece."""
     try:
-        body = b"".join(_encoded(version, response))
+        body = b"".join(parts)
     except TypeError as cause:
         raise EncodeError("records that are not bytes need encode_response_chunks") from cause
-    return _prefix(key, version, correlation_id, len(body)) + body
+    if version >= _FIRST_FLEXIBLE_HEADER.get(key, NO_FLEXIBLE):
+        return _pack_flexible(len(body) + 5, correlation_id) + body
+    return _pack_plain(len(body) + 4, correlation_id) + body
 
 
 def encode_response_chunks(key: int, version: int, correlation_id: int, response: Message) -> list[Part]:
     """A whole frame in which records objects that are not plain bytes stand as chunks of their own, uncopied."""
-    chunks = joined(_encoded(version, response))
-    chunks[0] = _prefix(key, version, correlation_id, sum(map(len, chunks))) + chunks[0]
+    encoder = response.ENCODERS.get(version)
+    if encoder is None:
+        raise EncodeError(f"{type(response).__name__} has no version {version}")
+    parts: list[Any] = [b""]  # for sure plain bytes, whatever follows: the place of the header
+    encoder(response, parts)
+    chunks = joined(parts)
+    start = encode_response_header(key, version, correlation_id)
+    chunks[0] = _INT32.pack(sum(map(len, chunks)) + len(start)) + start + chunks[0]
     return chunks
 
 

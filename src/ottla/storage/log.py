@@ -16,6 +16,7 @@ from crc32c import crc32c
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
+from ottla.protocol.ordinary_produce import Header
 from ottla.storage import admission, names, recovery, retention, times
 from ottla.storage.answers import (
     CLIENT,
@@ -67,22 +68,21 @@ __all__ = [
     "Origin",
     "Rejected",
     "Replacement",
+    "withdraw_each",
     "write_each",
 ]
 """A log and all that is said to it and by it: whoever uses one imports from here."""
 
 _HEADER = Struct(">qiibIhiqqqhii")
-_unpack_header = _HEADER.unpack_from
-_unpack_essentials = Struct(">qi4xbIhi8xqqhii").unpack_from
-"""The header without leader epoch and base timestamp, which nobody asks for on the way in."""
+_unpack_header: Final = _HEADER.unpack_from
 _ASSIGN = Struct(">qii")
-_assign = _ASSIGN.pack_into
+_assign: Final = _ASSIGN.pack_into
 _HEADER_SIZE: Final = b.HEADER_SIZE
 _OVERHEAD: Final = b.LOG_OVERHEAD
 _CRC_START: Final = b.CRC_START
 _UNUSUAL: Final = b.CONTROL | b.LOG_APPEND_TIME | b.DELETE_HORIZON | b.TRANSACTIONAL | 0x4
 """Attributes that need a second look: what a client may not set, transactions, codecs from zstd (4) on."""
-_new_tuple = tuple.__new__
+_new_tuple: Final = tuple.__new__
 """Makes a NamedTuple for a third of what its constructor costs."""
 
 T = TypeVar("T")
@@ -103,6 +103,12 @@ def write_each(admitted: Mapping[T, Admitted]) -> tuple[T, OSError] | None:
     except OSError as error:
         return key, error
     return None
+
+
+def withdraw_each(admitted: Mapping[T, Admitted]) -> None:
+    """Instead of the second step: the batches are as they came, and may be appended by the long way."""
+    for _, batch, _, _, _ in admitted.values():
+        _assign(batch, 0, 0, len(batch) - _OVERHEAD, -1)
 
 
 class Log:
@@ -306,30 +312,29 @@ class Log:
 
     # -- appending -----------------------------------------------------------------------------------------------
 
-    def admit(self, batch: memoryview, leader_epoch: int, now: int) -> Admitted | None:
-        """The first of three steps that append an ordinary batch of a client; `write_each` and `settle` follow.
+    def admit(self, batch: memoryview, header: Header, leader_epoch: int, now: int) -> Admitted | None:
+        """The first of three steps that append an ordinary batch of a client; `write_each` or `withdraw_each`, and
+        `settle` follow. The header is that of the batch, which can be written to.
 
         None if anything about it is out of the ordinary, be it wrong or merely rare (the first batch of a producer, a
         full segment, a transaction). Nothing has changed then, and `append_as_leader` knows what to make of it.
         """
-        size = len(batch)
-        if size < _HEADER_SIZE or batch.readonly:
-            return None
         (
-            offset, length, magic, crc, attributes, delta, timestamp, producer_id, producer_epoch, sequence, count,
-        ) = _unpack_essentials(batch)  # fmt: skip
+            _, offset, length, magic, crc, attributes, delta, timestamp, producer_id, producer_epoch, sequence, count,
+        ) = header  # fmt: skip
+        size = length + _OVERHEAD
         config = self.config
         segment = self.segments[-1]
         base_offset = self.log_end_offset
         last_offset = base_offset + delta
         file = segment.file
         if (
-            length + _OVERHEAD != size
+            size != len(batch)
             or magic != 2
             or offset
             or attributes & _UNUSUAL
             or count != delta + 1
-            or count <= 0
+            or delta < 0
             or size > config.max_message_bytes
             or not config.is_plain
             or timestamp - now > config.message_timestamp_after_max_ms

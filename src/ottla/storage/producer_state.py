@@ -99,15 +99,16 @@ class Producer:
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
+    def _fields(self) -> tuple[object, ...]:
+        return self.epoch, self.coordinator_epoch, self.last_timestamp, self.txn_first_offset, self.batches
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Producer) and all(
-            getattr(self, name) == getattr(other, name) for name in Producer.__slots__
-        )
+        return isinstance(other, Producer) and self._fields() == other._fields()
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Producer({', '.join(f'{name}={getattr(self, name)!r}' for name in Producer.__slots__)})"
+        return f"Producer{self._fields()!r}"
 
 
 class ProducerStates:

@@ -7,18 +7,38 @@ from random import Random
 import pytest
 
 from ottla.protocol import batch as b
+from ottla.protocol.messages import ProduceRequest
+from ottla.protocol.ordinary_produce import DECODERS, OrdinaryProduce
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import StorageError
-from ottla.storage.log import Log, write_each
+from ottla.storage.log import Admitted, Log, withdraw_each, write_each
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, a_batch, accepted, append, created, everything, values
 
 SMALL = LogConfig(segment_bytes=4000, index_interval_bytes=150, segment_ms=50_000)
 
 
+def admit(log: Log, batch: bytearray, now: int = NOW, leader_epoch: int = 0) -> Admitted | None:
+    """Through the front door: as the one batch of a request. Whatever cannot even be read there is not admitted."""
+    request = ProduceRequest(
+        acks=-1,
+        topic_data=[ProduceRequest.TopicProduceData(partition_data=[ProduceRequest.PartitionProduceData(0, batch)])],
+    )
+    frame = memoryview(bytearray(request.encode(13)))
+    read, end = DECODERS[13](frame, 0)
+    assert end == len(frame)
+    if not isinstance(read, OrdinaryProduce):
+        return None
+    (((view, header),),) = (batches for _, batches in read.topics)
+    before = bytes(view)
+    admitted = log.admit(view, header, leader_epoch, now)
+    assert admitted is not None or bytes(view) == before
+    return admitted
+
+
 def three_steps(log: Log, batch: bytearray, now: int = NOW) -> bool:
     """Whether the batch was ordinary."""
-    admitted = log.admit(memoryview(batch), 0, now)
+    admitted = admit(log, batch, now)
     if admitted is None:
         return False
     assert write_each({log: admitted}) is None
@@ -113,9 +133,9 @@ def test_what_is_out_of_the_ordinary_changes_nothing(change: Callable[[bytearray
     log = warm(created(disk))
     batch = a_batch(b"c", producer=(5, 0, 2))
     change(batch)
-    sent, before = bytes(batch), everything(disk)
-    assert log.admit(memoryview(batch), 0, NOW) is None
-    assert (bytes(batch), everything(disk), log.log_end_offset) == (sent, before, 2)
+    before = everything(disk)
+    assert admit(log, batch) is None
+    assert (everything(disk), log.log_end_offset) == (before, 2)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +152,21 @@ def test_a_new_configuration_counts_from_the_next_batch_on(config: LogConfig) ->
     log = warm(created())
     assert three_steps(log, a_batch(b"c", producer=(5, 0, 2)))
     log.update_config(config)
-    assert log.admit(memoryview(a_batch(b"d", producer=(5, 0, 3))), 0, NOW) is None
+    assert admit(log, a_batch(b"d", producer=(5, 0, 3))) is None
 
 
 def test_a_new_leader_epoch_is_out_of_the_ordinary() -> None:
-    assert warm(created()).admit(memoryview(a_batch(b"c", producer=(5, 0, 2))), 1, NOW) is None
+    assert admit(warm(created()), a_batch(b"c", producer=(5, 0, 2)), leader_epoch=1) is None
 
 
-def test_bytes_that_cannot_be_written_to_are_out_of_the_ordinary() -> None:
-    assert warm(created()).admit(memoryview(bytes(a_batch(b"c", producer=(5, 0, 2)))), 0, NOW) is None
+def test_a_batch_that_is_withdrawn_is_as_it_came() -> None:
+    log = warm(created())
+    batch = a_batch(b"c", producer=(5, 0, 2))
+    admitted = admit(log, batch)
+    assert admitted is not None
+    assert bytes(admitted[1]) != bytes(batch)
+    withdraw_each({log: admitted})
+    assert (bytes(admitted[1]), log.log_end_offset) == (bytes(batch), 2)
 
 
 def test_a_truncated_log_goes_on_where_it_was_cut() -> None:
@@ -156,7 +182,7 @@ def test_a_disk_without_room_leaves_the_log_as_it_was() -> None:
     disk = SimDisk()
     log = warm(created(disk))
     before = everything(disk)
-    admitted = log.admit(memoryview(a_batch(b"c" * 100, producer=(5, 0, 2))), 0, NOW)
+    admitted = admit(log, a_batch(b"c" * 100, producer=(5, 0, 2)))
     assert admitted is not None
     disk.room = disk.used + 50
     failure = write_each({log: admitted})

@@ -2,28 +2,31 @@
 
 from asyncio import Future
 from collections.abc import Coroutine
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.broker.hints import absent_error, leader_hint, topic_in_image
 from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.purgatory import ProduceWait
-from ottla.broker.replicas import OFFLINE, Replicas
+from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
+from ottla.protocol import ordinary_produce
 from ottla.protocol.batch import CODEC_MASK, CRC_START, TRANSACTIONAL
 from ottla.protocol.compression import ZSTD
 from ottla.protocol.messages import ProduceRequest, ProduceResponse
-from ottla.protocol.produce_ack import FIRST_VERSION, ProduceAck, read_row
+from ottla.protocol.ordinary_produce import Batch, OrdinaryProduce, ProduceAck, Topic, read_row
 from ottla.storage.log import Rejected
 
 if TYPE_CHECKING:
     from ottla.broker.verification import Proofs
 
 WRITE, TOPIC = NEEDS = (Operation.WRITE, Resource.TOPIC)
+DECODERS = ordinary_produce.DECODERS
 
 TopicResponse: TypeAlias = ProduceResponse.TopicProduceResponse
 PartitionResponse: TypeAlias = ProduceResponse.PartitionProduceResponse
@@ -49,6 +52,59 @@ ADMIN_CLIENT = "__admin_client"
 
 
 def handle(
+    services: Services, session: Session, request: OrdinaryProduce | ProduceRequest, version: int
+) -> Answer | Future[Answer] | Coroutine[Any, Any, Answer | None] | None:
+    if not isinstance(request, OrdinaryProduce):
+        return _in_detail(services, session, request, version)
+    acks, timeout_ms, asked, _, _ = request
+    uncommitted: dict[object, int] = {}
+    rows = _append_ordinary(services, session, asked, version, acks, uncommitted)
+    if rows is None:
+        return _in_detail(services, session, request.in_full(version), version)
+    if not acks:
+        _not_answered(session, failed=any(read_row(one)[1] for one in rows))
+        return None
+    answer = ProduceAck([(asked[0][0], rows)] if len(asked) == 1 else _by_topic(asked, rows))
+    if uncommitted and acks == ACKS_ALL:
+        return _wait(services, session, answer, uncommitted, timeout_ms, version)
+    return answer
+
+
+def _append_ordinary(
+    services: Services,
+    session: Session,
+    asked: list[Topic],
+    version: int,
+    acks: int,
+    uncommitted: dict[object, int],
+) -> list[bytes] | None:
+    """None, and nothing has happened: it takes a closer look."""
+    replicas = services.replicas
+    known: dict[Any, TopicPartitions] = replicas.by_id if version >= BY_TOPIC_ID else replicas.by_name
+    topics: list[tuple[TopicPartitions, list[Batch]]] = []
+    for name_or_id, batches in asked:
+        topic = known.get(name_or_id)
+        if topic is None or _topic_error(services, session, topic.name):
+            return None
+        topics.append((topic, batches))
+    if acks not in (-1, 0, 1):
+        return None
+    return replicas.append_ordinary(topics, services.clock.wall(), uncommitted, by_all=acks == ACKS_ALL)
+
+
+def _by_topic(asked: list[Topic], rows: list[bytes]) -> list[tuple[str | bytes, list[bytes]]]:
+    """The rows came in the order of the request."""
+    left = iter(rows)
+    return [(name_or_id, list(islice(left, len(batches)))) for name_or_id, batches in asked]
+
+
+def _not_answered(session: Session, *, failed: bool) -> None:
+    """Nobody waits for an answer: a closed connection is how the client learns to look for the leader again."""
+    if failed:
+        session.connection.close()
+
+
+def _in_detail(
     services: Services, session: Session, request: ProduceRequest, version: int
 ) -> Answer | Future[Answer] | Coroutine[Any, Any, Answer | None] | None:
     if request.transactional_id is None:
@@ -89,70 +145,37 @@ def _produce(
     replicas = services.replicas
     now = services.clock.wall()
     uncommitted: dict[object, int] = {}
-    appended: list[tuple[str, bytes, list[bytes]]] = []
-    others: dict[int, list[PartitionResponse]] = {}
-    """Position of a topic -> its answers that took a closer look."""
+    answer = ProduceResponse()
+    failed = False
     for topic in request.topic_data:
         known = replicas.by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else replicas.by_name.get(topic.name)
-        error = refusal or _topic_error(services, session, topic, known, version)
-        rows: list[bytes] = []
-        left = topic.partition_data
-        refused: list[Partition] = []
-        if proofs is None and error is None and known is not None:
-            rows, left, refused = replicas.append_ordinary(
-                known.partitions, left, now, uncommitted, by_all=acks == ACKS_ALL
-            )
-        if left or refused:
-            results = others[len(appended)] = [_rejected(partition, OFFLINE) for partition in refused]
-            for data in left:
-                partition = known.partitions.get(data.index) if known is not None else None
-                why = error or _obstacle(services, topic, data, partition, version)
-                if why is not None or partition is None:
-                    results.append(_error(data.index, why or Errors.UNKNOWN_TOPIC_OR_PARTITION))
-                else:
-                    results.append(_append(replicas, partition, data.records, acks, now, uncommitted, proofs))
-        appended.append((topic.name, topic.topic_id, rows))
-    failed = bool(others) and any(result.error_code for results in others.values() for result in results)
+        error = refusal or _known_topic_error(services, session, topic, known, version)
+        results: list[PartitionResponse] = []
+        for data in {data.index: data for data in topic.partition_data}.values():  # of two for one, the last: as Kafka
+            partition = known.partitions.get(data.index) if known is not None else None
+            why = error or _obstacle(services, topic, data, partition, version)
+            if why is not None or partition is None:
+                result = _error(data.index, why or Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                result = _append(replicas, partition, data.records, acks, now, uncommitted, proofs)
+            results.append(result)
+            failed = failed or result.error_code != Errors.NONE
+        answer.responses.append(TopicResponse(topic.name, topic.topic_id, results))
     if acks == 0:
-        if failed:
-            # Nobody waits for an answer: a closed connection is how the client learns to look for the leader again.
-            session.connection.close()
+        _not_answered(session, failed=failed)
         return None
-    answer: Answer = ProduceAck(appended)
-    if others or version < FIRST_VERSION:
-        answer = _response(appended)
-        for at, results in others.items():
-            _join(answer.responses[at].partition_responses, results, request.topic_data[at])
-        if failed and version >= LEADER_HINTS:
-            _add_hints(services, session, answer)
+    if failed and version >= LEADER_HINTS:
+        _add_hints(services, session, answer)
     if acks == ACKS_ALL and uncommitted:
         return _wait(services, session, answer, uncommitted, request.timeout_ms, version)
     return answer
-
-
-def _response(appended: list[tuple[str, bytes, list[bytes]]]) -> ProduceResponse:
-    return ProduceResponse(
-        [TopicResponse(name, topic_id, [_appended(row) for row in rows]) for name, topic_id, rows in appended]
-    )
-
-
-def _join(results: list[PartitionResponse], others: list[PartitionResponse], asked: TopicData) -> None:
-    """Answers come in the order of the request."""
-    order = {data.index: place for place, data in enumerate(asked.partition_data)}
-    results += others
-    results.sort(key=lambda result: order[result.index])
-
-
-def _appended(row: bytes) -> PartitionResponse:
-    index, base_offset, log_start_offset = read_row(row)
-    return PartitionResponse(index=index, base_offset=base_offset, log_start_offset=log_start_offset)
 
 
 def _key(topic: TopicData, version: int) -> str | bytes:
     return topic.topic_id if version >= BY_TOPIC_ID else topic.name
 
 
-def _topic_error(
+def _known_topic_error(
     services: Services, session: Session, topic: TopicData, known: TopicPartitions | None, version: int
 ) -> Errors | None:
     name = topic.name if known is None else known.name
@@ -161,6 +184,10 @@ def _topic_error(
         if elsewhere is None:
             return Errors.UNKNOWN_TOPIC_ID
         name = elsewhere.name
+    return _topic_error(services, session, name)
+
+
+def _topic_error(services: Services, session: Session, name: str) -> Errors | None:
     if not services.authorizer.allows(session.principal, session.host, WRITE, TOPIC, name):
         return Errors.TOPIC_AUTHORIZATION_FAILED
     if name in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT:
@@ -277,10 +304,28 @@ def _outcome(partition: Partition, *, committed: bool) -> Errors:
     return partition.unavailable_error() if leader is None else Errors.REQUEST_TIMED_OUT
 
 
+def _response(ack: ProduceAck) -> ProduceResponse:
+    """The long form, in which errors can be told."""
+    response = ProduceResponse()
+    for name_or_id, rows in ack.topics:
+        topic = TopicResponse(partition_responses=[_result(one) for one in rows])
+        if isinstance(name_or_id, str):
+            topic.name = name_or_id
+        else:
+            topic.topic_id = name_or_id
+        response.responses.append(topic)
+    return response
+
+
+def _result(row: bytes) -> PartitionResponse:
+    index, error_code, base_offset, log_start_offset = read_row(row)
+    return PartitionResponse(index, error_code, base_offset, log_start_offset=log_start_offset)
+
+
 def _marked(
     services: Services, session: Session, answer: Answer, errors: dict[Partition, Errors], version: int
 ) -> ProduceResponse:
-    response = _response(answer.topics) if isinstance(answer, ProduceAck) else answer
+    response = _response(answer) if isinstance(answer, ProduceAck) else answer
     for partition, error in errors.items():
         for topic in response.responses:
             if partition.topic_id == topic.topic_id or partition.topic == topic.name:
