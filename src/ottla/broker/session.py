@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ottla.broker.dispatch import API_VERSIONS, Route, Routes
 from ottla.broker.services import ControllerServices, Services
-from ottla.net.connection import Connection
+from ottla.net.connection import Line
 from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags
 from ottla.protocol.frames import encode_response, encode_response_chunks
 
@@ -63,7 +63,7 @@ class Session:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Line,
         host: str,
         listener: str,
         routes: Routes,

@@ -56,6 +56,26 @@ class Receiver(Protocol):
         """The socket is closed: exactly once, after which nothing is called any more."""
 
 
+class Line(Protocol):
+    """A connection as its receiver uses it; the simulator has one of its own."""
+
+    out_bytes: int
+    last_active: float
+
+    @property
+    def reading_paused(self) -> bool: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def send(self, chunks: Iterable[Chunk]) -> None: ...
+
+    def send_bytes(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class ReadBudget:
     """Bytes of frames under way, over all connections: above the limit no new large frame is begun."""
 

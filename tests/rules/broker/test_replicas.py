@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from ottla.broker.configs import Configs
+from ottla.broker.dispatch import Routes
 from ottla.broker.fetch_sessions import FetchSession
 from ottla.broker.handlers import k00_produce
 from ottla.broker.partition import Partition
@@ -91,7 +92,7 @@ class Scene:
             fetch_sessions=unused, authorizer=AllowAll(), new_fetch_session_id=unused, producer_ids=unused,
             groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused, lost_leaders=unused,
         )  # fmt: skip
-        self.session = Session(unused, "here", "PLAINTEXT", unused, self.services, self.loop, unused)
+        self.session = Session(unused, "here", "PLAINTEXT", Routes(), self.services, self.loop, unused)
 
     @staticmethod
     def _placed(index: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionImage:

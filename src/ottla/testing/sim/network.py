@@ -218,7 +218,7 @@ class Link:
 
 
 class SimConnection:
-    """The server's end: what `Session` takes for a `net.connection.Connection`."""
+    """The server's end, in place of a `net.connection.Connection`."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -252,7 +252,7 @@ class SimConnection:
 
     def _hand_over(self, frame: Frame) -> None:
         assert self.session is not None
-        self.session.frame_received(memoryview(frame)[4:])
+        self.session.frame_received(memoryview(bytearray(frame))[4:])  # can be written to, as a socket's buffer
 
     def send_bytes(self, data: bytes) -> None:
         self._link.send_back(data)
@@ -295,7 +295,7 @@ class SimServer:
         def accept(link: Link) -> SimConnection:
             connection = SimConnection(link)
             session = Session(
-                connection,  # type: ignore[arg-type]
+                connection,
                 "127.0.0.1",
                 listener_name,
                 routes,
