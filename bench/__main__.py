@@ -20,7 +20,7 @@ from bench.ledger import Entry, Ledger
 from bench.machine import busy_share, commit, facts
 from bench.measures import Measure
 from bench.report import published, summary, table
-from bench.servers import REPOSITORY, ApacheKafka, ServerFailed, raise_file_limit
+from bench.servers import REPOSITORY, ApacheKafka, Ottla, ServerFailed, raise_file_limit
 from bench.workloads import (
     cluster_failover,
     cluster_idle,
@@ -82,6 +82,8 @@ class Control(ApacheKafka):
 
 def main() -> int:
     options = parse(sys.argv[1:])
+    if options.ottla is not None:
+        Ottla.executable = options.ottla.absolute()
     raise_file_limit()
     try:
         fetch_jars()
@@ -117,6 +119,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--control", action="store_true", help="a second Apache Kafka in ottla's place, to see the noise"
     )
+    parser.add_argument("--ottla", type=Path, help="the ottla to measure (default: the one of this environment)")
     parser.add_argument("--dir", help="where the servers keep their data (default: the temporary directory)")
     options = parser.parse_args(arguments)
     # What was not measured in full is no published result.

@@ -10,6 +10,7 @@ import confluent_kafka
 
 from bench.java_tools import java_version
 from bench.kafka_jars import KAFKA_VERSION
+from bench.servers import Ottla
 
 
 def facts() -> list[str]:
@@ -18,7 +19,15 @@ def facts() -> list[str]:
         f"{len(os.sched_getaffinity(0))} cores ({processor()}), {memory / 1e9:.0f} GB of memory, {platform.system()}",
         f"Python {platform.python_version()} ({platform.python_implementation()}), Java {java_version()}",
         f"Apache Kafka {KAFKA_VERSION}, librdkafka {confluent_kafka.libversion()[0]}",
+        f"ottla {form_of_ottla()}",
     ]
+
+
+def form_of_ottla() -> str:
+    """Whether the server that is measured runs from its sources or compiled (`make wheel`)."""
+    asked = [str(Ottla.executable.parent / "python"), "-c", "import ottla.storage.log as log; print(log.__file__)"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    return "from its sources" if found.endswith(".py") else "from its wheel, the path of a record compiled"
 
 
 def busy_share(seconds: float = 3.0) -> float:

@@ -173,14 +173,11 @@ class ApacheKafka(Server):
 
 class Ottla(Server):
     name = "ottla"
+    executable: ClassVar[Path] = Path(sys.executable).parent / "ottla"
+    """Next to the Python that runs the bench, unless told otherwise: `make bench` measures the wheel."""
 
     def command(self) -> list[str]:
-        return [ottla_executable(), "start", str(self.properties)]
-
-
-def ottla_executable() -> str:
-    """The `ottla` next to the Python that runs the bench, as a user's own environment has it."""
-    return str(Path(sys.executable).parent / "ottla")
+        return [str(self.executable), "start", str(self.properties)]
 
 
 def free_ports(count: int) -> list[int]:

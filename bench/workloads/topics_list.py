@@ -7,7 +7,7 @@ from bench.context import Context
 from bench.java_tools import ToolFailed, list_topics
 from bench.measures import Measure, Metric, Trial, measures, value_at_most
 from bench.rounds import interleaved
-from bench.servers import Ottla, Server, ottla_executable
+from bench.servers import Ottla, Server
 
 NAME = "command line"
 METRICS = (Metric("ms", "topics list", "ms", value_at_most(200)),)
@@ -29,7 +29,7 @@ def trial(server: Server) -> Trial:
 
 
 def ottla_topics_list(server: Server) -> None:
-    command = [ottla_executable(), "topics", "list", "--bootstrap-server", server.bootstrap]
+    command = [str(Ottla.executable), "topics", "list", "--bootstrap-server", server.bootstrap]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ToolFailed(f"ottla topics list failed: {done.stderr[-1000:]}")
