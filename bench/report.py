@@ -6,6 +6,8 @@ from statistics import median
 from bench.ledger import Entry
 from bench.measures import Measure
 
+FORM = "ottla "
+"""What kind of ottla was measured differs between workloads: it is told beside each."""
 VERDICTS = {True: "reached", False: "**missed**", None: ""}
 INTRODUCTION = """\
 # Benchmarks
@@ -23,7 +25,7 @@ def published(ledger: Mapping[str, Entry], methods: Sequence[tuple[str, str]]) -
     known = [(name, ledger[name]) for name, _ in methods if name in ledger]
     measures = [measure for _, entry in known for measure in entry.measures]
     failures = [name for name, entry in known if not entry.finished]
-    facts = dict.fromkeys(fact for _, entry in known for fact in entry.facts)
+    facts = dict.fromkeys(fact for _, entry in known for fact in entry.facts if not fact.startswith(FORM))
     parts = [INTRODUCTION, "".join(f"- {fact}\n" for fact in facts), summary(measures, failures), table(measures)]
     parts += [f"`{name}` did not finish, its targets are missed.\n" for name in failures]
     parts.append("## How each is measured\n")
@@ -34,7 +36,9 @@ def published(ledger: Mapping[str, Entry], methods: Sequence[tuple[str, str]]) -
 def _method(name: str, text: str, entry: Entry | None) -> str:
     when = "Not measured yet."
     if entry is not None:
-        when = f"{entry.day}, {entry.commit}, {entry.rounds} rounds, {entry.busy:.0%} of the machine in use before it."
+        form = "".join(f"{fact}, " for fact in entry.facts if fact.startswith(FORM))
+        busy = f"{entry.busy:.0%} of the machine in use before it"
+        when = f"{entry.day}, {entry.commit}, {form}{entry.rounds} rounds, {busy}."
     return f"**{name}.** {text.strip()} ({when})\n"
 
 

@@ -1,11 +1,13 @@
 """Fetch: what comes back, how much, when, and the sessions of KIP-227."""
 
+import gc
 import threading
 import time
 from typing import Any
 
 import pytest
 
+from ottla.broker.handlers import k01_fetch
 from ottla.protocol import messages as m
 from tests.support.requests import (
     NAMED_FETCH,
@@ -201,6 +203,19 @@ def test_many_waiting_fetches_are_all_woken(wire: Wire, bootstrap: str, topic: s
         thread.join(60)
 
     assert seen == [[0]] * 10
+
+
+def test_fetches_that_waited_leave_nothing_to_the_garbage_collector(wire: Wire, topic: str) -> None:
+    create_topic(wire, topic)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            assert offsets(fetch(wire, topic, max_wait_ms=1, min_bytes=1)) == []
+        parked = sum(isinstance(one, k01_fetch.Parked) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert parked < 5, "the node runs in this process: what it has not let go of is seen here"
 
 
 def test_deleted_records_are_not_served(wire: Wire, topic: str) -> None:

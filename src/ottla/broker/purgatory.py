@@ -5,7 +5,7 @@ that may now be complete; `expired` returns those whose deadline has passed. Bot
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, Generic, TypeVar
 
@@ -39,6 +39,8 @@ class Purgatory(Generic[Key]):
         self.waiting = 0
 
     def watch(self, wait: Wait, keys: Iterable[Key]) -> None:
+        if len(self._deadlines) > 2 * self.waiting + _CROWDED:
+            self._forget_finished()
         heappush(self._deadlines, (wait.deadline, next(self._order), wait))
         for key in keys:
             watchers = self._watched.setdefault(key, [])
@@ -103,6 +105,12 @@ class Purgatory(Generic[Key]):
     def _finish(self, wait: Wait) -> None:
         wait.done = True
         self.waiting -= 1
+
+    def _forget_finished(self) -> None:
+        """Most waits end long before their deadline. All that would stay until then, tens of thousands of requests of a
+        busy node, would cost memory, and the garbage collector pauses of tens of milliseconds."""
+        self._deadlines = [entry for entry in self._deadlines if not entry[2].done]
+        heapify(self._deadlines)
 
 
 class FetchWait(Wait):

@@ -88,7 +88,9 @@ class WaitingRequests:
     def _resume_completed(self) -> None:
         completed, self._completed = self._completed, []
         for wait in completed:
-            resume = cast("Callable[[], None]", cast("FetchWait | ProduceWait", wait).resume)
+            parked = cast("FetchWait | ProduceWait", wait)
+            # Its task is done, and the function often knows the wait: together they would be left to the collector.
+            resume, parked.resume = cast("Callable[[], None]", parked.resume), None
             resume()
 
     def _arm(self, deadline: Millis) -> None:

@@ -82,6 +82,8 @@ _OVERHEAD: Final = b.LOG_OVERHEAD
 _CRC_START: Final = b.CRC_START
 _UNUSUAL: Final = b.CONTROL | b.LOG_APPEND_TIME | b.DELETE_HORIZON | b.TRANSACTIONAL | 0x4
 """Attributes that need a second look: what a client may not set, transactions, codecs from zstd (4) on."""
+_LAST_CODEC: Final = 4
+"""Zstd. Of an ordinary batch the codec is all that its attributes say."""
 _new_tuple: Final = tuple.__new__
 """Makes a NamedTuple for a third of what its constructor costs."""
 
@@ -332,7 +334,7 @@ class Log:
             size != len(batch)
             or magic != 2
             or offset
-            or attributes & _UNUSUAL
+            or not 0 <= attributes <= _LAST_CODEC
             or count != delta + 1
             or delta < 0
             or size > config.max_message_bytes

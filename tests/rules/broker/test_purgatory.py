@@ -1,5 +1,7 @@
 """Requests that wait for bytes or for the high watermark."""
 
+from sys import getrefcount
+
 from ottla.broker.purgatory import FetchWait, ProduceWait, Purgatory, StableFetchWait
 from ottla.model.ids import Millis
 
@@ -73,6 +75,30 @@ def test_long_polls_on_a_partition_nobody_writes_to_do_not_pile_up() -> None:
         purgatory.expired(Millis(at))
     assert purgatory.waiting == 0
     assert len(purgatory._watched["silent"]) < 100
+
+
+def test_a_wait_that_is_over_is_forgotten_long_before_its_deadline() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    waits = [fetch(missing=1, deadline=30_000) for _ in range(100)]
+    for wait in waits:
+        purgatory.watch(wait, ["a"])
+        assert purgatory.touched("a", 1) == [wait]
+    kept = [number for number in range(100) if getrefcount(waits[number]) > 2]  # known to the list and to the question
+    assert kept == list(range(100 - len(kept), 100))
+    assert len(kept) < 20
+
+
+def test_forgetting_those_that_are_over_keeps_the_deadlines_of_the_others() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    late = fetch(missing=1, deadline=900)
+    purgatory.watch(late, ["slow"])
+    for number in range(100):
+        purgatory.watch(fetch(missing=1, deadline=500 + number), ["a"])
+        purgatory.touched("a", 1)
+    soon = fetch(missing=1, deadline=300)
+    purgatory.watch(soon, ["slow"])
+    assert purgatory.next_deadline() == 300
+    assert purgatory.expired(Millis(10_000)) == [soon, late]
 
 
 def test_a_reader_of_committed_records_waits_for_the_stable_offset_not_for_bytes() -> None:

@@ -1,6 +1,8 @@
 """What becomes of a produce request on the way through handler, leaders and logs, when something is not as usual."""
 
 import errno
+import gc
+import weakref
 from asyncio import sleep
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -42,7 +44,6 @@ STORAGE = Errors.KAFKA_STORAGE_ERROR
 TOPIC = Uuid(bytes(range(1, 17)))
 DIRECTORIES = (Uuid(b"directory-number1"[:16]), Uuid(b"directory-2-of-us"[:16]))
 ME = BrokerId(1)
-ZSTD = 4
 Answers = list[tuple[int, int, int]]
 """Index, error, base offset."""
 
@@ -106,21 +107,15 @@ class Scene:
         logs = [self.partition(index).log for index in range(4)]
         return [-1 if log is None else log.log_end_offset for log in logs]
 
-    def ask(self, *batches: tuple[int, bytes], acks: int = 1, codec: int = 0) -> Any:
-        """`codec` is that of the first batch."""
+    def ask(self, *batches: tuple[int, bytes], acks: int = 1) -> Any:
         kind = m.ProduceRequest
-        data = [
-            kind.PartitionProduceData(
-                index, memoryview(a_batch(value, at=self.clock.wall(), codec=0 if place else codec))
-            )
-            for place, (index, value) in enumerate(batches)
-        ]
+        data = [kind.PartitionProduceData(index, a_batch(value, at=self.clock.wall())) for index, value in batches]
         topics = [kind.TopicProduceData(topic_id=TOPIC, partition_data=data)]
         frame = memoryview(bytearray(kind(acks=acks, timeout_ms=1000, topic_data=topics).encode(13)))
         return k00_produce.handle(self.services, self.session, k00_produce.DECODERS[13](frame, 0)[0], 13)
 
-    def send(self, *batches: tuple[int, bytes], acks: int = 1, codec: int = 0) -> Answers:
-        return answers(self.ask(*batches, acks=acks, codec=codec))
+    def send(self, *batches: tuple[int, bytes], acks: int = 1) -> Answers:
+        return answers(self.ask(*batches, acks=acks))
 
     def warm(self) -> None:
         """From now on batches for these partitions are ordinary: two lie in each."""
@@ -235,8 +230,7 @@ def test_of_two_batches_for_one_partition_the_last_counts_as_in_kafka(scenes: ty
     log = scene.partition(0).log
     assert log is not None
     assert scene.send((0, b"a"), (1, b"x"), (0, b"b")) == [(0, 0, 2), (1, 0, 2)]
-    assert scene.send((0, b"c"), (0, b"d"), codec=ZSTD) == [(0, 0, 3)]  # only the second is ordinary
-    assert values(log) == [b"one", b"two", b"b", b"d"]
+    assert values(log) == [b"one", b"two", b"b"]
 
 
 # ---- with followers
@@ -263,6 +257,22 @@ def test_an_ordinary_batch_is_acknowledged_when_all_in_sync_have_it(scenes: type
     scene.turn()
     assert isinstance(answer.result(), ProduceAck)
     assert answers(answer.result()) == [(0, 0, 2)]
+
+
+def test_an_acknowledged_request_leaves_nothing_to_the_garbage_collector(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2), 2)
+    scene.warm()
+    scene.copied(0, 2, 2)
+    gc.disable()
+    try:
+        answer = weakref.ref(scene.ask((0, b"three"), acks=-1))
+        assert answer() is not None
+        scene.copied(0, 3, 2)
+        scene.turn()
+        scene.turn()
+        assert answer() is None
+    finally:
+        gc.enable()
 
 
 def test_a_follower_that_had_everything_when_it_was_put_out_of_sync_is_looked_at_again(scenes: type[Scene]) -> None:

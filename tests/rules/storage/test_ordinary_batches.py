@@ -9,7 +9,7 @@ import pytest
 from ottla.protocol import batch as b
 from ottla.protocol.messages import ProduceRequest
 from ottla.protocol.ordinary_produce import DECODERS, OrdinaryProduce
-from ottla.storage.config import LogConfig
+from ottla.storage.config import CODECS, LogConfig
 from ottla.storage.fs import StorageError
 from ottla.storage.log import Admitted, Log, withdraw_each, write_each
 from ottla.testing.disk import SimDisk
@@ -88,6 +88,11 @@ def test_the_log_is_the_same_whichever_way_its_batches_came(seed: int) -> None:
     for log in (short, long):
         log.close()
     assert everything(short_disk) == everything(long_disk)
+
+
+@pytest.mark.parametrize("codec", CODECS.values(), ids=list(CODECS))
+def test_a_batch_of_any_codec_is_ordinary(codec: int) -> None:
+    assert three_steps(warm(created()), a_batch(b"c", producer=(5, 0, 2), codec=codec))
 
 
 def patched(position: int, data: bytes) -> Callable[[bytearray], None]:
