@@ -210,12 +210,18 @@ def test_fetches_that_waited_leave_nothing_to_the_garbage_collector(wire: Wire, 
     gc.collect()
     gc.disable()
     try:
-        for _ in range(20):
+        before = parked_fetches()
+        for _ in range(200):
             assert offsets(fetch(wire, topic, max_wait_ms=1, min_bytes=1)) == []
-        parked = sum(isinstance(one, k01_fetch.Parked) for one in gc.get_objects())
+        after = parked_fetches()
     finally:
         gc.enable()
-    assert parked < 5, "the node runs in this process: what it has not let go of is seen here"
+    assert after - before < 100
+
+
+def parked_fetches() -> int:
+    """The node runs in this process: what it has not let go of is seen here. Others' fetches may be among them."""
+    return sum(isinstance(one, k01_fetch.Parked) for one in gc.get_objects())
 
 
 def test_deleted_records_are_not_served(wire: Wire, topic: str) -> None:
