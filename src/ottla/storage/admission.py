@@ -1,6 +1,6 @@
-"""Why a batch is not taken: what its header, its size, its place or the topic's configuration says against it.
+"""Whether a batch is taken: what its header, its size, its place or the topic's configuration says against it.
 
-The log asks here only when something is out of the ordinary; the ordinary batch passes `Log.admit` and never comes by.
+The ordinary batch of a client passes `Log.admit` and never comes by.
 """
 
 from typing import Final
@@ -10,47 +10,91 @@ from crc32c import crc32c
 from ottla.model.errors import Errors
 from ottla.protocol import batch as b
 from ottla.storage import validate
-from ottla.storage.answers import CLIENT, Origin, Rejected
+from ottla.storage.answers import CLIENT, RAFT, Origin, Rejected
 from ottla.storage.config import NEVER, LogConfig
 
 _ZSTD: Final = 4
 
 
-def misfit(claimed: int, size: int, magic: int, origin: Origin) -> Rejected | None:
-    if magic != b.MAGIC_V2:
-        # As Kafka: an old format is a client's fault, an unknown one is taken for damage.
-        error = Errors.INVALID_RECORD if magic in (0, 1) else Errors.CORRUPT_MESSAGE
-        return Rejected(error, f"record batches of magic {magic} are not taken, only 2")
-    if claimed < b.HEADER_SIZE:
-        return Rejected(Errors.CORRUPT_MESSAGE, f"a batch claims {claimed} bytes, less than its header")
-    if claimed > size:
-        return Rejected(Errors.INVALID_RECORD, f"a batch claims {claimed} bytes where {size} are sent")
+def holds_several(batches: memoryview) -> bool:
+    """More follows the first batch: coordinators and Raft write runs of them."""
+    if len(batches) < b.HEADER_SIZE:
+        return False
+    header = b.read_header(batches)
+    return header.magic == b.MAGIC_V2 and b.HEADER_SIZE <= header.size < len(batches)
+
+
+def examine(batch: memoryview, config: LogConfig, origin: Origin, now: int) -> memoryview | Rejected:
+    """Gives what is to be appended: the batch itself, or what the topic's configuration makes of it."""
+    if len(batch) < b.HEADER_SIZE:
+        return Rejected(Errors.INVALID_RECORD, f"{len(batch)} bytes are too few for a record batch")
+    header = b.read_header(batch)
+    refused = _misshapen(batch, header)
+    if refused is not None:
+        return refused
+    if len(batch) > config.max_message_bytes and origin != RAFT:
+        return _too_large(len(batch), config.max_message_bytes)
+    if header.crc != crc32c(batch[b.CRC_START :]):
+        return Rejected(Errors.CORRUPT_MESSAGE, "the batch fails its CRC")
+    if header.record_count != header.last_offset_delta + 1 or header.record_count <= 0:
+        return Rejected(
+            Errors.INVALID_RECORD,
+            f"a batch claims {header.record_count} records over {header.last_offset_delta + 1} offsets",
+        )
     if origin == CLIENT:
+        inside = _forbidden(header) or _look_closer(batch, header.attributes, header.max_timestamp, config, now)
+        if isinstance(inside, Rejected):
+            return inside
+        batch = inside
+    if config.log_append_time and origin != RAFT:
+        b.stamp_append_time(batch, now)
+    if len(batch) > config.segment_bytes:
+        return Rejected(Errors.RECORD_LIST_TOO_LARGE, f"a batch of {len(batch)} bytes exceeds segment.bytes")
+    return batch
+
+
+def _misshapen(batch: memoryview, header: b.BatchHeader) -> Rejected | None:
+    if header.magic != b.MAGIC_V2:
+        # As Kafka: an old format is a client's fault, an unknown one is taken for damage.
+        error = Errors.INVALID_RECORD if header.magic in (0, 1) else Errors.CORRUPT_MESSAGE
+        return Rejected(error, f"record batches of magic {header.magic} are not taken, only 2")
+    if header.size < b.HEADER_SIZE:
+        return Rejected(Errors.CORRUPT_MESSAGE, f"a batch claims {header.size} bytes, less than its header")
+    if header.size > len(batch):
+        return Rejected(Errors.INVALID_RECORD, f"a batch claims {header.size} bytes where {len(batch)} are sent")
+    if header.size < len(batch):
         return Rejected(Errors.INVALID_RECORD, "a produce request holds exactly one batch for each partition")
     return None
 
 
-def too_large(size: int, limit: int) -> Rejected:
+def _too_large(size: int, limit: int) -> Rejected:
     return Rejected(Errors.MESSAGE_TOO_LARGE, f"a batch of {size} bytes exceeds max.message.bytes, which is {limit}")
 
 
-def unusual(attributes: int, base_offset: int, producer_id: int) -> Rejected | None:
-    if base_offset:
-        return Rejected(Errors.INVALID_RECORD, f"the base offset of a new batch is 0, not {base_offset}")
+def _forbidden(header: b.BatchHeader) -> Rejected | None:
+    """What a client may not write."""
+    attributes, producer_id = header.attributes, header.producer_id
+    if header.base_offset:
+        return Rejected(Errors.INVALID_RECORD, f"the base offset of a new batch is 0, not {header.base_offset}")
     if attributes & b.CONTROL:
         return Rejected(Errors.INVALID_RECORD, "clients may not write control records")
     if attributes & b.LOG_APPEND_TIME:
         return Rejected(Errors.INVALID_TIMESTAMP, "a producer may not set the timestamp type LogAppendTime")
     if attributes & b.DELETE_HORIZON:
         return Rejected(Errors.INVALID_RECORD, "a producer may not set a delete horizon")
-    if attributes & b.CODEC_MASK > _ZSTD:
-        return Rejected(Errors.INVALID_RECORD, f"unknown compression codec {attributes & b.CODEC_MASK}")
+    if header.codec > _ZSTD:
+        return Rejected(Errors.INVALID_RECORD, f"unknown compression codec {header.codec}")
     if attributes & b.TRANSACTIONAL and producer_id < 0:
         return Rejected(Errors.INVALID_RECORD, "a transactional batch needs a producer id")
+    if producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        return Rejected(
+            Errors.INVALID_RECORD,
+            f"producer {producer_id} sent epoch {header.producer_epoch}, sequence {header.base_sequence}",
+        )
     return None
 
 
-def look_closer(
+def _look_closer(
     batch: memoryview, attributes: int, max_timestamp: int, config: LogConfig, now: int
 ) -> memoryview | Rejected:
     """What the header alone cannot answer, where the topic asks for it. Gives the batch to append."""
@@ -90,7 +134,7 @@ def _look_inside(batch: memoryview, attributes: int, config: LogConfig) -> memor
         fresh = memoryview(validate.recompress(batch, codec, config.unpacking))
     except validate.Undecodable as error:
         return Rejected(Errors.INVALID_RECORD, str(error))
-    return fresh if len(fresh) <= config.max_message_bytes else too_large(len(fresh), config.max_message_bytes)
+    return fresh if len(fresh) <= config.max_message_bytes else _too_large(len(fresh), config.max_message_bytes)
 
 
 def misreplicated(header: b.BatchHeader, batch: memoryview, last: int) -> Rejected | None:

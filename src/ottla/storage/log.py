@@ -73,15 +73,11 @@ __all__ = [
 ]
 """A log and all that is said to it and by it: whoever uses one imports from here."""
 
-_HEADER = Struct(">qiibIhiqqqhii")
-_unpack_header: Final = _HEADER.unpack_from
 _ASSIGN = Struct(">qii")
 _assign: Final = _ASSIGN.pack_into
 _HEADER_SIZE: Final = b.HEADER_SIZE
 _OVERHEAD: Final = b.LOG_OVERHEAD
 _CRC_START: Final = b.CRC_START
-_UNUSUAL: Final = b.CONTROL | b.LOG_APPEND_TIME | b.DELETE_HORIZON | b.TRANSACTIONAL | 0x4
-"""Attributes that need a second look: what a client may not set, transactions, codecs from zstd (4) on."""
 _LAST_CODEC: Final = 4
 """Zstd. Of an ordinary batch the codec is all that its attributes say."""
 _new_tuple: Final = tuple.__new__
@@ -371,7 +367,7 @@ class Log:
             producer.remember(_new_tuple(CachedBatch, placed))
         return base_offset
 
-    def append_as_leader(  # noqa: C901, PLR0912, PLR0915 - one batch, one look at everything
+    def append_as_leader(
         self,
         batch: b.Buffer,
         leader_epoch: int,
@@ -381,109 +377,85 @@ class Log:
         transaction_version: int = 0,
         verification: Verification | None = UNCHECKED,
     ) -> Appended | Rejected:
-        """Checks one batch by its header and its CRC, patches offset and epoch into it and writes it.
+        """Checks one batch, patches offset and epoch into it and writes it. Internal callers may pass several batches.
 
-        `batch` is written to; internal callers may pass several batches. Raises StorageError if the disk refuses.
-        `verification` is what `begin_verification` gave; None if it said that none was needed.
+        `batch` is written to if it can be. `verification` is what `begin_verification` gave; None if it said that none
+        was needed. Raises StorageError if the disk refuses.
         """
-        if self._latch.error is not None:
-            self._latch.check()
+        self._latch.check()
         if type(batch) is not memoryview or batch.readonly:
             batch = memoryview(batch if type(batch) is bytearray else bytearray(batch))
-        size = len(batch)
-        if size < _HEADER_SIZE:
-            return Rejected(Errors.INVALID_RECORD, f"{size} bytes are too few for a record batch")
-        (
-            offset, length, _, magic, crc, attributes, delta, _, max_timestamp,
-            producer_id, producer_epoch, sequence, count,
-        ) = _unpack_header(batch)  # fmt: skip
-        config = self.config
-        if length + _OVERHEAD != size or magic != 2:
-            refused = admission.misfit(length + _OVERHEAD, size, magic, origin)
-            return refused or self._append_several(batch, leader_epoch, now, origin, transaction_version)
-        if size > config.max_message_bytes and origin != RAFT:
-            return admission.too_large(size, config.max_message_bytes)
-        if crc != crc32c(batch[_CRC_START:]):
-            return Rejected(Errors.CORRUPT_MESSAGE, f"a batch for {self.topic_partition} fails its CRC")
-        if count != delta + 1 or count <= 0:
-            return Rejected(Errors.INVALID_RECORD, f"a batch claims {count} records over {delta + 1} offsets")
+        if origin != CLIENT and admission.holds_several(batch):
+            return self._append_several(batch, leader_epoch, now, origin, transaction_version)
+        taken = admission.examine(batch, self.config, origin, now)
+        if isinstance(taken, Rejected):
+            return taken
+        header = b.read_header(taken)
+        marker = marker_of(taken) if header.is_control and header.producer_id >= 0 else None
+        if header.producer_id >= 0:
+            verdict = self._producers_verdict(header, marker, origin, transaction_version, verification)
+            if verdict is not None:
+                return self._not_appended(verdict)
+        base_offset = self._write(taken, header, leader_epoch, now)
+        if header.producer_id >= 0:
+            self._remember(header, marker, base_offset)
+        append_time = header.max_timestamp if header.attributes & b.LOG_APPEND_TIME else -1
+        return Appended(base_offset, self.log_end_offset - 1, append_time, self.log_start_offset)
 
+    def _producers_verdict(
+        self,
+        header: b.BatchHeader,
+        marker: Marker | None,
+        origin: Origin,
+        transaction_version: int,
+        verification: Verification | None,
+    ) -> CachedBatch | Refusal | None:
+        """None if the batch is what its producer may send next; a CachedBatch if it is in the log already."""
+        producers = self.producers
+        producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+        verdict: CachedBatch | Refusal | None
         if origin == CLIENT:
-            if attributes & _UNUSUAL or offset:
-                refused = admission.unusual(attributes, offset, producer_id)
-                if refused is not None:
-                    return refused
-            if producer_id >= 0 and (sequence < 0 or producer_epoch < 0):
-                return Rejected(
-                    Errors.INVALID_RECORD, f"producer {producer_id} sent epoch {producer_epoch}, sequence {sequence}"
-                )
-            if not config.is_plain or max_timestamp - now > config.message_timestamp_after_max_ms:
-                inside = admission.look_closer(batch, attributes, max_timestamp, config, now)
-                if isinstance(inside, Rejected):
-                    return inside
-                batch = inside
-                size = len(batch)
-        append_time = -1
-        if not config.is_plain and config.log_append_time and origin != RAFT:
-            b.stamp_append_time(batch, now)
-            append_time = max_timestamp = now
-        if size > config.segment_bytes:
-            return Rejected(Errors.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes exceeds segment.bytes")
+            verdict = producers.check_client(
+                producer_id, epoch, sequence, header.last_sequence, header.is_transactional
+            )
+        else:
+            verdict = producers.check_coordinator(
+                producer_id, epoch, header.is_transactional, marker, transaction_version
+            )
+        if header.is_transactional and marker is None and not isinstance(verdict, CachedBatch):
+            return producers.check_verified(producer_id, epoch, sequence, verification) or verdict
+        return verdict
 
-        marker: Marker | None = None
-        producer: Producer | None = None
-        if producer_id >= 0:
-            producers = self._producers or self._load_producers()
-            transactional = attributes & b.TRANSACTIONAL != 0
-            last_sequence = (sequence + delta) & SEQUENCE_MASK if sequence >= 0 else -1
-            if origin == CLIENT:
-                producer = None if transactional else producers.in_order(producer_id, producer_epoch, sequence)
-                if producer is None:
-                    verdict = producers.check_client(
-                        producer_id, producer_epoch, sequence, last_sequence, transactional
-                    )
-                    if transactional and not isinstance(verdict, CachedBatch):
-                        unproven = producers.check_verified(producer_id, producer_epoch, sequence, verification)
-                        verdict = unproven or verdict
-                    if verdict is not None:
-                        return self._not_appended(verdict)
-            else:
-                if attributes & b.CONTROL:
-                    marker = marker_of(batch)
-                refusal = producers.check_coordinator(
-                    producer_id, producer_epoch, transactional, marker, transaction_version
-                )
-                if transactional and marker is None:
-                    refusal = producers.check_verified(producer_id, producer_epoch, -1, verification) or refusal
-                if refusal is not None:
-                    return Rejected(*refusal)
-
+    def _write(self, batch: memoryview, header: b.BatchHeader, leader_epoch: int, now: int) -> int:
+        """Gives the batch its place at the log's end. Returns its base offset."""
         base_offset = self.log_end_offset
-        last_offset = base_offset + delta
-        segment = self.segments[-1]
+        last_offset = base_offset + header.last_offset_delta
+        segment = self.active
         try:
-            if segment.is_full(size, last_offset, max_timestamp, config, now):
+            if segment.is_full(len(batch), last_offset, header.max_timestamp, self.config, now):
                 segment = self._roll(now, base_offset)
-            _assign(batch, 0, base_offset, size - _OVERHEAD, leader_epoch)
+            b.assign(batch, base_offset, leader_epoch)
             if leader_epoch != self.epochs.latest:
                 self.epochs.assign(leader_epoch, base_offset)
-            segment.append(batch, base_offset, last_offset, max_timestamp, config.index_interval_bytes)
+            segment.append(batch, base_offset, last_offset, header.max_timestamp, self.config.index_interval_bytes)
         except OSError as error:
             self.append_failed(error)
         self.log_end_offset = last_offset + 1
-        if producer is not None:
-            producer.remember(CachedBatch(sequence, last_sequence, base_offset, last_offset, max_timestamp))
-        elif producer_id >= 0:
-            if marker is None:
-                producers.record_batch(
-                    producer_id, producer_epoch, sequence, last_sequence, base_offset, last_offset, max_timestamp,
-                    transactional,
-                )  # fmt: skip
-            else:
-                completed = producers.record_marker(producer_id, producer_epoch, marker, base_offset, max_timestamp)
-                if completed is not None:
-                    self._end_transaction(producers, completed)
-        return Appended(base_offset, last_offset, append_time, self.log_start_offset)
+        return base_offset
+
+    def _remember(self, header: b.BatchHeader, marker: Marker | None, base_offset: int) -> None:
+        """Tells the producers of a batch that has been written."""
+        producers = self.producers
+        producer_id, epoch, timestamp = header.producer_id, header.producer_epoch, header.max_timestamp
+        if marker is None:
+            producers.record_batch(
+                producer_id, epoch, header.base_sequence, header.last_sequence, base_offset,
+                base_offset + header.last_offset_delta, timestamp, header.is_transactional,
+            )  # fmt: skip
+            return
+        completed = producers.record_marker(producer_id, epoch, marker, base_offset, timestamp)
+        if completed is not None:
+            self._end_transaction(producers, completed)
 
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, *, epoch_bump: bool, now: int
