@@ -1,22 +1,20 @@
-"""The partitions of this node: follows the metadata image, appends, and tells who waits what has become visible."""
+"""The partitions of this node: appends, hears of followers, and tells who waits what has become visible.
+
+Which partitions there are and who leads them is `placement`'s to say.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ottla.broker.configs import Configs
 from ottla.broker.fetch_sessions import FetchSession
-from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.waiting import WaitingRequests
-from ottla.metadata.delta import MetadataDelta
-from ottla.metadata.image import EMPTY, TOPIC_RESOURCE, MetadataImage, PartitionImage
 from ottla.model.errors import Errors
 from ottla.model.ids import BrokerId, TopicPartition, Uuid
-from ottla.model.ports import Clock, Ids
+from ottla.model.ports import Clock
 from ottla.protocol.batch import Buffer
 from ottla.protocol.ordinary_produce import Batch, failed_row, row
-from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import (
     HIGH_WATERMARK_MOVED,
     ISR_CHANGE_WANTED,
@@ -27,7 +25,7 @@ from ottla.replication.leader import (
 )
 from ottla.storage.config import NEVER
 from ottla.storage.directory import LogDirectory
-from ottla.storage.fs import CorruptLog, StorageError
+from ottla.storage.fs import StorageError
 from ottla.storage.log import (
     CLIENT,
     COORDINATOR,
@@ -50,10 +48,6 @@ _FULL = Rejected(
 )
 _SILENT_MS: Final = 10_000
 """After a directory has complained of something that passes, such as lack of room."""
-_AT_ONCE: Final = 16
-"""New logs of one change of the metadata that are made at once. A file system takes milliseconds for each, and a topic
-of a thousand partitions must not hold up heartbeats: the others come a few in each turn of the loop."""
-_TURN_MS: Final = 10
 _MANY: Final = 1 << 62
 """Bytes that became visible when nobody counted them: whoever waits looks for itself."""
 
@@ -61,12 +55,8 @@ _MANY: Final = 1 << 62
 class Replicas:
     __slots__ = (
         "_clock",
-        "_configs",
         "_directories",
-        "_ids",
-        "_image",
         "_silent_until",
-        "_unopened",
         "_waiting",
         "broker_id",
         "brokers",
@@ -84,22 +74,15 @@ class Replicas:
         self,
         broker_id: BrokerId,
         directories: list[LogDirectory],
-        configs: Configs,
         waiting: WaitingRequests,
         clock: Clock,
-        ids: Ids,
     ) -> None:
         self.broker_id = broker_id
         self._directories = directories
-        self._configs = configs
         self._waiting = waiting
         self._clock = clock
-        self._ids = ids
-        self._image = EMPTY
         self._silent_until: dict[tuple[str, int | None], int] = {}
         """When what a directory has complained of may be said again."""
-        self._unopened: dict[tuple[bytes, int], None] = {}
-        """Partitions whose turn to get a log has not come yet."""
         self.brokers = Brokers()
         self.by_name: dict[str, TopicPartitions] = {}
         self.by_id: dict[bytes, TopicPartitions] = {}
@@ -125,6 +108,11 @@ class Replicas:
     def all(self) -> Iterable[Partition]:
         for topic in self.by_name.values():
             yield from topic.partitions.values()
+
+    def forget(self, topic: TopicPartitions) -> None:
+        del self.by_id[topic.id]
+        if self.by_name.get(topic.name) is topic:  # else the name belongs to one that was made since
+            del self.by_name[topic.name]
 
     @property
     def directories(self) -> list[LogDirectory]:
@@ -271,7 +259,7 @@ class Replicas:
         """There is something to copy. Gives the time, which the high watermark depends on where others count."""
         now = self._clock.monotonic()
         leader.appended(base_offset, now)
-        self._note_news(partition, leader.followers)
+        self.note_news(partition, leader.followers)
         if self._waiting.copies.waiting:
             self._waiting.records_appended(leader.followers, size)
         return now
@@ -283,7 +271,7 @@ class Replicas:
         if partition.leader is None:
             self.followed(partition)  # it may ask its leader for more
         elif partition.leader.log_end_moved(partition.log.recovery_point, self._clock.monotonic()):
-            self._show(partition, partition.leader)
+            self.show(partition, partition.leader)
 
     def delete_records_before(self, partition: Partition, offset: int) -> Errors:
         log_, directory = partition.log, partition.directory
@@ -292,7 +280,7 @@ class Replicas:
             error = log_.delete_records_before(offset, partition.high_watermark)
             self.log_start_moved()
             if partition.leader is not None:
-                self._note_news(partition, partition.leader.followers)
+                self.note_news(partition, partition.leader.followers)
             return error
         except StorageError as error:
             self.storage_failed(directory, error)
@@ -312,7 +300,7 @@ class Replicas:
             return
         waiting = self._waiting
         if moved & HIGH_WATERMARK_MOVED:
-            self._note_news(partition, leader.followers)
+            self.note_news(partition, leader.followers)
             if waiting.fetches.waiting or waiting.produces.waiting:
                 waiting.records_visible(partition, _MANY)
         if moved & ISR_CHANGE_WANTED:
@@ -326,7 +314,7 @@ class Replicas:
         alive = [known for known in self.copying.get(replica_id, ()) if not known.ended]
         self.copying[replica_id] = [*alive, session]
 
-    def _note_news(self, partition: Partition, followers: Iterable[int]) -> None:
+    def note_news(self, partition: Partition, followers: Iterable[int]) -> None:
         key = partition.key
         for replica_id in followers:
             for session in self.copying.get(replica_id, ()):
@@ -348,206 +336,13 @@ class Replicas:
         if leader is None:
             return
         if leader.agreed(change, leader_epoch, partition_epoch, isr, self._clock.monotonic()):
-            self._show(partition, leader)
-        self._note_news(partition, leader.followers)
+            self.show(partition, leader)
+        self.note_news(partition, leader.followers)
 
-    def _show(self, partition: Partition, leader: PartitionLeader) -> None:
+    def show(self, partition: Partition, leader: PartitionLeader) -> None:
         """The high watermark moved, and nobody counted over how many bytes."""
-        self._note_news(partition, leader.followers)
+        self.note_news(partition, leader.followers)
         self._waiting.records_visible(partition, _MANY)
-
-    # ---- what the metadata says
-
-    def load(self, image: MetadataImage) -> None:
-        """At start: takes the logs that the image places here, makes those that are missing, sets strangers aside.
-
-        The image has to contain the registration of this run of the broker. An older one may call it the leader of an
-        epoch it led before a power cut, in which it would write new records at offsets that it has used already.
-        """
-        self.brokers.registered = image.brokers
-        self._image = image
-        self._set_strays_aside(image)
-        for topic in image.topics.values():
-            for index, partition in topic.partitions.items():
-                if self.broker_id in partition.replicas:
-                    self._place(topic.name, topic.id, index, partition)
-
-    def _set_strays_aside(self, image: MetadataImage) -> None:
-        """A log whose topic is gone, or was made again under its name: kept under another name, never guessed at."""
-        for directory in self._directories:
-            for name, found in list(directory.logs.items()):
-                topic = image.topics.get(name.topic)
-                placed = topic.partitions.get(name.partition) if topic is not None else None
-                known_id = topic is not None and found.topic_id in (None, topic.id)
-                if placed is None or not known_id or self.broker_id not in placed.replicas:
-                    where = directory.set_aside(name, self._ids.uuid().hex())
-                    log.warning("the metadata does not know the log of %s: it was set aside as %s", name, where)
-
-    def on_metadata(self, delta: MetadataDelta, image: MetadataImage, *, settings_changed: bool) -> None:
-        self.brokers.registered = image.brokers
-        self._image = image
-        for topic_id in delta.deleted_topics:
-            self._remove_topic(topic_id)
-        at_once = _AT_ONCE
-        for topic_id, partitions in delta.changed_partitions.items():
-            name = image.topics_by_id[topic_id].name
-            known = self.by_id.get(topic_id)
-            for index, partition in partitions.items():
-                if self.broker_id not in partition.replicas:
-                    self._leave(topic_id, index)
-                elif known is not None and index in known.partitions:
-                    self._place(name, topic_id, index, partition)
-                elif at_once > 0 or name in INTERNAL_TOPICS:  # for these the coordinators wait
-                    at_once -= 1
-                    self._place(name, topic_id, index, partition)
-                else:
-                    self._place_later(topic_id, index)
-        if settings_changed:
-            for topic in self.by_name:
-                self._reconfigure(topic)
-        for kind, name in delta.changed_configs:
-            if kind == TOPIC_RESOURCE and name in self.by_name:
-                self._reconfigure(name)
-
-    def _place_later(self, topic_id: bytes, index: int) -> None:
-        """Until then clients are told to come again, as by a broker that has not heard of the partition yet."""
-        if not self._unopened:
-            self._waiting.loop.call_soon(self._open_some)
-        self._unopened[topic_id, index] = None
-
-    def _open_some(self) -> None:
-        until = self._clock.monotonic() + _TURN_MS
-        for topic_id, index in list(self._unopened):
-            if self._clock.monotonic() > until:
-                break
-            del self._unopened[topic_id, index]
-            topic = self._image.topics_by_id.get(Uuid(topic_id))
-            placed = topic.partitions.get(index) if topic is not None else None
-            if topic is not None and placed is not None and self.broker_id in placed.replicas:
-                self._place(topic.name, topic_id, index, placed)
-        if self._unopened:
-            self._waiting.loop.call_soon(self._open_some)
-
-    def _reconfigure(self, topic: str) -> None:
-        config = self._configs.log_config(topic)
-        now = self._clock.monotonic()
-        for partition in self.by_name[topic].partitions.values():
-            if partition.log is not None:
-                partition.log.update_config(config)
-            leader = partition.leader
-            if leader is not None and leader.reconfigure(config.min_insync_replicas, self._max_lag_ms, now):
-                self._show(partition, leader)
-
-    @property
-    def _max_lag_ms(self) -> int:
-        return self._configs.settings.get_int("replica.lag.time.max.ms")
-
-    def _place(self, topic: str, topic_id: bytes, index: int, placed: PartitionImage) -> None:
-        known = self.by_id.get(topic_id)
-        if known is None:
-            known = self.by_id[topic_id] = self.by_name[topic] = TopicPartitions(topic, topic_id)
-        partition = known.partitions.get(index)
-        if partition is None:
-            partition = known.partitions[index] = Partition(topic, topic_id, index)
-            self._open(partition, placed.directory(self.broker_id))
-        if partition.log is None:
-            return
-        if placed.leader == self.broker_id:
-            self._lead(partition, partition.log, placed)
-        else:
-            self._follow(partition, partition.log, placed)
-
-    def _open(self, partition: Partition, assigned: Uuid) -> None:
-        name = TopicPartition(partition.topic, partition.index)
-        config = self._configs.log_config(partition.topic)
-        directory = next((d for d in self._directories if name in d.logs), None)
-        try:
-            refused = next((d.refused[name] for d in self._directories if name in d.refused), None)
-            if refused is not None:
-                raise refused
-            if directory is None:
-                directory = self._assigned_directory(assigned)
-                partition.log = directory.create_log(name, partition.topic_id, config, self._clock.wall())
-            else:
-                partition.log = directory.logs[name]
-                partition.log.assign_topic_id(partition.topic_id)
-                partition.log.update_config(config)
-        except (StorageError, CorruptLog) as error:
-            log.error(
-                "%s is offline and untouched: %s. Restore its directory from a copy, or move it away and restart to "
-                "begin with an empty one.",
-                name,
-                error,
-            )
-            partition.offline = True
-            return
-        partition.directory = directory
-
-    def _assigned_directory(self, assigned: Uuid) -> LogDirectory:
-        for directory in self._directories:
-            if directory.meta is not None and directory.meta.directory_id == assigned:
-                directory.latch.check()  # a log made elsewhere would hide the one that is there
-                return directory
-        online = [directory for directory in self._directories if directory.is_online]
-        if not online:
-            raise StorageError(self._directories[0].path, "no log directory of this node is online")
-        return min(online, key=lambda directory: len(directory.logs))
-
-    def _lead(self, partition: Partition, log_: Log, placed: PartitionImage) -> None:
-        now = self._clock.monotonic()
-        leader = partition.leader
-        if leader is None:
-            partition.leader = leader = PartitionLeader(
-                self.broker_id,
-                placed,
-                self.brokers,
-                min_isr=log_.config.min_insync_replicas,
-                max_lag_ms=self._max_lag_ms,
-                high_watermark=self._last_high_watermark(partition, log_),
-                log_end_offset=log_.log_end_offset,
-                now=now,
-            )
-            partition.follower = None
-            self.followed(partition)
-            self._waiting.partition_changed(partition)
-            return
-        epoch, isr = leader.leader_epoch, leader.isr
-        moved = leader.updated(placed, log_.log_end_offset, now)
-        if leader.leader_epoch != epoch:
-            self._note_news(partition, leader.followers)
-            self._waiting.partition_changed(partition)
-        elif leader.isr != isr:
-            # Whoever was put out of sync while it had everything, fenced by mistake, wants to come back: its fetches
-            # have to be looked at again, though nothing is written.
-            self._note_news(partition, leader.followers)
-        if moved:
-            self._show(partition, leader)
-
-    def _follow(self, partition: Partition, log_: Log, placed: PartitionImage) -> None:
-        follower, leader = partition.follower, partition.leader
-        if follower is not None:
-            if follower.updated(placed.leader, placed.leader_epoch, placed.partition_epoch):
-                self._waiting.partition_changed(partition)
-                self.followed(partition)
-            return
-        partition.follower = PartitionFollower(
-            placed.leader, placed.leader_epoch, placed.partition_epoch, self._last_high_watermark(partition, log_)
-        )
-        partition.leader = None
-        self._waiting.partition_changed(partition)
-        if leader is not None:
-            self._note_news(partition, leader.followers)
-            self._waiting.followers_changed(leader.followers)
-        self.followed(partition)
-
-    def _last_high_watermark(self, partition: Partition, log_: Log) -> int:
-        """Of this node, in its last role or before its last stop: whatever it knew to be committed still is."""
-        role = partition.role
-        if role is not None:
-            return role.high_watermark
-        assert partition.directory is not None
-        saved = partition.directory.high_watermarks.get(log_.topic_partition, 0)
-        return max(log_.log_start_offset, min(saved, log_.log_end_offset))
 
     def high_watermarks(self) -> dict[LogDirectory, dict[TopicPartition, int]]:
         """What each directory's checkpoint should say. Damaged logs keep what they had."""
@@ -561,45 +356,10 @@ class Replicas:
                 marks[partition.directory][partition.log.topic_partition] = role.high_watermark
         return marks
 
-    # ---- leaving
-
-    def _remove_topic(self, topic_id: bytes) -> None:
-        topic = self.by_id.pop(topic_id, None)
-        if topic is None:
-            return
-        if self.by_name.get(topic.name) is topic:
-            del self.by_name[topic.name]
-        for partition in topic.partitions.values():
-            self._delete(partition)
-
-    def _leave(self, topic_id: bytes, index: int) -> None:
-        """A reassignment has given the partition to others."""
-        topic = self.by_id.get(topic_id)
-        partition = topic.partitions.pop(index, None) if topic is not None else None
-        if topic is None or partition is None:
-            return
-        if not topic.partitions:
-            del self.by_id[topic_id]
-            if self.by_name.get(topic.name) is topic:
-                del self.by_name[topic.name]
-        log.info("%s-%d has moved to other brokers: it is deleted here", partition.topic, index)
-        self._delete(partition)
-
-    def _delete(self, partition: Partition) -> None:
-        if partition.log is not None and partition.directory is not None:
-            try:
-                deletion = partition.directory.delete_log(
-                    partition.log.topic_partition, self._ids.uuid().hex(), self._clock.wall()
-                )
-                self.deletions.append((partition.directory, deletion))
-            except StorageError as error:
-                self.storage_failed(partition.directory, error)
-        self._drop(partition)
-
-    def _drop(self, partition: Partition) -> None:
+    def drop(self, partition: Partition) -> None:
         followers = partition.leader.followers if partition.leader is not None else ()
         partition.log = partition.leader = partition.follower = None
-        self._note_news(partition, followers)
+        self.note_news(partition, followers)
         self._waiting.partition_changed(partition)
         self._waiting.followers_changed(followers)
         self.followed(partition)
@@ -630,4 +390,4 @@ class Replicas:
         for partition in list(self.all()):
             if partition.directory is directory and not partition.offline:
                 partition.offline = True
-                self._drop(partition)
+                self.drop(partition)

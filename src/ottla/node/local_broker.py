@@ -15,6 +15,7 @@ from ottla.broker.housekeeping import Housekeeping
 from ottla.broker.isr import IsrChanges
 from ottla.broker.lost_leaders import LostLeaders
 from ottla.broker.markers import LocalMarkers, Markers
+from ottla.broker.placement import Placement
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import Authorizer
@@ -63,6 +64,7 @@ class LocalBroker:
         self._lifecycle: BrokerLifecycle | None = None
         self._configs: Configs | None = None
         self._replicas: Replicas | None = None
+        self._placement: Placement | None = None
         self._fetchers: Fetchers | None = None
         self._isr: IsrChanges | None = None
         self._housekeeping: Housekeeping | None = None
@@ -103,14 +105,15 @@ class LocalBroker:
         broker_id = BrokerId(settings.node_id)
         configs = self._configs = Configs(settings, broker_id, control_plane.image)
         waiting = WaitingRequests(loop, clock)
-        replicas = self._replicas = Replicas(broker_id, self._directories, configs, waiting, clock, self._world.ids)
+        replicas = self._replicas = Replicas(broker_id, self._directories, waiting, clock)
+        placement = self._placement = Placement(replicas, configs, waiting, clock, self._world.ids)
         lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"), control_plane.image)
         self._replicate(loop, replicas, configs, waiting, lost_leaders)
         now = clock.wall()
         for directory in self._directories:
             found = directory.load(configs.log_config, now)
             replicas.deletions += [(directory, deletion) for deletion in found.deletions]
-        replicas.load(control_plane.image)
+        placement.load(control_plane.image)
         host = Host(loop, clock, replicas, waiting, control_plane)
         groups = self._groups = group_coordinators(settings, host, self._world.ids)
         groups.on_metadata(control_plane.image)
@@ -184,12 +187,12 @@ class LocalBroker:
     # ---- living
 
     def _on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        assert self._configs is not None and self._replicas is not None
+        assert self._configs is not None and self._placement is not None
         assert self._groups is not None and self._transactions is not None
         assert self._lifecycle is not None
         self._lifecycle.on_metadata(delta)
         settings_changed = self._configs.on_metadata(delta, image)
-        self._replicas.on_metadata(delta, image, settings_changed=settings_changed)
+        self._placement.on_metadata(delta, image, settings_changed=settings_changed)
         self._groups.on_metadata(image)
         self._transactions.coordinators.on_metadata(image)
         if settings_changed:

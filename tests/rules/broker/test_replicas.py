@@ -17,6 +17,7 @@ from ottla.broker.dispatch import Routes
 from ottla.broker.fetch_sessions import FetchSession
 from ottla.broker.handlers import k00_produce
 from ottla.broker.partition import Partition
+from ottla.broker.placement import Placement
 from ottla.broker.purgatory import FetchWait
 from ottla.broker.replicas import Replicas
 from ottla.broker.security.authorizer import AllowAll
@@ -84,8 +85,9 @@ class Scene:
         )
         configs = Configs(Settings.defaults("/disk0", min_insync_replicas=str(min_isr)), ME, image)
         self.waiting = WaitingRequests(self.loop, self.clock)
-        self.replicas = Replicas(ME, directories, configs, self.waiting, self.clock, SeededIds(Random(2)))
-        self.replicas.load(image)
+        self.replicas = Replicas(ME, directories, self.waiting, self.clock)
+        self.placement = Placement(self.replicas, configs, self.waiting, self.clock, SeededIds(Random(2)))
+        self.placement.load(image)
         unused = cast("Any", None)
         self.services = Services(
             broker_id=ME, configs=configs, limits=Limits(100, 1 << 20, 1 << 20, 1000), clock=self.clock,
@@ -131,7 +133,7 @@ class Scene:
         delta = MetadataDelta(self.image)
         delta.replay_all(records)
         self.image = delta.apply(self.image.offset + len(records), 0, 0)
-        self.replicas.on_metadata(delta, self.image, settings_changed=False)
+        self.placement.on_metadata(delta, self.image, settings_changed=False)
 
     def turn(self) -> None:
         self.loop.call_soon(self.loop.stop)
