@@ -11,7 +11,9 @@ from ottla.streams.options import Consumed, Grouped, Joined, Materialized, Produ
 from ottla.streams.processor import Processor
 from ottla.streams.record import Record
 from ottla.streams.serdes import Serde, Serdes
-from ottla.streams.spark.planner import Mode, Plan, QueryPlan, in_order, plan, unread_fields
+from ottla.streams.spark.native_columns import unread_fields
+from ottla.streams.spark.plan import Mode, Plan, QueryPlan, in_order
+from ottla.streams.spark.planner import plan
 from ottla.streams.windows import Emit, JoinWindows, SessionWindows, TimeWindows
 
 TEXT = Serdes.string

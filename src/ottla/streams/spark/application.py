@@ -30,7 +30,8 @@ from ottla.streams.spark.checkpoint import keep_offsets, kept_offsets
 from ottla.streams.spark.cluster_check import check_workers
 from ottla.streams.spark.connector import FASTER
 from ottla.streams.spark.origins import Origins
-from ottla.streams.spark.planner import Plan, QueryPlan, in_order, plan
+from ottla.streams.spark.plan import Plan, QueryPlan, in_order
+from ottla.streams.spark.planner import plan
 from ottla.streams.spark.progress import Progress, new_counter
 from ottla.streams.spark.queries import QueryBuilder, Surroundings
 from ottla.streams.spark.session import is_local, new_session

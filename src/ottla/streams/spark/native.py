@@ -27,7 +27,7 @@ from ottla.streams.spark import rows as r
 from ottla.streams.spark.expressions import aggregate_column, spark_type, to_column
 from ottla.streams.spark.observed_time import Windowing
 from ottla.streams.spark.origins import MARK
-from ottla.streams.spark.planner import NativeAggregate
+from ottla.streams.spark.plan import NativeAggregate
 from ottla.streams.spark.progress import OBSERVED_DROPS
 from ottla.streams.spark.serdes import bytes_of_int, bytes_of_long, decode_column, encode_column
 from ottla.streams.task_errors import DESERIALIZATION_ERROR

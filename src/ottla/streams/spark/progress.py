@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from ottla.streams.spark.planner import QueryPlan
+    from ottla.streams.spark.plan import QueryPlan
     from ottla.streams.spark.sink import Written
 
 OBSERVED_DROPS: Final = "ottla-dropped"

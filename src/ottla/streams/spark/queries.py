@@ -27,8 +27,9 @@ from ottla.streams.operations import DropNullKeys, PassThrough, WindowAggregate
 from ottla.streams.operators.base import NO_KEY_FOR_REPARTITION
 from ottla.streams.serdes import StringSerde
 from ottla.streams.spark import native
+from ottla.streams.spark.native_columns import unread_fields, uses_headers
 from ottla.streams.spark.offsets import to_json
-from ottla.streams.spark.planner import Mode, NativeAggregate, QueryPlan, unread_fields, uses_headers
+from ottla.streams.spark.plan import Mode, NativeAggregate, QueryPlan
 from ottla.streams.spark.rows import INPUT_COLUMNS, OUTPUT_TYPE
 from ottla.streams.spark.source import FORMAT, OttlaDataSource
 from ottla.streams.spark.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, for_python
