@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ottla.streams import values as v
+from ottla.streams.expression_text import text_of
+from ottla.streams.folds import FOLDS, FoldFunctions, StructFold
 from ottla.streams.functions import (
     FIXED_TYPES,
     HEADER_TYPE,
@@ -327,7 +329,7 @@ class Expression:
     __ceil__ = ceil
 
     def __repr__(self) -> str:
-        return _text(self)
+        return text_of(self)
 
 
 class Case(Expression):
@@ -453,73 +455,6 @@ def _at_least_one(name: str, args: tuple[object, ...]) -> tuple[object, ...]:
     return args
 
 
-# ---- text
-
-_SYMBOLS: Final = {
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&", "or": "|",
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "not": "~", "negate": "-",
-}  # fmt: skip
-_PLAIN_CALLS: Final = {"coalesce", "concat", "least", "greatest", "array"}
-
-
-def _text(part: Expression) -> str:
-    match part.function:
-        case "leaf":
-            return str(part.options[0])
-        case "lit":
-            return repr(part.options[0])
-        case "header":
-            return f"header({part.options[0]!r})"
-        case "field" | "item":
-            name = part.options[0]
-            return f"{_operand(part.args[0])}[{_quoted(name) if isinstance(name, str) else name}]"
-        case "case":
-            return _case_text(part.args)
-        case "struct":
-            return f"struct({', '.join(f'{n}={_text(a)}' for n, a in zip(part.options, part.args, strict=True))})"
-        case "spark":
-            name = getattr(part.options[0], "__name__", "function")
-            return f"spark({', '.join([name, *map(_text, part.args)])})"
-    if part.function in _SYMBOLS:
-        return _operator_text(_SYMBOLS[part.function], part.args)
-    if part.function in _PLAIN_CALLS:
-        return f"{part.function}({', '.join(map(_text, part.args))})"
-    options = [_option(option) for option in part.options if option is not None]
-    return f"{_operand(part.args[0])}.{part.function}({', '.join([*map(_text, part.args[1:]), *options])})"
-
-
-def _operator_text(symbol: str, args: "tuple[Expression, ...]") -> str:
-    if len(args) == 1:
-        return symbol + _operand(args[0])
-    return f"{_operand(args[0])} {symbol} {_operand(args[1])}"
-
-
-def _case_text(args: "tuple[Expression, ...]") -> str:
-    pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
-    text = ".".join(f"when({_text(condition)}, {_text(result)})" for condition, result in pairs)
-    last = args[-1]
-    return text if last.function == "lit" and last.options[0] is None else f"{text}.otherwise({_text(last)})"
-
-
-def _operand(part: Expression) -> str:
-    return f"({_text(part)})" if part.function in _SYMBOLS else _text(part)
-
-
-def _option(option: object) -> str:
-    pattern = getattr(option, "pattern", option)
-    return (
-        _quoted(pattern)
-        if isinstance(pattern, str)
-        else _quoted(str(option))
-        if isinstance(option, Type)
-        else repr(option)
-    )
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if '"' not in text and "\\" not in text else repr(text)
-
-
 # ---- aggregates
 
 
@@ -579,126 +514,11 @@ class BoundAggregate:
     """None: every record counts."""
     parts: "Mapping[str, BoundAggregate] | None" = None
 
-    def fold(self) -> "FoldFunctions":
+    def fold(self) -> FoldFunctions:
         if self.parts is not None:
-            return _StructFold({name: part.fold() for name, part in self.parts.items()})
+            return StructFold({name: part.fold() for name, part in self.parts.items()})
         evaluate = None if self.argument is None else self.argument.evaluator()
-        return _FOLDS[self.kind](evaluate, self.type)
-
-
-class FoldFunctions:
-    """initial, then add for each record, then result. None stands for "nothing yet"."""
-
-    def __init__(self, evaluate: Evaluator | None, kind: Type) -> None:
-        self._evaluate = evaluate
-        self._type = kind
-
-    def initial(self) -> Any:
-        return None
-
-    def add(self, state: Any, inputs: Any) -> Any:
-        """The state with one more record. A null changes nothing."""
-        given = None if self._evaluate is None else self._evaluate(inputs)
-        return state if given is None else self._with(state, given)
-
-    def _with(self, state: Any, given: Any) -> Any:
-        raise NotImplementedError  # only those without an argument have no use for it, and an `add` of their own
-
-    def merge(self, state: Any, other: Any) -> Any:
-        return state if other is None else other if state is None else self._merged(state, other)
-
-    def _merged(self, state: Any, other: Any) -> Any:
-        return self._with(state, other)
-
-    def result(self, state: Any) -> Any:
-        return state
-
-    def resume(self, result: Any) -> Any:
-        """The state that gave a result, as far as the result tells: not possible for an average."""
-        return result
-
-
-class _Count(FoldFunctions):
-    def initial(self) -> int:
-        return 0
-
-    def add(self, state: int, inputs: Any) -> int:
-        return state + 1 if self._evaluate is None or self._evaluate(inputs) is not None else state
-
-    def _merged(self, state: int, other: int) -> int:
-        return state + other
-
-    def resume(self, result: int | None) -> int:
-        return result or 0
-
-
-class _Sum(FoldFunctions):
-    _TOO_LARGE: Final = "too large"
-
-    def _with(self, state: Any, given: Any) -> Any:
-        if self._TOO_LARGE in (state, given):
-            return self._TOO_LARGE
-        total = given if state is None else state + given
-        return total if self._type == DOUBLE or v.fit_long(total) is not None else self._TOO_LARGE
-
-    def result(self, state: Any) -> Any:
-        return None if state == self._TOO_LARGE else state
-
-
-class _Extreme(FoldFunctions):
-    _largest = False
-
-    def _with(self, state: Any, given: Any) -> Any:
-        return v.extreme((state, given), self._largest)
-
-
-class _Maximum(_Extreme):
-    _largest = True
-
-
-class _Average(FoldFunctions):
-    """The state is [sum, count]."""
-
-    def _with(self, state: Any, given: float) -> list[float]:
-        return [given, 1] if state is None else [state[0] + given, state[1] + 1]
-
-    def _merged(self, state: list[float], other: list[float]) -> list[float]:
-        return [state[0] + other[0], state[1] + other[1]]
-
-    def result(self, state: Any) -> float | None:
-        return None if state is None else state[0] / state[1]
-
-    def resume(self, result: Any) -> NoReturn:
-        raise ValueError("an average does not tell its sum and count: keep the state, not the result")
-
-
-class _StructFold(FoldFunctions):
-    def __init__(self, parts: Mapping[str, FoldFunctions]) -> None:
-        self._parts = parts
-
-    def initial(self) -> list[Any]:
-        return [part.initial() for part in self._parts.values()]
-
-    def add(self, state: Sequence[Any], inputs: Any) -> list[Any]:
-        return [part.add(each, inputs) for part, each in zip(self._parts.values(), state, strict=True)]
-
-    def merge(self, state: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-        return [part.merge(*both) for part, *both in zip(self._parts.values(), state, other, strict=True)]
-
-    def result(self, state: Sequence[Any]) -> dict[str, Any]:
-        return {name: part.result(each) for (name, part), each in zip(self._parts.items(), state, strict=True)}
-
-    def resume(self, result: Mapping[str, Any]) -> list[Any]:
-        return [part.resume(result.get(name)) for name, part in self._parts.items()]
-
-
-_FOLDS: "Final[dict[str, type[FoldFunctions]]]" = {
-    "count": _Count,
-    "sum": _Sum,
-    "min": _Extreme,
-    "max": _Maximum,
-    "avg": _Average,
-}
+        return FOLDS[self.kind](evaluate, self.type)
 
 
 def _bind_count(kind: str, argument: Bound) -> BoundAggregate:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from ottla.streams.expressions import Aggregate, FoldFunctions
+from ottla.streams.expressions import Aggregate
+from ottla.streams.folds import FoldFunctions
 from ottla.streams.operations import Fold, SessionAggregate, StreamAggregate, WindowAggregate
 from ottla.streams.operators.base import (
     LATE,

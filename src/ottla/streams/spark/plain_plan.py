@@ -76,9 +76,7 @@ def node_plan(node: Node, mode: Mode, reason: str) -> NodePlan:
 
 def native_reason(node: Node) -> str:
     match node:
-        case SourceNode():
-            return "its serdes have column types"
-        case SinkNode():
+        case SourceNode() | SinkNode():
             return "its serdes have column types"
     return "column expressions only" if functions_of(node) else "nothing to compute"
 
