@@ -231,7 +231,8 @@ class LeaderFetcher:
                 leave.append(partition)  # to ask for more says that this much is safe: it comes back when it is
                 self._host.replicas.flush_wanted(partition)
             else:
-                asks.append((partition, follower.ask(found)))
+                has_room = partition.directory is None or not partition.directory.is_full
+                asks.append((partition, follower.ask(found, takes_records=has_room)))
         return asks, leave
 
     def _take_due(self) -> None:
@@ -496,7 +497,7 @@ def _topics(asks: list[tuple[Partition, Ask]], max_bytes: int) -> "list[messages
                 ask.fetch_offset,
                 ask.last_fetched_epoch,
                 ask.log_start_offset,
-                max_bytes,
+                max_bytes if ask.takes_records else 0,
             )
         )
     return [messages.FetchRequest.FetchTopic(topic_id=topic_id, partitions=found) for topic_id, found in topics.items()]

@@ -244,12 +244,13 @@ class Housekeeping:
                 continue
             free, total = directory.space()
             is_low = free < min(low_bytes, low_ratio * total)
-            if is_low != directory.low_on_space:
-                directory.low_on_space = is_low
-                if is_low:
-                    log.error("%s has %d bytes left: produce is refused until there is room", directory.path, free)
-                else:
-                    log.warning("%s has room again: produce is accepted", directory.path)
+            if not directory.is_full and not directory.has_reserve:
+                self._replicas.no_room(directory)  # the metadata log has found out
+            elif is_low and not directory.low_on_space:
+                directory.low_on_space = True
+                log.error("%s has %d bytes left: produce is refused until there is room", directory.path, free)
+            elif directory.low_on_space and not is_low and (not directory.is_full or directory.hold_reserve()):
+                self._replicas.room_again(directory)
 
 
 def flush_is_due(found: Log, now: int) -> bool:

@@ -2,7 +2,7 @@
 
 from ottla.model.errors import Errors
 from ottla.replication.follower import PartitionFollower
-from ottla.replication.leader import PartitionLeader, end_of_epoch
+from ottla.replication.leader import LONG_AGO, PartitionLeader, end_of_epoch
 from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
 
@@ -10,7 +10,18 @@ from ottla.storage.log import Log
 class Partition:
     """Compared by identity: a topic created again under the same name is another partition."""
 
-    __slots__ = ("directory", "follower", "index", "key", "leader", "log", "offline", "topic", "topic_id")
+    __slots__ = (
+        "directory",
+        "follower",
+        "index",
+        "key",
+        "leader",
+        "log",
+        "offline",
+        "stood_down_at",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(self, topic: str, topic_id: bytes, index: int) -> None:
         self.topic = topic
@@ -23,6 +34,8 @@ class Partition:
         self.leader: PartitionLeader | None = None
         self.follower: PartitionFollower | None = None
         """With a log there is always one of the two, never both."""
+        self.stood_down_at: int = LONG_AGO
+        """When this node last asked for another leader, for lack of room."""
         self.offline = False
         """Its directory has failed: nothing is read from it or written to it until a restart."""
 

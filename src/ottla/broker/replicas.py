@@ -19,13 +19,14 @@ from ottla.replication.leader import (
     HIGH_WATERMARK_MOVED,
     ISR_CHANGE_WANTED,
     LOG_START_MOVED,
+    LONG_AGO,
     Brokers,
     IsrChange,
     PartitionLeader,
 )
 from ottla.storage.config import NEVER
 from ottla.storage.directory import LogDirectory
-from ottla.storage.fs import StorageError
+from ottla.storage.fs import NO_ROOM, StorageError
 from ottla.storage.log import (
     CLIENT,
     COORDINATOR,
@@ -48,6 +49,8 @@ _FULL = Rejected(
 )
 _SILENT_MS: Final = 10_000
 """After a directory has complained of something that passes, such as lack of room."""
+_STAND_DOWN_AGAIN_MS: Final = 60_000
+"""Where no replica has room, leaderships must not go round in circles."""
 _MANY: Final = 1 << 62
 """Bytes that became visible when nobody counted them: whoever waits looks for itself."""
 
@@ -140,12 +143,12 @@ class Replicas:
         log_, leader, directory = partition.log, partition.leader, partition.directory
         assert log_ is not None and leader is not None and directory is not None
         if directory.low_on_space:
+            self._stand_down(partition)
             return _FULL
         try:
             outcome = log_.append_as_leader(records, leader.leader_epoch, now, origin=origin, verification=verification)
         except StorageError as error:
-            self.storage_failed(directory, error)
-            return OFFLINE
+            return self._append_failed(partition, directory, error)
         if not isinstance(outcome, Rejected) and not outcome.duplicate:
             self._appended(partition, log_, leader, outcome.base_offset, len(records))
         return outcome
@@ -210,7 +213,7 @@ class Replicas:
         try:
             failed.log.append_failed(error)
         except StorageError as failure:
-            self.storage_failed(failed.directory, failure)
+            self._append_failed(failed, failed.directory, failure)
         partitions = list(admitted)
         written = partitions[: partitions.index(failed)]
         return [partition for partition in partitions if partition not in written or partition.log is None]
@@ -232,8 +235,7 @@ class Replicas:
                 marker, leader.leader_epoch, now, origin=COORDINATOR, transaction_version=transaction_version
             )
         except StorageError as error:
-            self.storage_failed(directory, error)
-            return OFFLINE
+            return self._append_failed(partition, directory, error)
         if isinstance(outcome, Rejected):
             return outcome
         self._appended(partition, log_, leader, outcome.base_offset, len(marker))
@@ -289,13 +291,28 @@ class Replicas:
     # ---- followers of ours
 
     def fetched_by(
-        self, partition: Partition, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int
+        self,
+        partition: Partition,
+        replica_id: int,
+        offset: int,
+        log_start_offset: int,
+        broker_epoch: int,
+        *,
+        takes_records: bool = True,
     ) -> None:
         """A follower asks for `offset`, which is in the log, and does not diverge."""
         log_, leader = partition.log, partition.leader
         assert log_ is not None and leader is not None
         now = self._clock.monotonic()
-        moved = leader.fetched(replica_id, offset, log_start_offset, broker_epoch, log_.log_end_offset, now)
+        moved = leader.fetched(
+            replica_id,
+            offset,
+            log_start_offset,
+            broker_epoch,
+            log_.log_end_offset,
+            now,
+            takes_records=takes_records,
+        )
         if not moved:
             return
         waiting = self._waiting
@@ -371,6 +388,44 @@ class Replicas:
             log.error("%s", error)
         if not directory.is_online:
             self.take_offline(directory)
+        elif error.errno in NO_ROOM and not directory.is_full:
+            self.no_room(directory)
+
+    def no_room(self, directory: LogDirectory) -> None:
+        """From now on it takes only what coordinators and the controller write, on what was held back for them."""
+        log.error("%s is full: records are refused until there is room", directory.path)
+        directory.is_full = directory.low_on_space = True
+        directory.release_reserve()
+        self._tell_leaders(directory)
+
+    def room_again(self, directory: LogDirectory) -> None:
+        log.warning("%s has room again: records are taken", directory.path)
+        directory.is_full = directory.low_on_space = False
+        for partition in self.all():
+            if partition.directory is directory:
+                partition.stood_down_at = LONG_AGO
+        self._tell_leaders(directory)
+
+    def _tell_leaders(self, directory: LogDirectory) -> None:
+        """Of the partitions there that we follow: whether we can take records is part of what we ask."""
+        for partition in self.all():
+            if partition.directory is directory and partition.follower is not None:
+                self.followed(partition)
+
+    def _append_failed(self, partition: Partition, directory: LogDirectory, error: StorageError) -> Rejected:
+        self.storage_failed(directory, error)
+        self._stand_down(partition)
+        return OFFLINE
+
+    def _stand_down(self, partition: Partition) -> None:
+        """There is no room here for what a client sends. Who is in sync may have it, and is to lead instead."""
+        leader, log_, now = partition.leader, partition.log, self._clock.monotonic()
+        if leader is None or log_ is None or now - partition.stood_down_at < _STAND_DOWN_AGAIN_MS:
+            return
+        if leader.stand_down(log_.log_end_offset):
+            log.info("%s: another leader is asked for, as there is no room here", log_.topic_partition)
+            partition.stood_down_at = now
+            self.isr_change_wanted(partition)
 
     def _is_news(self, directory: LogDirectory, error: StorageError) -> bool:
         """Clients and followers of a disk without room come back at once and for ever, and what is printed about them

@@ -64,8 +64,8 @@ def _alter_one(
     if record is None:
         return _accepted(index, partition), None
     if record.leader not in (leader, NO_LEADER_CHANGE):
-        # The new ISR ended a reassignment that takes the leader away. The change counts and is answered with an error,
-        # so that the asker waits for the metadata instead of going on as leader.
+        # The leader stands down, or the new ISR ended a reassignment that takes it away. The change counts and is
+        # answered with an error, so that the asker waits for the metadata instead of going on as leader.
         return _refused(index, Errors.NEW_LEADER_ELECTED), record
     return _accepted(index, merged(partition, record)), record
 
@@ -103,8 +103,12 @@ def _refusal(
 def _is_possible(partition: PartitionImage, recovery: int, isr: list[int]) -> bool:
     if len(dict.fromkeys(isr)) != len(isr) or any(r not in partition.replicas for r in isr):
         return False
-    if partition.leader not in isr or recovery not in (RECOVERED, RECOVERING):
+    if recovery not in (RECOVERED, RECOVERING):
         return False
+    if partition.leader not in isr:
+        # A leader that leaves stands down for those in sync with it. Kafka's controller refuses that; its leaders have
+        # no need of it, for a Kafka broker whose disk is full gives up.
+        return bool(isr) and recovery == RECOVERED and all(replica in partition.isr for replica in isr)
     if recovery == RECOVERING:
         # KIP-704: after an unclean election nobody joins before the leader is done, and it is done only once.
         return len(isr) == 1 and partition.leader_recovery_state == RECOVERING

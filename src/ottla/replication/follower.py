@@ -33,6 +33,8 @@ class Ask(NamedTuple):
     fetch_offset: int
     last_fetched_epoch: int
     log_start_offset: int
+    takes_records: bool = True
+    """False for lack of room: the leader is asked for 0 bytes, and goes on without this follower."""
 
 
 class Do(IntEnum):
@@ -97,8 +99,8 @@ class PartitionFollower:
         self._pause_ms = FIRST_PAUSE_MS
         return True
 
-    def ask(self, log: FollowerLog) -> Ask:
-        return Ask(self.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset)
+    def ask(self, log: FollowerLog, *, takes_records: bool = True) -> Ask:
+        return Ask(self.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset, takes_records)
 
     # ---- answers
 

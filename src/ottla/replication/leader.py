@@ -15,7 +15,7 @@ from ottla.model.ids import BrokerId
 from ottla.replication.follower import FollowerLog
 
 UNKNOWN: Final = -1
-NEVER: Final = -(1 << 62)
+LONG_AGO: Final = -(1 << 62)
 """Long before any moment of a monotonic clock."""
 
 NOTHING_MOVED: Final = 0
@@ -72,6 +72,7 @@ class FollowerState:
         "leader_end_then",
         "log_end_offset",
         "log_start_offset",
+        "takes_records",
     )
 
     def __init__(self, broker_id: int, caught_up_at: int) -> None:
@@ -82,8 +83,10 @@ class FollowerState:
         self.log_end_offset = UNKNOWN
         self.leader_end_then = UNKNOWN
         """The leader's log end at the time of the follower's last fetch."""
-        self.fetched_at = NEVER
+        self.fetched_at = LONG_AGO
         self.caught_up_at = caught_up_at
+        self.takes_records = True
+        """False while its disk is full."""
 
     def fetched(self, offset: int, log_start_offset: int, broker_epoch: int, leader_end: int, now: int) -> None:
         if offset >= leader_end:
@@ -100,7 +103,7 @@ class FollowerState:
     def begin_epoch(self, leader_end: int, in_sync: bool, now: int) -> None:
         """The same leader leads on in a new epoch. One out of sync has to fetch before it counts again."""
         self.leader_end_then = leader_end
-        self.fetched_at = self.caught_up_at = now if in_sync else NEVER
+        self.fetched_at = self.caught_up_at = now if in_sync else LONG_AGO
 
     def is_caught_up(self, leader_end: int, now: int, max_lag_ms: int) -> bool:
         return self.log_end_offset >= leader_end or now - self.caught_up_at <= max_lag_ms
@@ -206,7 +209,7 @@ class PartitionLeader:
         self._replica_count = len(placed.replicas)
         known = self.followers
         self.followers = {
-            replica: known.get(replica) or FollowerState(replica, now if replica in placed.isr else NEVER)
+            replica: known.get(replica) or FollowerState(replica, now if replica in placed.isr else LONG_AGO)
             for replica in placed.replicas
             if replica != self.broker_id
         }
@@ -271,7 +274,8 @@ class PartitionLeader:
             if follower.log_end_offset < end and (
                 follower.id in self.maximal_isr
                 or (
-                    follower.is_caught_up(own_end, now, self._max_lag_ms)
+                    follower.takes_records
+                    and follower.is_caught_up(own_end, now, self._max_lag_ms)
                     and self._brokers.may_join(follower.id, follower.broker_epoch)
                 )
             ):
@@ -293,22 +297,43 @@ class PartitionLeader:
         return Errors.NONE
 
     def fetched(
-        self, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int, leader_end: int, now: int
+        self,
+        replica_id: int,
+        offset: int,
+        log_start_offset: int,
+        broker_epoch: int,
+        leader_end: int,
+        now: int,
+        *,
+        takes_records: bool = True,
     ) -> int:
-        """A follower that does not diverge asks for `offset`, so it has everything below. Gives flags of what moved."""
+        """A follower that does not diverge asks for `offset`, so it has everything below. Gives flags of what moved.
+
+        One that takes no records, for lack of room, is out of sync with the next one: it leaves the ISR before that,
+        and not after `replica.lag.time.max.ms` in which nothing would be committed.
+        """
         follower = self.followers[replica_id]
         before, start_before = follower.log_end_offset, follower.log_start_offset
         follower.fetched(offset, log_start_offset, broker_epoch, leader_end, now)
+        follower.takes_records = takes_records
         moved = NOTHING_MOVED
-        if self.pending is None and replica_id not in self.isr and self._is_in_sync(follower):
-            self._propose((*self.isr, replica_id))
-            self.maximal_isr = (*self.isr, replica_id)
+        if self.pending is None and (replica_id not in self.isr) == takes_records and self._joins_or_leaves(follower):
             moved |= ISR_CHANGE_WANTED
         if offset != before and self._advance(now):
             moved |= HIGH_WATERMARK_MOVED
         if log_start_offset > start_before:
             moved |= LOG_START_MOVED
         return moved
+
+    def _joins_or_leaves(self, follower: FollowerState) -> bool:
+        if follower.id in self.isr:
+            self._propose(tuple(replica for replica in self.isr if replica != follower.id))
+            return True
+        if self._is_in_sync(follower):
+            self._propose((*self.isr, follower.id))
+            self.maximal_isr = (*self.isr, follower.id)
+            return True
+        return False
 
     def _is_in_sync(self, follower: FollowerState) -> bool:
         """At or beyond the epoch's start as well: committed records may lie between a fresh leader's high watermark
@@ -342,6 +367,17 @@ class PartitionLeader:
         self._propose(kept)  # the maximal ISR stays: should this fail, the lagging ones are in sync still
         return True
 
+    def stand_down(self, leader_end: int) -> bool:
+        """Proposes an ISR without the leader itself, so that the controller elects another one of it: if all of these
+        have everything, and are enough to go on. True if there is a proposal to send now."""
+        others = tuple(replica for replica in self.isr if replica != self.broker_id)
+        if self.pending is not None or not others or len(others) < self.effective_min_isr:
+            return False
+        if any(self.followers[replica].log_end_offset < leader_end for replica in others):
+            return False
+        self._propose(others)
+        return True
+
     def _propose(self, isr: tuple[int, ...]) -> None:
         epochs = []
         for replica in isr:
@@ -367,7 +403,8 @@ class PartitionLeader:
         """True if `change` is to be sent again."""
         if self.pending is not change:
             return False
-        if error in _NOT_APPLIED:
+        stays = error == Errors.INVALID_REQUEST and self.broker_id not in change.isr  # Kafka's controller keeps leaders
+        if error in _NOT_APPLIED or stays:
             self.pending = None
             self.maximal_isr = self.isr
             return False

@@ -19,7 +19,7 @@ from ottla.net.peer import Peers
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.runtime.missing_brokers import MissingBrokers
-from ottla.runtime.runner import Placed, Runner
+from ottla.runtime.runner import NotLeader, Placed, Runner
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +153,10 @@ class ActiveController:
         decision = self.controller.tick(now)
         for effect in decision.effects:
             log.warning("%s", effect)
-        self._runner.carry_out(_messages(decision.records))
+        try:
+            self._runner.carry_out(_messages(decision.records))
+        except NotLeader:
+            return  # whoever leads next ticks for itself
         self._schedule()
 
 

@@ -5,6 +5,7 @@ pass requests on to it, so whoever asks need not know where it is.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, overload
@@ -26,12 +27,14 @@ from ottla.runtime.disk import DiskThread, SyncThread
 from ottla.runtime.formatting import Identity, bootstrap_records, identify
 from ottla.runtime.forwarding import Forwarder
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogSettings, SnapshotJob
-from ottla.runtime.raft_driver import NotLeader, RaftDriver, start_quorum
+from ottla.runtime.raft_driver import RaftDriver, start_quorum
 from ottla.runtime.refusals import refused
-from ottla.runtime.runner import Placed
+from ottla.runtime.runner import NotLeader, Placed
 from ottla.runtime.timers import Repeating
-from ottla.storage.fs import Filesystem, RealFilesystem
+from ottla.storage.fs import Filesystem, RealFilesystem, StorageError
 from ottla.storage.segment import OpenFiles
+
+log = logging.getLogger(__name__)
 
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _OF_THE_QUORUM: Final = frozenset(
@@ -410,12 +413,15 @@ class ControlPlane:
         new_cluster = not image.metadata_version
         bootstrap = bootstrap_records(self._log.fs, self.settings.metadata_log_dir) if new_cluster else []
         self._active = self._new_active(image)
-        self._active.activate(
-            bootstrap,
-            min_isr=self.settings.get_int("min.insync.replicas"),
-            torn_transaction=torn,
-            predecessor=predecessor,
-        )
+        try:
+            self._active.activate(
+                bootstrap,
+                min_isr=self.settings.get_int("min.insync.replicas"),
+                torn_transaction=torn,
+                predecessor=predecessor,
+            )
+        except NotLeader:
+            return  # the disk refuses: it has stepped down already, and hears of that next
 
     def snapshot_loaded(self, snapshot: SnapshotId) -> None:
         self._committed.replace(self._log.load(self.identity.cluster_id))
@@ -436,7 +442,14 @@ class ControlPlane:
     # ---- what the active controller writes to
 
     def append(self, records: Sequence[Message]) -> Placed:
-        return self.raft.append(records)
+        """Raises NotLeader, and StorageError if the disk refuses and nobody else can be the active controller."""
+        try:
+            return self.raft.append(records)
+        except StorageError as error:
+            if not self.raft.step_down():
+                raise
+            log.error("another node has to be the active controller: %s", error)
+            raise NotLeader(str(error)) from error
 
     def commit(self) -> None:
         self.raft.commit()

@@ -3,9 +3,10 @@
 It is also what the quorum's core reads of the log (`raft.core.LogView`). What may be appended is decided elsewhere.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.metadata.batches import (
     KRAFT_VERSION,
@@ -18,6 +19,7 @@ from ottla.metadata.batches import (
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.records import image_records
 from ottla.metadata.replay import image_of
+from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.model.ports import Clock
 from ottla.model.properties import Settings
@@ -43,9 +45,14 @@ from ottla.raft.wire import TOPIC_ID
 from ottla.runtime.formatting import METADATA_LOG
 from ottla.runtime.runner import Placed
 from ottla.storage.config import LogConfig
-from ottla.storage.fs import File, Filesystem, Latch, StorageError, replace_file
-from ottla.storage.log import RAFT, Deletion, FileSlice, Log, Rejected
+from ottla.storage.fs import NO_ROOM, File, Filesystem, Latch, StorageError, replace_file
+from ottla.storage.log import RAFT, Appended, Deletion, FileSlice, Flush, Log, Rejected
+from ottla.storage.names import RESERVE
 from ottla.storage.segment import OpenFiles
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 TOPIC_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
 _LONG_TAIL_BYTES: Final = 1 << 20
@@ -110,6 +117,7 @@ class MetadataLog:
         "_latch",
         "_snapshot_bytes",
         "_unsaved_bytes",
+        "_without_room",
         "epoch",
         "history",
         "log",
@@ -128,6 +136,7 @@ class MetadataLog:
         self._snapshot_bytes: dict[SnapshotId, tuple[int, int]] = {}
         """Size and the time of the last record in it, of each snapshot."""
         self._unsaved_bytes = 0
+        self._without_room = False
         self.epoch = 0
         self.metadata_version = 0
         self.history = VoterHistory()
@@ -298,7 +307,8 @@ class MetadataLog:
         """Durable when it returns; may run in any thread."""
         facts = self.quorum
         data = election.encode(state, min(facts.kraft_version, 1), facts.voters.ids if facts.voters else ())
-        replace_file(self.fs, f"{self.settings.path}/{election.FILE_NAME}", data)
+        path = f"{self.settings.path}/{election.FILE_NAME}"
+        self._on_reserve(lambda: replace_file(self.fs, path, data))
 
     # Appending
 
@@ -329,17 +339,50 @@ class MetadataLog:
         return Placed(base_offset, base_offset + len(records) - 1, self.epoch, now)
 
     def _write(self, data: bytearray, now: int) -> None:
-        outcome = self.log.append_as_leader(memoryview(data), self.epoch, now, origin=RAFT)
+        outcome = self._on_reserve(lambda: self.log.append_as_leader(memoryview(data), self.epoch, now, origin=RAFT))
         if isinstance(outcome, Rejected):
             raise StorageError(self._latch.directory, f"the metadata log refuses a batch: {outcome.message}")
         self._unsaved_bytes += len(data)
 
+    def flush_begin(self) -> Flush | None:
+        return self._on_reserve(self.log.flush_begin)
+
+    def _on_reserve(self, write: Callable[[], T]) -> T:
+        """Metadata is written to a full disk too, on the room that is held back for it."""
+        try:
+            return write()
+        except OSError as error:
+            if not self._releases_reserve(error):
+                raise
+            return write()
+
+    def _releases_reserve(self, error: OSError) -> bool:
+        reserve = f"{self._latch.directory}/{RESERVE}"
+        if error.errno not in NO_ROOM or not self.fs.exists(reserve):
+            return False
+        log.warning("%s is full: metadata goes on, on what was held back for it", self._latch.directory)
+        self.fs.remove(reserve)
+        return True
+
     # As the leader of the quorum says
 
     def append_replicated(self, batches: bytes, epoch: int) -> Rejected | None:
-        """What the leader sent; a batch of a later epoch than its own is left out, and so is one that is cut off."""
+        """What the leader sent; a batch of a later epoch than its own is left out, and so is one that is cut off.
+
+        On a full disk it is asked for again and again: to stop would help nobody, and there may be room soon.
+        """
         before = self.end_offset
-        outcome = self.log.append_as_follower(batches, epoch, self._clock.wall())
+        outcome: Appended | Rejected
+        try:
+            outcome = self.log.append_as_follower(batches, epoch, self._clock.wall())
+            self._without_room = False
+        except StorageError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            if not self._releases_reserve(error) and not self._without_room:
+                log.error("%s. The node is blind to the cluster until there is room.", error)
+                self._without_room = True
+            outcome = Rejected(Errors.KAFKA_STORAGE_ERROR, "the disk is full")
         for data in self.log.batches(before):
             self._note_batch(data)
         return outcome if isinstance(outcome, Rejected) else None

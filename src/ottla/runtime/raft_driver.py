@@ -45,7 +45,7 @@ from ottla.raft.voters import VoterEndpoint, static_voters
 from ottla.runtime.disk import DiskThread
 from ottla.runtime.formatting import local_voter
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogError
-from ottla.runtime.runner import Placed
+from ottla.runtime.runner import NotLeader, Placed
 from ottla.storage.log import Flush
 
 log = logging.getLogger(__name__)
@@ -55,10 +55,6 @@ _FETCH_LANE: Final = "raft-fetch"
 _RESIGN_SECONDS: Final = 0.5
 
 Event = Callable[[int], list[Effect]]
-
-
-class NotLeader(Exception):
-    """Only the leader of the quorum may append, and this node is not it, or not any more."""
 
 
 class QuorumListener(Protocol):
@@ -147,14 +143,20 @@ class RaftDriver:
 
     async def resign(self) -> None:
         """Hands leadership on, and waits a moment for the others to know."""
-        if not isinstance(self.quorum.role, Leader) or self.quorum.voters.ids == (self.quorum.local.id,):
+        if not self.step_down():
             return
-        self._submit(self.quorum.resign)
         try:
             async with asyncio.timeout(_RESIGN_SECONDS):
                 await self._until(self._is_replaced)
         except TimeoutError:
             return  # they will notice
+
+    def step_down(self) -> bool:
+        """Begins to hand leadership on. False if it is not ours, or there is nobody who could take it."""
+        if not isinstance(self.quorum.role, Leader) or self.quorum.voters.ids == (self.quorum.local.id,):
+            return False
+        self._submit(self.quorum.resign)
+        return True
 
     def _is_replaced(self) -> bool:
         role = self.quorum.role
@@ -321,7 +323,8 @@ class RaftDriver:
         rejected = self.metadata_log.append_replicated(records, epoch)
         self._log_was_written()
         if rejected is not None:
-            log.warning("the leader of epoch %d sent what cannot be appended: %s", epoch, rejected.message)
+            if rejected.error != Errors.KAFKA_STORAGE_ERROR:  # of which the log has complained itself
+                log.warning("the leader of epoch %d sent what cannot be appended: %s", epoch, rejected.message)
             self._events.appendleft(self.quorum.append_refused)
 
     def _log_was_written(self) -> None:
@@ -366,7 +369,7 @@ class RaftDriver:
             return
         self._flush.again = False
         try:
-            flush = self.metadata_log.log.flush_begin()
+            flush = self.metadata_log.flush_begin()
         except OSError as error:
             self._fail(error)
             return

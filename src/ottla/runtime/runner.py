@@ -23,6 +23,10 @@ class Placed(NamedTuple):
     timestamp: int
 
 
+class NotLeader(Exception):
+    """Only the leader of the quorum may append, and this node is not it, or not any more."""
+
+
 class Journal(Protocol):
     def append(self, records: Sequence[Message]) -> Placed:
         """All of the records or none; raises if the log refuses them."""

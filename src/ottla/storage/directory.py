@@ -14,7 +14,7 @@ from ottla.model.ids import TopicPartition
 from ottla.storage import checkpoints, names
 from ottla.storage.checkpoints import CorruptCheckpoint, MetaProperties
 from ottla.storage.config import LogConfig
-from ottla.storage.fs import CorruptLog, Entry, Latch, StorageError, replace_file
+from ottla.storage.fs import NO_ROOM, CorruptLog, Entry, Filesystem, Latch, StorageError, replace_file
 from ottla.storage.log import Deletion, Log
 from ottla.storage.segment import OpenFiles
 
@@ -71,11 +71,12 @@ class LogDirectory:
         "_log_starts",
         "_pending",
         "_recovery_points",
+        "_reserve_bytes",
         "clean_broker_epoch",
         "cleaned_to",
         "files",
-        "fs",
         "high_watermarks",
+        "is_full",
         "latch",
         "logs",
         "low_on_space",
@@ -86,15 +87,18 @@ class LogDirectory:
         "was_clean",
     )
 
-    def __init__(self, files: OpenFiles, path: str, lock: object, latch: Latch) -> None:
+    def __init__(self, files: OpenFiles, path: str, lock: object, latch: Latch, reserve_bytes: int) -> None:
         self.files = files
-        self.fs = files.fs
         self.path = path
         self._lock: object | None = lock
         self.latch = latch
+        self._reserve_bytes = reserve_bytes
         self.meta: MetaProperties | None = None
         self.low_on_space = False
         """Set by whoever watches the disk: produce is refused meanwhile, fetch goes on."""
+        self.is_full = False
+        """A write found no room. Until there is room again, followers take no records, and what must be written all
+        the same (metadata, the state of coordinators) uses the reserve."""
         self.was_clean = False
         self.clean_broker_epoch: int | None = None
         """From the marker of the last shutdown, -1 if it named none; None after a crash."""
@@ -128,15 +132,14 @@ class LogDirectory:
                 raise DirectoryInUse(
                     f"log directory {path} is in use by another node. Stop that one, or choose another directory."
                 )
-            directory = cls(files, path, lock, latch)
+            directory = cls(files, path, lock, latch, reserve_bytes)
             directory._take_marker()
             directory.meta = directory._read(names.META_PROPERTIES, checkpoints.decode_meta_properties, None)
             directory._recovery_points = directory._read(names.RECOVERY_POINTS, checkpoints.decode_offsets, {})
             directory._log_starts = directory._read(names.LOG_STARTS, checkpoints.decode_offsets, {})
             directory.high_watermarks = directory._read(names.HIGH_WATERMARKS, checkpoints.decode_offsets, {})
             directory.cleaned_to = directory._read(names.CLEANER_OFFSETS, checkpoints.decode_offsets, {})
-            if reserve_bytes:
-                files.fs.reserve(f"{path}/{names.RESERVE}", reserve_bytes)
+            directory.is_full = directory.low_on_space = not directory.hold_reserve()
         except OSError as error:
             latch.fail("cannot be opened", error)
         return directory
@@ -340,12 +343,32 @@ class LogDirectory:
     # -- room and leaving ----------------------------------------------------------------------------------------
 
     @property
+    def fs(self) -> Filesystem:
+        return self.files.fs
+
+    @property
     def is_online(self) -> bool:
         return self.latch.error is None
 
     def space(self) -> tuple[int, int]:
         """Free and total bytes of the disk."""
         return self.fs.space(self.path)
+
+    def hold_reserve(self) -> bool:
+        """False if there is not even so much room."""
+        try:
+            if self._reserve_bytes:
+                self.fs.reserve(f"{self.path}/{names.RESERVE}", self._reserve_bytes)
+        except OSError as error:
+            self.release_reserve()
+            if error.errno not in NO_ROOM:
+                raise
+            return False
+        return True
+
+    @property
+    def has_reserve(self) -> bool:
+        return not self._reserve_bytes or self.fs.exists(f"{self.path}/{names.RESERVE}")
 
     def release_reserve(self) -> None:
         """Room to finish what must be finished on a full disk."""

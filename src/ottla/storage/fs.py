@@ -15,7 +15,8 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
-ROOM_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+ROOM_ERRORS: Final = NO_ROOM | {errno.EMFILE, errno.ENFILE}
 """Out of space or descriptors: the disk itself is sound, so a rolled-back write leaves the directory online."""
 
 

@@ -35,6 +35,7 @@ from ottla.replication.follower import PartitionFollower
 from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import LogDirectory
+from ottla.storage.fs import StorageError
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 from ottla.testing.sim.loop import SimLoop
@@ -135,6 +136,10 @@ class Scene:
         self.image = delta.apply(self.image.offset + len(records), 0, 0)
         self.placement.on_metadata(delta, self.image, settings_changed=False)
 
+    def room_again(self) -> None:
+        for directory in self.replicas.directories:
+            self.replicas.room_again(directory)
+
     def turn(self) -> None:
         self.loop.call_soon(self.loop.stop)
         self.loop.run_forever()
@@ -177,6 +182,7 @@ def test_a_disk_without_room_refuses_one_partition_and_those_behind_it(scenes: t
     assert scene.ends() == [2, 2, 3, 2]
 
     scene.disk.room = None
+    scene.room_again()
     assert scene.send(*sent, acks=acks) == [(2, 0, 3), (0, 0, 2), (3, 0, 2), (1, 0, 2)]
     log = scene.partition(0).log
     assert log is not None
@@ -191,15 +197,10 @@ def test_a_disk_without_room_says_so_once_and_not_for_every_request(
     scene.disk.room = scene.disk.used
     for _ in range(50):
         assert scene.send((0, b"x")) == [(0, STORAGE, -1)]
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-    assert "/disk0" in caplog.text
-
-    # Another disk speaks for itself; and after a while it is worth a reminder.
-    scene.send((1, b"x"))
-    scene.loop.call_later(10, scene.loop.stop)
-    scene.loop.run_forever()
-    scene.send((0, b"x"))
-    assert len(caplog.records) == 3
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]  # what happened, what it means
+    assert "/disk0 is full" in caplog.text
+    scene.send((1, b"x"))  # another disk speaks for itself
+    assert len(caplog.records) == 4
 
 
 def test_a_broken_disk_takes_its_partitions_along_and_no_others(scenes: type[Scene]) -> None:
@@ -212,6 +213,58 @@ def test_a_broken_disk_takes_its_partitions_along_and_no_others(scenes: type[Sce
     assert scene.send(*sent) == [(0, STORAGE, -1), (1, 0, 2), (2, STORAGE, -1), (3, STORAGE, -1)]
     assert scene.ends() == [-1, 3, -1, 2]
     assert scene.send(*sent) == [(0, STORAGE, -1), (1, 0, 3), (2, STORAGE, -1), (3, 0, 2)]
+
+
+def test_a_leader_without_room_stands_down_once_those_in_sync_have_everything(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2, 3), (1, 2, 3), 2)
+    scene.warm()
+    wanted: list[Partition] = []
+    scene.replicas.isr_change_wanted = wanted.append
+    scene.disk.room = scene.disk.used
+    partition = scene.partition(0)
+    assert partition.leader is not None
+    for followers in ((), (2,)):
+        scene.copied(0, 2, *followers)
+        assert scene.send((0, b"x")) == [(0, STORAGE, -1)]
+        assert wanted == []
+    scene.copied(0, 2, 3)
+    assert scene.send((0, b"x")) == [(0, STORAGE, -1)]
+    assert (wanted, partition.leader.pending and partition.leader.pending.isr) == ([partition], (2, 3))
+
+    partition.leader.pending = None  # it leads again, where others have no room either: not before a minute has gone
+    for seconds, count in ((59, 1), (1, 2)):
+        scene.loop.run_until_complete(sleep(seconds))
+        scene.send((0, b"x"))
+        assert len(wanted) == count
+
+
+def test_a_leader_whose_disk_is_nearly_full_stands_down(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2))
+    scene.warm()
+    scene.copied(0, 2, 2)
+    wanted: list[Partition] = []
+    scene.replicas.isr_change_wanted = wanted.append
+    directory = scene.partition(0).directory
+    assert directory is not None
+    directory.low_on_space = True
+    assert scene.send((0, b"x")) == [(0, STORAGE, -1)]
+    assert wanted == [scene.partition(0)]
+
+
+def test_followers_on_a_full_disk_tell_their_leaders_and_do_so_again_when_there_is_room(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2))
+    for index in (0, 1, 2):
+        scene.decided(m.PartitionChangeRecord(partition_id=index, topic_id=TOPIC, leader=2))
+    told: list[int] = []
+    scene.replicas.followed = lambda partition: told.append(partition.index)
+    directory = scene.partition(0).directory
+    assert directory is not None
+    scene.disk.room = scene.disk.used
+    for _ in range(2):
+        scene.replicas.storage_failed(directory, StorageError("/disk0", "x", OSError(errno.ENOSPC, "full")))
+    assert (told, directory.is_full) == ([0, 2], True)  # 1 lies elsewhere
+    scene.replicas.room_again(directory)
+    assert (told, directory.is_full) == ([0, 2, 0, 2], False)
 
 
 # ---- the order of a request

@@ -114,10 +114,35 @@ def test_only_the_leader_may_ask() -> None:
     assert answer(scene, request).error_code == Errors.INVALID_REQUEST
 
 
-@pytest.mark.parametrize("isr", [(), (3, 1), (2, 2), (2, 4)])
-def test_an_isr_holds_the_leader_and_replicas_of_the_partition_once_each(isr: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("isr", [(), (2, 2), (2, 4)])
+def test_an_isr_holds_replicas_of_the_partition_once_each(isr: tuple[int, ...]) -> None:
     scene = led_by_2().with_brokers(4)
     assert answer(scene, asked(scene, *isr)).error_code == Errors.INVALID_REQUEST
+
+
+def test_a_leader_that_leaves_the_isr_stands_down_for_one_that_stays() -> None:
+    scene = led_by_2()
+    assert answer(scene, asked(scene, 1, 3)).error_code == Errors.NEW_LEADER_ELECTED
+    partition = scene.partition()
+    assert (partition.leader, partition.leader_epoch, partition.isr) == (3, 1, (1, 3))
+
+
+@pytest.mark.parametrize("isr", [(), (1,), (3, 1)])
+def test_a_leader_stands_down_for_those_in_sync_only(isr: tuple[int, ...]) -> None:
+    scene = led_by_2()
+    scene.has_isr(2, 3)
+    before = scene.partition()
+    assert answer(scene, asked(scene, *isr)).error_code == Errors.INVALID_REQUEST
+    assert scene.partition() == before
+
+
+def test_a_leader_does_not_stand_down_for_one_that_is_fenced() -> None:
+    scene = led_by_2()
+    request = asked(scene, 3)
+    scene.fence(3)
+    request.topics[0].partitions[0].partition_epoch = scene.partition().partition_epoch
+    assert answer(scene, request).error_code == Errors.INVALID_REQUEST  # it left the ISR with that
+    assert scene.partition().leader == 2
 
 
 def test_kip_841_neither_a_fenced_nor_a_leaving_nor_an_unknown_broker_joins() -> None:

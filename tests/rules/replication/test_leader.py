@@ -57,6 +57,59 @@ def brokers_of(leader: PartitionLeader) -> Brokers:
     return leader._brokers
 
 
+# ---- without room
+
+
+def test_a_leader_stands_down_for_those_in_sync_that_have_everything() -> None:
+    leader = leading(end=20, min_isr=2)
+    leader.fetched(2, 20, 0, 5, 20, 1)
+    leader.fetched(3, 19, 0, 5, 20, 1)
+    assert not leader.stand_down(20)
+    leader.fetched(3, 20, 0, 5, 20, 2)
+    assert leader.stand_down(20)
+    assert leader.pending == IsrChange((2, 3), (5, 5), 4, 7)
+    assert not leader.stand_down(20)  # it is asked for already
+
+
+def test_a_leader_does_not_stand_down_for_too_few() -> None:
+    for isr, min_isr in (((1,), 1), ((1, 2), 2)):
+        leader = leading(placed(isr), end=20, min_isr=min_isr)
+        leader.fetched(2, 20, 0, 5, 20, 1)
+        leader.pending = None  # 2 may have wanted to join
+        assert not leader.stand_down(20)
+
+
+def test_a_leader_that_kafkas_controller_keeps_goes_on() -> None:
+    leader = leading(end=20)
+    for follower in (2, 3):
+        leader.fetched(follower, 20, 0, 5, 20, 1)
+    assert leader.stand_down(20)
+    change = leader.pending
+    assert change is not None
+    assert not leader.refused(change, Errors.INVALID_REQUEST)
+    assert (leader.pending, leader.isr, leader.maximal_isr) == (None, (1, 2, 3), (1, 2, 3))
+
+
+def test_a_follower_without_room_leaves_the_isr_at_once_and_holds_nothing_up() -> None:
+    leader = leading(end=20, high_watermark=20)
+    for follower in (2, 3):
+        leader.fetched(follower, 20, 0, 5, 20, 1)
+    assert leader.fetched(3, 20, 0, 5, 20, 2, takes_records=False) == ISR_CHANGE_WANTED
+    change = leader.pending
+    assert change == IsrChange((1, 2), (-1, 5), 4, 7)
+
+    leader.appended(20, 3)
+    leader.log_end_moved(30, 3)
+    leader.fetched(2, 30, 0, 5, 30, 4)
+    assert leader.high_watermark == 20  # until the controller has agreed, 3 counts
+    assert leader.agreed(change, 4, 8, (1, 2), 5)
+    assert leader.high_watermark == 30  # though 3 was caught up a moment ago
+
+    assert leader.fetched(3, 20, 0, 5, 30, 6, takes_records=False) == NOTHING_MOVED
+    assert leader.fetched(3, 30, 0, 5, 30, 7) == ISR_CHANGE_WANTED
+    assert leader.pending is not None and leader.pending.isr == (1, 2, 3)
+
+
 # ---- the high watermark
 
 

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from ottla.metadata.image import MetadataImage
+from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol import messages
 from ottla.raft import leader
@@ -15,6 +16,7 @@ from ottla.raft.snapshots import SnapshotId
 from ottla.raft.voters import voters_record
 from ottla.runtime.committed import CommittedImage
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogSettings
+from ottla.storage.fs import StorageError
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 from ottla.testing.sim.raft_log import SimLog
@@ -205,3 +207,44 @@ def test_the_vote_is_read_back() -> None:
     assert log.read_election() == ElectionState()
     log.write_election(ElectionState(4, -1, 2))
     assert log.read_election() == ElectionState(4, -1, 2)
+
+
+# ---- a full disk
+
+
+def on_a_full_disk(reserve: int) -> tuple[SimDisk, MetadataLog]:
+    disk = SimDisk()
+    log, _ = opened(disk)
+    log.epoch = 1
+    log.append([a_topic(1)])
+    path = f"{log.settings.path.rpartition('/')[0]}/.ottla_reserve"
+    if reserve:
+        disk.reserve(path, reserve)
+    disk.room = disk.used
+    return disk, log
+
+
+def test_metadata_is_written_on_what_is_held_back_for_it_when_the_disk_is_full() -> None:
+    _, log = on_a_full_disk(reserve=1_000)
+    assert log.append([a_topic(2)]).base_offset == 1
+    log.write_election(ElectionState(epoch=7))
+    assert log.read_election().epoch == 7
+    with pytest.raises(StorageError, match="no space left"):
+        for number in range(100):
+            log.append([a_topic(number)])
+
+
+def test_what_the_leader_sends_is_asked_for_again_until_there_is_room() -> None:
+    leading = opened(SimDisk())[0]
+    leading.epoch = 1
+    leading.append([a_topic(1)])
+    leading.append([a_topic(2)])
+    sent = leading.read(1, 10_000)
+    disk, log = on_a_full_disk(reserve=0)
+    for _ in range(3):
+        rejected = log.append_replicated(sent, 1)
+        assert rejected is not None and rejected.error == Errors.KAFKA_STORAGE_ERROR
+        assert log.end_offset == 1
+    disk.room = None
+    assert log.append_replicated(sent, 1) is None
+    assert log.end_offset == 2

@@ -9,7 +9,7 @@ from ottla.model.errors import Errors
 from ottla.protocol import messages
 from ottla.raft.roles import Follower, Leader, Resigned
 from ottla.runtime.disk import Done, Job
-from ottla.runtime.raft_driver import NotLeader
+from ottla.runtime.runner import NotLeader
 from tests.rules.runtime.raft_scene import (
     Member,
     Wire,

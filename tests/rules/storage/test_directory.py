@@ -283,6 +283,22 @@ def test_the_reserve_makes_room_to_close_cleanly_on_a_full_disk() -> None:
     assert (again.was_clean, len(values(again.logs[A]))) == (True, 3)
 
 
+def test_a_directory_without_room_for_the_reserve_is_full_and_can_be_read() -> None:
+    disk = SimDisk()
+    with_logs(disk)
+    disk = disk.killed()
+    disk.room = disk.used + 1_000
+    directory = LogDirectory.open(OpenFiles(disk), DIR, reserve_bytes=10_000)
+    directory.load(lambda topic: CONFIG, NOW)
+    assert (directory.is_full, directory.low_on_space, directory.has_reserve) == (True, True, False)
+    assert list(directory.logs) == [A, B]
+    assert f"{DIR}/{names.RESERVE}" not in disk.names  # nor a part of it
+
+    disk.room = None
+    assert directory.hold_reserve()
+    assert directory.has_reserve
+
+
 @pytest.mark.parametrize(
     ("name", "parsed"),
     [

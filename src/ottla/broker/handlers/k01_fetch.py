@@ -272,7 +272,14 @@ def _note_progress(services: Services, partition: Partition, log: Log, asked: Se
     """A follower that asks for an offset has everything below."""
     offset = asked.fetch_offset
     if log.log_start_offset <= offset <= log.log_end_offset:
-        services.replicas.fetched_by(partition, reader.replica_id, offset, asked.log_start_offset, reader.broker_epoch)
+        services.replicas.fetched_by(
+            partition,
+            reader.replica_id,
+            offset,
+            asked.log_start_offset,
+            reader.broker_epoch,
+            takes_records=asked.partition_max_bytes > 0,
+        )
 
 
 def _add_records(
@@ -281,6 +288,8 @@ def _add_records(
     first = not attempt.found_bytes
     if left <= 0 and not first:
         return data
+    if reader.replica_id >= 0 and not asked.partition_max_bytes:
+        return data  # a follower without room, see PartitionLeader.fetched; consumers get one batch whatever they say
     if reader.replica_id >= 0:
         upper = log.log_end_offset
     else:

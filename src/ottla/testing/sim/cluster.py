@@ -168,10 +168,11 @@ class Simulation:
             "reset": self._network.reset_some,
             "bad weather": self._bad_weather,
             "clock jump": self._jump,
+            "full disk": self._fill_a_disk,
             "heal": self._mend,
         }
         names = list(kinds)
-        weights = [4, 1, 2, 2, 2, 2, 1, 1, 3]
+        weights = [4, 1, 2, 2, 2, 2, 1, 1, 2, 3]
         while self._loop.time() < end:
             await asyncio.sleep(self._dice.expovariate(1.0))
             self._wounded = self._wounded and not self._all_in_sync()
@@ -220,13 +221,25 @@ class Simulation:
         machine = self._machines[self._dice.choice(NODES)]
         machine.clock.jump_ms += self._dice.choice((-3_600_000, 3_600_000, 1_000))
 
+    def _fill_a_disk(self) -> None:
+        machine = self._machines[self._dice.choice(NODES)]
+        machine.disk.room = machine.disk.used + self._dice.randrange(2_000)
+
     def _mend(self) -> None:
         self._network.weather = Weather()
         self._network.heal()
+        self._make_room()
+
+    def _make_room(self) -> None:
+        for machine in self._machines.values():
+            machine.disk.room = None
 
     def _restart_some(self) -> None:
         for machine in self._machines.values():
+            if machine.has_given_up:
+                machine.kill()
             if not machine.up and self._dice.random() < 0.5:
+                machine.disk.room = None  # nobody starts a node on a disk that is full
                 machine.start()
 
     # ---- peace
@@ -234,7 +247,10 @@ class Simulation:
     async def _heal(self) -> None:
         self._network.weather = CALM
         self._network.heal()
+        self._make_room()
         for machine in self._machines.values():
+            if machine.has_given_up:
+                machine.kill()
             if not machine.up:
                 machine.start()
 
@@ -334,7 +350,7 @@ def _settings(node_id: int) -> Settings:
             "controller.quorum.voters": voters,
             "log.dirs": "/data",
             "min.insync.replicas": "2",
-            "ottla.disk.reserve.bytes": "0",
+            "ottla.disk.reserve.bytes": "10000",
             "replica.lag.time.max.ms": "3000",
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",

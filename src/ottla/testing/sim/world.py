@@ -11,6 +11,7 @@ from ottla.net.peer import Address
 from ottla.node.node import Node
 from ottla.node.surroundings import Surroundings
 from ottla.runtime.disk import Done, Job
+from ottla.storage.fs import NO_ROOM, StorageError
 from ottla.testing.cleaner import CleanerInPlace
 from ottla.testing.disk import SimDisk
 from ottla.testing.sim.loop import Life, SimLoop
@@ -86,6 +87,11 @@ class Machine:
         return self._life is not None and self._life.alive
 
     @property
+    def has_given_up(self) -> bool:
+        """As a node does that has lost its metadata log, or finds no room when it starts."""
+        return self.up and self.node is not None and self.node.stopped.is_set()
+
+    @property
     def image(self) -> MetadataImage | None:
         """What this node knows, if it is far enough to know anything."""
         return self.node.control_plane.image if self.up and self.node is not None and self.node.has_joined else None
@@ -112,7 +118,10 @@ class Machine:
 
     def _started(self, starting: "asyncio.Task[None]") -> None:
         problem = None if starting.cancelled() else starting.exception()
-        if problem is not None:
+        if isinstance(problem, StorageError) and problem.errno in NO_ROOM:
+            assert self.node is not None
+            self.node.stopped.set()
+        elif problem is not None:
             self._loop.call_exception_handler({"message": f"{self.name} cannot start", "exception": problem})
 
     def kill(self) -> None:
