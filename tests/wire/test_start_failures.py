@@ -45,7 +45,7 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path, port: str) -> None:
     for path, why in (("file", "File exists"), ("file/below", "Not a directory")):
         assert refusal("--port", port, "--data", str(tmp_path / path)) == (
             f"ottla cannot start: log directory {tmp_path / path}: cannot be opened: {why}. "
-            "Choose another directory with --data or log.dirs, or make this one usable.\n"
+            "Make it usable, take it out of log.dirs, or choose another with --data or log.dirs.\n"
         )
 
 

@@ -1,6 +1,7 @@
 """Which partitions are here, and in which role: makes, opens and deletes logs as the metadata image says."""
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from ottla.broker.configs import Configs
@@ -10,12 +11,12 @@ from ottla.broker.replicas import Replicas
 from ottla.broker.waiting import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY, TOPIC_RESOURCE, MetadataImage, PartitionImage
-from ottla.model.ids import TopicPartition, Uuid
+from ottla.model.ids import LOST_DIRECTORY, TopicPartition, Uuid
 from ottla.model.ports import Clock, Ids
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
 from ottla.storage.directory import LogDirectory
-from ottla.storage.fs import CorruptLog, StorageError
+from ottla.storage.fs import ROOM_ERRORS, CorruptLog, StorageError
 from ottla.storage.log import Log
 
 log = logging.getLogger(__name__)
@@ -24,10 +25,21 @@ _AT_ONCE: Final = 16
 """New logs of one change of the metadata that are made at once. A file system takes milliseconds for each, and a topic
 of a thousand partitions must not hold up heartbeats: the others come a few in each turn of the loop."""
 _TURN_MS: Final = 10
+_TRY_AGAIN_S: Final = 1.0
 
 
 class Placement:
-    __slots__ = ("_clock", "_configs", "_ids", "_image", "_replicas", "_unopened", "_waiting")
+    __slots__ = (
+        "_clock",
+        "_configs",
+        "_ids",
+        "_image",
+        "_replicas",
+        "_unopened",
+        "_waiting",
+        "_without_room",
+        "lies_in",
+    )
 
     def __init__(self, replicas: Replicas, configs: Configs, waiting: WaitingRequests, clock: Clock, ids: Ids) -> None:
         self._replicas = replicas
@@ -38,6 +50,10 @@ class Placement:
         self._image = EMPTY
         self._unopened: dict[tuple[bytes, int], None] = {}
         """Partitions whose turn to get a log has not come yet."""
+        self._without_room: dict[Partition, None] = {}
+        """Those that got none for lack of room or of descriptors: tried again until there is."""
+        self.lies_in: Callable[[Partition, Uuid], None] = lambda *_: None
+        """Told when the metadata does not know in which directory a replica lies."""
 
     def load(self, image: MetadataImage) -> None:
         """At start: takes the logs that the image places here, makes those that are missing, sets strangers aside.
@@ -102,10 +118,9 @@ class Placement:
             if self._clock.monotonic() > until:
                 break
             del self._unopened[topic_id, index]
-            topic = self._image.topics_by_id.get(Uuid(topic_id))
-            placed = topic.partitions.get(index) if topic is not None else None
-            if topic is not None and placed is not None and self._replicas.broker_id in placed.replicas:
-                self._place(topic.name, topic_id, index, placed)
+            placed = self._placed_here(Uuid(topic_id), index)
+            if placed is not None:
+                self._place(self._image.topics_by_id[Uuid(topic_id)].name, topic_id, index, placed)
         if self._unopened:
             self._waiting.loop.call_soon(self._open_some)
 
@@ -130,15 +145,19 @@ class Placement:
         partition = known.partitions.get(index)
         if partition is None:
             partition = known.partitions[index] = Partition(topic, topic_id, index)
-            self._open(partition, placed.directory(self._replicas.broker_id))
-        if partition.log is None:
+            self._open(partition, placed)
+        if partition.log is None or partition.directory is None:
             return
+        own_directory = partition.directory.meta and partition.directory.meta.directory_id
+        if own_directory is not None and own_directory != placed.directory(self._replicas.broker_id):
+            self.lies_in(partition, own_directory)
         if placed.leader == self._replicas.broker_id:
             self._lead(partition, partition.log, placed)
         else:
             self._follow(partition, partition.log, placed)
 
-    def _open(self, partition: Partition, assigned: Uuid) -> None:
+    def _open(self, partition: Partition, placed: PartitionImage) -> None:
+        assigned = placed.directory(self._replicas.broker_id)
         name = TopicPartition(partition.topic, partition.index)
         config = self._configs.log_config(partition.topic)
         directory = next((d for d in self._replicas.directories if name in d.logs), None)
@@ -154,15 +173,49 @@ class Placement:
                 partition.log.assign_topic_id(partition.topic_id)
                 partition.log.update_config(config)
         except (StorageError, CorruptLog) as error:
-            log.error(
-                "%s is offline and untouched: %s. Restore its directory from a copy, or move it away and restart to "
-                "begin with an empty one.",
-                name,
-                error,
-            )
             partition.offline = True
+            self._not_opened(partition, placed, error)
+            if len(placed.replicas) > 1 and assigned != LOST_DIRECTORY:
+                self.lies_in(partition, LOST_DIRECTORY)  # so that another one leads
             return
+        partition.offline = False
         partition.directory = directory
+
+    def _not_opened(self, partition: Partition, placed: PartitionImage, error: StorageError | CorruptLog) -> None:
+        if isinstance(error, StorageError) and error.errno in ROOM_ERRORS:
+            if partition in self._without_room:
+                return  # has been said
+            log.error("%s-%d is offline until there is room: %s", partition.topic, partition.index, error)
+            if not self._without_room:
+                self._waiting.loop.call_later(_TRY_AGAIN_S, self._try_again)
+            self._without_room[partition] = None
+            return
+        remedy = "have it copied from its leader" if len(placed.replicas) > 1 else "begin with an empty one"
+        log.error(
+            "%s-%d is offline and untouched: %s. Restore its directory from a copy, or move it away and restart to %s.",
+            partition.topic,
+            partition.index,
+            error,
+            remedy,
+        )
+
+    def _try_again(self) -> None:
+        for partition in list(self._without_room):
+            placed = self._placed_here(Uuid(partition.topic_id), partition.index)
+            if placed is not None:
+                self._open(partition, placed)
+            if placed is None or partition.log is not None:
+                del self._without_room[partition]
+            if placed is not None and partition.log is not None:
+                log.warning("%s-%d is online, as there is room again", partition.topic, partition.index)
+                self._place(partition.topic, partition.topic_id, partition.index, placed)
+        if self._without_room:
+            self._waiting.loop.call_later(_TRY_AGAIN_S, self._try_again)
+
+    def _placed_here(self, topic_id: Uuid, index: int) -> PartitionImage | None:
+        topic = self._image.topics_by_id.get(topic_id)
+        placed = topic.partitions.get(index) if topic is not None else None
+        return placed if placed is not None and self._replicas.broker_id in placed.replicas else None
 
     def _assigned_directory(self, assigned: Uuid) -> LogDirectory:
         for directory in self._replicas.directories:

@@ -7,16 +7,11 @@ from typing import Final, NamedTuple
 
 from ottla.metadata.delta import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from ottla.metadata.image import RECOVERED, RECOVERING, BrokerRegistration, MetadataImage, PartitionImage
-from ottla.model.ids import ZERO_UUID, Uuid
+from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Uuid
 from ottla.protocol import messages
 
 NO_LEADER: Final = -1
 NOBODY: Final = -1
-
-MIGRATING_DIRECTORY: Final = ZERO_UUID
-UNASSIGNED_DIRECTORY: Final = Uuid((1).to_bytes(16, "big"))
-LOST_DIRECTORY: Final = Uuid((2).to_bytes(16, "big"))
-"""Ids that are no directory's own (KIP-858)."""
 
 MayLead = Callable[[int, Uuid], bool]
 """Whether a replica on this broker, in this directory, may lead."""

@@ -17,6 +17,11 @@ Uuid = NewType("Uuid", bytes)
 """Sixteen raw bytes, as on the wire. Cores compare and store them; only the edge mints and prints them."""
 
 ZERO_UUID = Uuid(bytes(16))
+
+MIGRATING_DIRECTORY = ZERO_UUID
+UNASSIGNED_DIRECTORY = Uuid((1).to_bytes(16, "big"))
+LOST_DIRECTORY = Uuid((2).to_bytes(16, "big"))
+"""Ids that are no log directory's own (KIP-858)."""
 NO_OFFSET = Offset(-1)
 NO_LEADER_EPOCH = LeaderEpoch(-1)
 NO_PRODUCER_ID = ProducerId(-1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.configs import Configs
 from ottla.broker.coordinators import Coordinators, Host
 from ottla.broker.courier import Neighbours
+from ottla.broker.directory_assignments import DirectoryAssignments
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.fetchers import Fetchers, FetchHost
 from ottla.broker.groups import group_coordinators, reconfigure
@@ -67,6 +68,7 @@ class LocalBroker:
         self._placement: Placement | None = None
         self._fetchers: Fetchers | None = None
         self._isr: IsrChanges | None = None
+        self._assignments: DirectoryAssignments | None = None
         self._housekeeping: Housekeeping | None = None
         self._groups: Coordinators[GroupShard] | None = None
         self._transactions: Transactions | None = None
@@ -109,6 +111,7 @@ class LocalBroker:
         placement = self._placement = Placement(replicas, configs, waiting, clock, self._world.ids)
         lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"), control_plane.image)
         self._replicate(loop, replicas, configs, waiting, lost_leaders)
+        placement.lies_in = self._assign_directories(loop, broker_id).want
         now = clock.wall()
         for directory in self._directories:
             found = directory.load(configs.log_config, now)
@@ -177,6 +180,12 @@ class LocalBroker:
         self._isr = IsrChanges(loop, replicas, configs, self._control_plane.submit, lambda: lifecycle.epoch)
         self._isr.start()
 
+    def _assign_directories(self, loop: asyncio.AbstractEventLoop, broker_id: BrokerId) -> DirectoryAssignments:
+        lifecycle = self._lifecycle
+        assert lifecycle is not None
+        self._assignments = DirectoryAssignments(loop, broker_id, self._control_plane.submit, lambda: lifecycle.epoch)
+        return self._assignments
+
     async def _producer_id_block(self) -> tuple[int, int]:
         assert self._lifecycle is not None
         request = AllocateProducerIdsRequest(broker_id=self._settings.node_id, broker_epoch=self._lifecycle.epoch)
@@ -227,6 +236,8 @@ class LocalBroker:
             self._fetchers.close()
         if self._isr is not None:
             await self._isr.stop()
+        if self._assignments is not None:
+            await self._assignments.stop()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
 

@@ -100,6 +100,8 @@ class Node:
             disk=self._world.disk(),
             joined=await cluster_to_join(settings, files.fs, self._peers),
         )
+        for directory in self._directories:
+            directory.identify()
         control_plane.on_failure = self._metadata_failed
         self._serve_controller(server, sockets)
         await control_plane.start()
@@ -229,5 +231,5 @@ def _refuse_what_is_not_built(settings: Settings) -> None:
 
 def _os_error_text(error: OSError) -> str:
     if isinstance(error, StorageError):
-        return f"{error.strerror}. Choose another directory with --data or log.dirs, or make this one usable."
+        return f"{error.strerror}. Make it usable, take it out of log.dirs, or choose another with --data or log.dirs."
     return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"

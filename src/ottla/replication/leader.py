@@ -208,6 +208,11 @@ class PartitionLeader:
         self.pending = None
         self._replica_count = len(placed.replicas)
         known = self.followers
+        for follower in known.values():
+            if follower.id not in placed.isr:
+                # The controller may have put it out, with its directory or its broker. What it was a moment ago must
+                # not hold the high watermark back; if it lives, its next fetch says so.
+                follower.caught_up_at = LONG_AGO
         self.followers = {
             replica: known.get(replica) or FollowerState(replica, now if replica in placed.isr else LONG_AGO)
             for replica in placed.replicas

@@ -77,6 +77,7 @@ class LogDirectory:
         "files",
         "high_watermarks",
         "is_full",
+        "is_loaded",
         "latch",
         "logs",
         "low_on_space",
@@ -84,7 +85,6 @@ class LogDirectory:
         "mutex",
         "path",
         "refused",
-        "was_clean",
     )
 
     def __init__(self, files: OpenFiles, path: str, lock: object, latch: Latch, reserve_bytes: int) -> None:
@@ -99,7 +99,8 @@ class LogDirectory:
         self.is_full = False
         """A write found no room. Until there is room again, followers take no records, and what must be written all
         the same (metadata, the state of coordinators) uses the reserve."""
-        self.was_clean = False
+        self.is_loaded = False
+        """What is in its logs is known. Before that, none of its checkpoints may be written."""
         self.clean_broker_epoch: int | None = None
         """From the marker of the last shutdown, -1 if it named none; None after a crash."""
         self.logs: dict[TopicPartition, Log] = {}
@@ -134,7 +135,7 @@ class LogDirectory:
                 )
             directory = cls(files, path, lock, latch, reserve_bytes)
             directory._take_marker()
-            directory.meta = directory._read(names.META_PROPERTIES, checkpoints.decode_meta_properties, None)
+            directory.identify()
             directory._recovery_points = directory._read(names.RECOVERY_POINTS, checkpoints.decode_offsets, {})
             directory._log_starts = directory._read(names.LOG_STARTS, checkpoints.decode_offsets, {})
             directory.high_watermarks = directory._read(names.HIGH_WATERMARKS, checkpoints.decode_offsets, {})
@@ -151,7 +152,6 @@ class LogDirectory:
             data = self.fs.read(path)
         except FileNotFoundError:
             return
-        self.was_clean = True
         self.clean_broker_epoch = checkpoints.decode_clean_shutdown(data)
         self.fs.remove(path)
         self.fs.sync_dir(self.path)
@@ -162,6 +162,14 @@ class LogDirectory:
             return decode(self.fs.read(f"{self.path}/{name}"))
         except (FileNotFoundError, CorruptCheckpoint):
             return default
+
+    @property
+    def was_clean(self) -> bool:
+        return self.clean_broker_epoch is not None
+
+    def identify(self) -> None:
+        """Its identity has been written since it was opened."""
+        self.meta = self._read(names.META_PROPERTIES, checkpoints.decode_meta_properties, None)
 
     def format(self, meta: MetaProperties) -> None:
         self.meta = meta
@@ -183,6 +191,7 @@ class LogDirectory:
                 deletions.append(Deletion((), now, f"{self.path}/{entry.name}"))
             elif parsed[0].topic != names.METADATA_TOPIC:
                 self._load_one(parsed[0], entry.name, config_of, now)
+        self.is_loaded = True
         return Loading(self.refused, deletions, ignored)
 
     def _list(self) -> list[Entry]:
@@ -378,13 +387,19 @@ class LogDirectory:
         """A clean close writes the marker, unless a disk error or a damaged log forbids it."""
         if clean and self.latch.error is None:
             self.release_reserve()
-            self._settle_logs()
-            self.write_checkpoints()
-            if not self.refused:
-                self._replace(names.CLEAN_SHUTDOWN, checkpoints.encode_clean_shutdown(broker_epoch))
+            if self.is_loaded:
+                self._settle_logs()
+                self.write_checkpoints()
+                if not self.refused:
+                    self._mark_clean(broker_epoch)
+            elif self.clean_broker_epoch is not None:
+                self._mark_clean(self.clean_broker_epoch)  # untouched: as clean as it was found
         for log in self.logs.values():
             log.close(clean=False)
         self._lock = None
+
+    def _mark_clean(self, broker_epoch: int) -> None:
+        self._replace(names.CLEAN_SHUTDOWN, checkpoints.encode_clean_shutdown(broker_epoch))
 
     def _settle_logs(self) -> None:
         """Many logs share the wait for the disk: one after the other ten thousand of them would take half a minute."""

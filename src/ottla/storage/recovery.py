@@ -70,6 +70,8 @@ def load(
         segments.append(Segment.create(files, path, log_start_offset, now))
     if clean:
         end_offset = _end_of(segments[-1], last_index_size)
+        if end_offset < recovery_point:
+            raise CorruptLog(path, f"it ends at {end_offset}, though all below {recovery_point} was on the disk")
     else:
         recovery = _Recovery(files, path, config, segments=segments, snapshots=snapshots, epochs=epochs, now=now)
         end_offset = recovery.run(recovery_point, log_start_offset)

@@ -27,7 +27,7 @@ from ottla.broker.waiting import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import BrokerRegistration, MetadataImage, PartitionImage, TopicImage
 from ottla.model.errors import Errors
-from ottla.model.ids import BrokerId, Millis, Uuid
+from ottla.model.ids import LOST_DIRECTORY, UNASSIGNED_DIRECTORY, BrokerId, Millis, TopicPartition, Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages as m
 from ottla.protocol.ordinary_produce import ProduceAck, read_row
@@ -35,7 +35,7 @@ from ottla.replication.follower import PartitionFollower
 from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import LogDirectory
-from ottla.storage.fs import StorageError
+from ottla.storage.fs import CorruptLog, StorageError
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 from ottla.testing.sim.loop import SimLoop
@@ -265,6 +265,63 @@ def test_followers_on_a_full_disk_tell_their_leaders_and_do_so_again_when_there_
     assert (told, directory.is_full) == ([0, 2], True)  # 1 lies elsewhere
     scene.replicas.room_again(directory)
     assert (told, directory.is_full) == ([0, 2, 0, 2], False)
+
+
+# ---- where logs lie
+
+
+def test_the_metadata_is_told_where_a_replica_lies_if_it_does_not_know(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2))
+    told: list[tuple[int, Uuid]] = []
+    scene.placement.lies_in = lambda partition, directory: told.append((partition.index, directory))
+    known, unknown = DIRECTORIES[0], UNASSIGNED_DIRECTORY
+    scene.decided(m.PartitionChangeRecord(partition_id=0, topic_id=TOPIC, directories=[known, known]))
+    assert told == []
+    scene.decided(m.PartitionChangeRecord(partition_id=0, topic_id=TOPIC, directories=[unknown, known]))
+    assert told == [(0, known)]
+
+
+def test_a_log_that_finds_no_room_is_made_when_there_is_some_and_others_lead_meanwhile(scenes: type[Scene]) -> None:
+    scene = scenes((1, 2), (1, 2))
+    told: list[Uuid] = []
+    scene.placement.lies_in = lambda _, directory: told.append(directory)
+    scene.disk.room = scene.disk.used
+    scene.decided(
+        m.PartitionRecord(
+            partition_id=4, topic_id=TOPIC, replicas=[1, 2], isr=[1, 2], leader=1, directories=[DIRECTORIES[0]] * 2
+        )
+    )
+    late = scene.partition(4)
+    assert (late.log, late.offline, told) == (None, True, [LOST_DIRECTORY])
+    scene.loop.run_until_complete(sleep(5))
+    assert late.log is None
+
+    scene.decided(m.PartitionChangeRecord(partition_id=4, topic_id=TOPIC, directories=[LOST_DIRECTORY, DIRECTORIES[0]]))
+    scene.disk.room = None
+    told.clear()
+    scene.loop.run_until_complete(sleep(2))
+    assert late.log is not None and late.leader is not None
+    assert (late.offline, told[:1]) == (False, [DIRECTORIES[0]])
+
+
+def test_a_damaged_log_is_told_to_be_lost_where_others_have_it_too(scenes: type[Scene]) -> None:
+    for replicas, expected in (((1, 2), [LOST_DIRECTORY]), ((1,), [])):
+        scene = scenes(replicas, replicas)
+        told: list[Uuid] = []
+        scene.placement.lies_in = lambda _, directory, told=told: told.append(directory)  # type: ignore[misc]
+        for directory in scene.replicas.directories:
+            directory.refused[TopicPartition("t", 4)] = CorruptLog("/disk0/t-4", "damaged")
+        scene.decided(
+            m.PartitionRecord(
+                partition_id=4,
+                topic_id=TOPIC,
+                replicas=list(replicas),
+                isr=list(replicas),
+                leader=1,
+                directories=[DIRECTORIES[0]] * len(replicas),
+            )
+        )
+        assert (scene.partition(4).offline, told) == (True, expected)
 
 
 # ---- the order of a request

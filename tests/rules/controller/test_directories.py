@@ -1,8 +1,8 @@
 """Brokers with several directories (KIP-858): where replicas are, and what is lost with a directory."""
 
-from ottla.controller.partitions import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, has_directory
+from ottla.controller.partitions import has_directory
 from ottla.model.errors import Errors
-from ottla.model.ids import Uuid
+from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Uuid
 from ottla.protocol import messages
 from tests.rules.controller.scene import Scene, features, uuid
 

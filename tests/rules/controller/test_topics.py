@@ -2,11 +2,10 @@
 
 import pytest
 
-from ottla.controller.partitions import UNASSIGNED_DIRECTORY
 from ottla.controller.topics import MAX_PARTITIONS_PER_REQUEST
 from ottla.metadata.image import PartitionImage, TopicImage
 from ottla.model.errors import Errors
-from ottla.model.ids import ZERO_UUID
+from ottla.model.ids import UNASSIGNED_DIRECTORY, ZERO_UUID
 from ottla.protocol import messages
 from tests.rules.controller.scene import Assignment, Scene, Topic, TopicConfig, uuid
 

@@ -57,6 +57,18 @@ def brokers_of(leader: PartitionLeader) -> Brokers:
     return leader._brokers
 
 
+def test_who_the_controller_puts_out_of_sync_holds_nothing_up_though_it_was_in_sync_just_now() -> None:
+    """As by the failure of its log directory, which its broker outlives."""
+    leader = leading(end=20, high_watermark=20)
+    for follower in (2, 3):
+        leader.fetched(follower, 20, 0, 5, 20, 1)
+    leader.appended(20, 2)
+    leader.log_end_moved(30, 2)
+    leader.fetched(2, 30, 0, 5, 30, 3)
+    assert leader.updated(placed((1, 2), partition_epoch=8), 30, 4)
+    assert leader.high_watermark == 30
+
+
 # ---- without room
 
 

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from ottla.model.ids import TopicPartition, Uuid
+from ottla.protocol import batch as b
 from ottla.storage import checkpoints, names
 from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.config import LogConfig
@@ -66,6 +67,36 @@ def test_a_crash_after_a_clean_start_is_not_clean() -> None:
     directory = opened(disk)
     append(directory.logs[A], b"more")
     assert not opened(disk.crash(Random(1))).was_clean
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_directory_that_is_closed_before_its_logs_are_read_is_left_as_it_was(clean: bool) -> None:
+    """A node that is stopped while it waits for its quorum knows nothing of them: a marker would hide a crash, and
+    checkpoints written from nothing would bring deleted records back."""
+    disk = SimDisk()
+    directory = with_logs(disk)
+    directory.logs[A].delete_records_before(2)
+    directory.write_checkpoints()
+    directory.close(clean=clean, broker_epoch=7)
+    disk = disk.killed()
+    before = {name: bytes(inode.data) for name, inode in disk.names.items()}
+    LogDirectory.open(OpenFiles(disk), DIR).close(broker_epoch=8)
+    assert {name: bytes(inode.data) for name, inode in disk.names.items()} == before
+    again = opened(disk.killed())
+    assert (again.was_clean, again.logs[A].log_start_offset) == (clean, 2)
+
+
+def test_a_log_that_is_shorter_than_it_was_when_it_was_closed_is_refused() -> None:
+    disk = SimDisk()
+    directory = with_logs(disk)
+    ends = {partition: log.log_end_offset for partition, log in directory.logs.items()}
+    directory.close(broker_epoch=7)
+    disk = disk.killed()
+    segment = disk.names[f"{DIR}/a-0/00000000000000000000.log"]
+    del segment.data[b.read_frame(segment.data)[1] :]  # after its first batch
+    again = opened(disk)
+    assert (list(again.logs), list(again.refused)) == ([B], [A])
+    assert str(ends[A]) in again.refused[A].reason
 
 
 def test_an_old_marker_without_an_epoch_is_clean_but_matches_no_epoch() -> None:
@@ -272,7 +303,7 @@ def test_one_disk_error_takes_every_log_of_the_directory_offline() -> None:
 
 def test_the_reserve_makes_room_to_close_cleanly_on_a_full_disk() -> None:
     disk = SimDisk()
-    directory = LogDirectory.open(OpenFiles(disk), DIR, reserve_bytes=10_000)
+    directory = opened(disk, reserve_bytes=10_000)
     log = directory.create_log(A, TOPIC_ID, CONFIG, NOW)
     fill(log, 3)
     disk.room = disk.used

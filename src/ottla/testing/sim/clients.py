@@ -233,6 +233,8 @@ class Reader:
         answer = await self._routing.ask(target[0], request)
         if not isinstance(answer, messages.ListOffsetsResponse):
             return None
+        if self._routing.leaders[self._index][1] != target[1]:
+            return None  # another leader is known by now, and may have been asked: this answer tells of the past
         result = answer.topics[0].partitions[0]
         if result.error_code:
             return None
