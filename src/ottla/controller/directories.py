@@ -2,7 +2,7 @@
 
 from ottla.controller.brokers import stale_epoch
 from ottla.controller.effective import topic_rules
-from ottla.controller.partitions import ElectionRules, Wanted, change_partition, eligible_leaders, has_directory
+from ottla.controller.partitions import ElectionRules, Wanted, change_partition, eligible_leaders
 from ottla.metadata.image import BrokerRegistration, MetadataImage, TopicImage
 from ottla.metadata.records import DIRECTORY_ASSIGNMENT_LEVEL
 from ottla.model.core import Decision
@@ -53,7 +53,7 @@ def _assign_topic(
 def _rules(
     image: MetadataImage, settings: Settings, broker: BrokerRegistration, directory: Uuid, topic: TopicImage
 ) -> ElectionRules:
-    if has_directory(broker, directory):
+    if broker.has_directory(directory):
         return topic_rules(image, settings, topic, may_lead=eligible_leaders(image))
     return topic_rules(image, settings, topic, may_lead=eligible_leaders(image, without=broker.id))
 
@@ -72,7 +72,7 @@ def _assign_one(
     if broker.id not in partition.replicas:
         return Errors.NOT_LEADER_OR_FOLLOWER
     isr = partition.isr
-    if not has_directory(broker, directory):
+    if not broker.has_directory(directory):
         # The directory was lost before the controller knew what was in it: this replica is lost with it.
         isr = tuple(r for r in isr if r != broker.id)
     wanted = Wanted(isr=isr, directories={broker.id: directory})

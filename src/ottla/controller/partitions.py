@@ -6,8 +6,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from ottla.metadata.delta import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
-from ottla.metadata.image import RECOVERED, RECOVERING, BrokerRegistration, MetadataImage, PartitionImage
-from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Uuid
+from ottla.metadata.image import RECOVERED, RECOVERING, MetadataImage, PartitionImage
+from ottla.model.ids import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Uuid
 from ottla.protocol import messages
 
 NO_LEADER: Final = -1
@@ -63,17 +63,9 @@ def eligible_leaders(image: MetadataImage, *, without: int = NOBODY, also: int =
         broker = brokers.get(replica)
         if broker is None or replica == without or broker.in_controlled_shutdown:
             return False
-        return (replica == also or not broker.fenced) and has_directory(broker, directory)
+        return (replica == also or not broker.fenced) and broker.has_directory(directory)
 
     return may_lead
-
-
-def has_directory(broker: BrokerRegistration, directory: Uuid) -> bool:
-    """Whether a replica that the log places into `directory` can be served there."""
-    if directory in broker.log_dirs or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
-        return True
-    # KAFKA-16162: registrations from before KIP-858 name no directories at all.
-    return not broker.log_dirs and directory != LOST_DIRECTORY
 
 
 def default_directory(image: MetadataImage, broker_id: int) -> Uuid:

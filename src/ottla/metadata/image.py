@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ottla.model.ids import Uuid
+from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Uuid
 from ottla.protocol import messages
 
 METADATA_VERSION: Final = "metadata.version"
@@ -65,6 +65,13 @@ class BrokerRegistration(NamedTuple):
     def is_active(self) -> bool:
         """Active brokers may lead: neither fenced nor on their way out."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def has_directory(self, directory: Uuid) -> bool:
+        """Whether a replica that the log places into `directory` can be served there."""
+        if directory in self.log_dirs or directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return True
+        # KAFKA-16162: registrations from before KIP-858 name no directories at all.
+        return not self.log_dirs and directory != LOST_DIRECTORY
 
     def listener(self, name: str) -> Endpoint | None:
         return next((endpoint for endpoint in self.listeners if endpoint.name == name), None)
@@ -148,3 +155,15 @@ class MetadataImage:
 
 _NOTHING: Final[Mapping[str, str]] = {}
 EMPTY: Final = MetadataImage()
+
+
+def offline_replicas(image: MetadataImage, partition: PartitionImage) -> list[int]:
+    """Those whose broker or log directory is not there."""
+    brokers = image.brokers
+    return [
+        replica
+        for replica in partition.replicas
+        if (broker := brokers.get(replica)) is None
+        or broker.fenced
+        or not broker.has_directory(partition.directory(replica))
+    ]

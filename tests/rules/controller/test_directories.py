@@ -1,6 +1,6 @@
 """Brokers with several directories (KIP-858): where replicas are, and what is lost with a directory."""
 
-from ottla.controller.partitions import has_directory
+from ottla.metadata.image import offline_replicas
 from ottla.model.errors import Errors
 from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Uuid
 from ottla.protocol import messages
@@ -105,7 +105,24 @@ def test_which_directories_count_as_live() -> None:
     scene = scene_with_two_directories()
     broker = scene.image.brokers[2]
     asked = [A, B, GONE, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY, LOST_DIRECTORY]
-    assert [has_directory(broker, d) for d in asked] == [True, True, False, True, True, False]
+    assert [broker.has_directory(d) for d in asked] == [True, True, False, True, True, False]
     # KAFKA-16162: a registration without directories says nothing about them.
     unknown = broker._replace(log_dirs=())
-    assert [has_directory(unknown, d) for d in asked] == [True, True, True, True, True, False]
+    assert [unknown.has_directory(d) for d in asked] == [True, True, True, True, True, False]
+
+
+def test_replicas_in_a_lost_directory_are_shown_as_offline() -> None:
+    scene = scene_with_two_directories()
+    assign(scene, B, 0)
+    assert offline_replicas(scene.image, scene.partition()) == []
+    scene.play(
+        messages.BrokerHeartbeatRequest(
+            broker_id=2,
+            broker_epoch=scene.epoch_of(2),
+            current_metadata_offset=scene.image.offset,
+            offline_log_dirs=[B],
+        )
+    )
+    assert offline_replicas(scene.image, scene.partition()) == [2]
+    scene.fence(1)
+    assert offline_replicas(scene.image, scene.partition()) == [2, 1]

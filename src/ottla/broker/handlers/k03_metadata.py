@@ -9,7 +9,7 @@ from ottla.broker.lost_leaders import Moment
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
 from ottla.broker.services import Services
 from ottla.broker.session import Session
-from ottla.metadata.image import MetadataImage, TopicImage
+from ottla.metadata.image import MetadataImage, TopicImage, offline_replicas
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID, Uuid
 from ottla.model.topic_names import why_invalid
@@ -255,8 +255,6 @@ def _operations(services: Services, session: Session, topic: str) -> int:
 
 def _partition(image: MetadataImage, index: int, topic: TopicImage) -> PartitionResponse:
     partition = topic.partitions[index]
-    alive = image.brokers
-    offline = [r for r in partition.replicas if r not in alive or alive[r].fenced]
     return PartitionResponse(
         error_code=Errors.LEADER_NOT_AVAILABLE if partition.leader < 0 else Errors.NONE,
         partition_index=index,
@@ -264,5 +262,5 @@ def _partition(image: MetadataImage, index: int, topic: TopicImage) -> Partition
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        offline_replicas=offline,
+        offline_replicas=offline_replicas(image, partition),
     )

@@ -7,7 +7,7 @@ from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
 from ottla.broker.services import Services
 from ottla.broker.session import Session
-from ottla.metadata.image import MetadataImage, TopicImage
+from ottla.metadata.image import MetadataImage, TopicImage, offline_replicas
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID
 from ottla.model.topic_names import why_invalid
@@ -90,7 +90,6 @@ def _described(image: MetadataImage, topic: TopicImage, indexes: list[int]) -> T
 
 def _partition(image: MetadataImage, topic: TopicImage, index: int) -> PartitionResponse:
     partition = topic.partitions[index]
-    brokers = image.brokers
     return PartitionResponse(
         error_code=Errors.LEADER_NOT_AVAILABLE if partition.leader < 0 else Errors.NONE,
         partition_index=index,
@@ -100,5 +99,5 @@ def _partition(image: MetadataImage, topic: TopicImage, index: int) -> Partition
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.elr),
         last_known_elr=list(partition.last_known_elr),
-        offline_replicas=[r for r in partition.replicas if r not in brokers or brokers[r].fenced],
+        offline_replicas=offline_replicas(image, partition),
     )
