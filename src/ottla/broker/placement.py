@@ -11,7 +11,7 @@ from ottla.broker.replicas import Replicas
 from ottla.broker.waiting import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY, TOPIC_RESOURCE, MetadataImage, PartitionImage
-from ottla.model.ids import LOST_DIRECTORY, TopicPartition, Uuid
+from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, TopicPartition, Uuid, uuid_text
 from ottla.model.ports import Clock, Ids
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
@@ -148,7 +148,7 @@ class Placement:
             self._open(partition, placed)
         if partition.log is None or partition.directory is None:
             return
-        own_directory = partition.directory.meta and partition.directory.meta.directory_id
+        own_directory = partition.directory.id
         if own_directory is not None and own_directory != placed.directory(self._replicas.broker_id):
             self.lies_in(partition, own_directory)
         if placed.leader == self._replicas.broker_id:
@@ -157,16 +157,21 @@ class Placement:
             self._follow(partition, partition.log, placed)
 
     def _open(self, partition: Partition, placed: PartitionImage) -> None:
-        assigned = placed.directory(self._replicas.broker_id)
+        # What never had a log was not lost with any directory.
+        assigned = (
+            UNASSIGNED_DIRECTORY if partition in self._without_room else placed.directory(self._replicas.broker_id)
+        )
         name = TopicPartition(partition.topic, partition.index)
         config = self._configs.log_config(partition.topic)
-        directory = next((d for d in self._replicas.directories if name in d.logs), None)
+        holding = [d for d in self._replicas.directories if name in d.logs]
+        # A directory that was away may come back with a log that has been made anew elsewhere.
+        directory = next((d for d in holding if d.id == assigned), holding[0] if holding else None)
         try:
             refused = next((d.refused[name] for d in self._replicas.directories if name in d.refused), None)
             if refused is not None:
                 raise refused
             if directory is None:
-                directory = self._assigned_directory(assigned)
+                directory = self._assigned_directory(assigned, placed)
                 partition.log = directory.create_log(name, partition.topic_id, config, self._clock.wall())
             else:
                 partition.log = directory.logs[name]
@@ -175,11 +180,14 @@ class Placement:
         except (StorageError, CorruptLog) as error:
             partition.offline = True
             self._not_opened(partition, placed, error)
-            if len(placed.replicas) > 1 and assigned != LOST_DIRECTORY:
+            if len(placed.replicas) > 1 and assigned in (UNASSIGNED_DIRECTORY, *self._online()):
                 self.lies_in(partition, LOST_DIRECTORY)  # so that another one leads
             return
         partition.offline = False
         partition.directory = directory
+
+    def _online(self) -> list[Uuid | None]:
+        return [each.id for each in self._replicas.directories if each.is_online]
 
     def _not_opened(self, partition: Partition, placed: PartitionImage, error: StorageError | CorruptLog) -> None:
         if isinstance(error, StorageError) and error.errno in ROOM_ERRORS:
@@ -217,11 +225,18 @@ class Placement:
         placed = topic.partitions.get(index) if topic is not None else None
         return placed if placed is not None and self._replicas.broker_id in placed.replicas else None
 
-    def _assigned_directory(self, assigned: Uuid) -> LogDirectory:
+    def _assigned_directory(self, assigned: Uuid, placed: PartitionImage) -> LogDirectory:
+        """Where to make a log. Raises StorageError if one was made already, where this node cannot see it now, and
+        nobody else has its records: an empty one would take its place for good."""
         for directory in self._replicas.directories:
-            if directory.meta is not None and directory.meta.directory_id == assigned:
+            if directory.id == assigned:
                 directory.latch.check()  # a log made elsewhere would hide the one that is there
                 return directory
+        if assigned not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            offline = [each for each in self._replicas.directories if not each.is_online]
+            if offline or all(replica == self._replicas.broker_id for replica in placed.isr):
+                where = (offline or self._replicas.directories)[0]
+                raise StorageError(where.path, f"directory {uuid_text(assigned)}, which has its log, is not there")
         online = [directory for directory in self._replicas.directories if directory.is_online]
         if not online:
             raise StorageError(self._replicas.directories[0].path, "no log directory of this node is online")

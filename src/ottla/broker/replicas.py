@@ -123,11 +123,7 @@ class Replicas:
 
     def offline_directories(self) -> list[Uuid]:
         """The ids of the directories that have failed, for the controller."""
-        return [
-            directory.meta.directory_id
-            for directory in self._directories
-            if not directory.is_online and directory.meta is not None and directory.meta.directory_id is not None
-        ]
+        return [directory.id for directory in self._directories if not directory.is_online and directory.id is not None]
 
     # ---- records of leaders
 

@@ -114,6 +114,8 @@ class LocalBroker:
         placement.lies_in = self._assign_directories(loop, broker_id).want
         now = clock.wall()
         for directory in self._directories:
+            if not directory.is_online:
+                continue
             found = directory.load(configs.log_config, now)
             replicas.deletions += [(directory, deletion) for deletion in found.deletions]
         placement.load(control_plane.image)

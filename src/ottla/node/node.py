@@ -99,9 +99,11 @@ class Node:
             ids=self._world.ids,
             disk=self._world.disk(),
             joined=await cluster_to_join(settings, files.fs, self._peers),
+            absent=[each.path for each in self._directories if not each.is_online],
         )
         for directory in self._directories:
-            directory.identify()
+            if directory.is_online:
+                directory.identify()
         control_plane.on_failure = self._metadata_failed
         self._serve_controller(server, sockets)
         await control_plane.start()
@@ -127,7 +129,13 @@ class Node:
             loop.call_soon_threadsafe(self._look_at_directories, error)
 
         for path in dict.fromkeys((*self.settings.log_dirs, self.settings.metadata_log_dir)):
-            opened = LogDirectory.open(files, path, reserve_bytes=reserve, on_offline=failed)
+            try:
+                opened = LogDirectory.open(files, path, reserve_bytes=reserve, on_offline=failed)
+            except StorageError as error:
+                if path == self.settings.metadata_log_dir:
+                    raise
+                log.error("%s. The node starts without it.", error.strerror)
+                opened = LogDirectory.absent(files, path, error)
             self._directories.append(opened)
 
     def _serve_controller(self, server: Server, sockets: dict[str, tuple[socket.socket, int]]) -> None:

@@ -125,9 +125,10 @@ class ControlPlane:
         ids: Ids | None = None,
         disk: DiskThread | None = None,
         joined: str | None = None,
+        absent: Sequence[str] = (),
     ) -> "ControlPlane":
-        """Formats new directories, then loads snapshot and log. The caller holds the directories' locks. `joined` is
-        the cluster that a new node has found (`cluster_to_join`).
+        """Formats new directories, then loads snapshot and log. The caller holds the locks of all directories but those
+        that are `absent`. `joined` is the cluster that a new node has found (`cluster_to_join`).
 
         Raises FormatError, MetadataLogError, CorruptLog, CorruptMetadata or StorageError, each with what to do.
         """
@@ -135,7 +136,7 @@ class ControlPlane:
         ids = ids or SystemIds()
         if files is None:  # an empty one is false
             files = OpenFiles(fs if fs is not None else RealFilesystem())
-        identity = identify(settings, files.fs, clock, ids, joined)
+        identity = identify(settings, files.fs, clock, ids, joined, absent)
         log = MetadataLog(MetadataLogSettings.of(settings), files, clock)
         return cls(settings, identity, log, clock=clock, ids=ids, disk=disk or SyncThread(), peers=peers)
 

@@ -49,7 +49,9 @@ class Beginning(Enum):
 
 def beginning(settings: Settings, fs: Filesystem) -> Beginning:
     """How a node comes to its cluster."""
-    if settings.cluster_id is not None or any(_read(fs, path) is not None for path in _directories(settings)):
+    # The metadata's own first: one of the others may be broken.
+    directories = dict.fromkeys((settings.metadata_log_dir, *settings.log_dirs))
+    if settings.cluster_id is not None or any(_read(fs, path) is not None for path in directories):
         return Beginning.KNOWN
     if not settings.is_controller:
         return Beginning.JOINS
@@ -58,10 +60,17 @@ def beginning(settings: Settings, fs: Filesystem) -> Beginning:
     return Beginning.FIRST if _begins_the_quorum(settings) else Beginning.JOINS
 
 
-def identify(settings: Settings, fs: Filesystem, clock: Clock, ids: Ids, joined: str | None = None) -> Identity:
-    """Who this node is, from its directories. New ones are formatted on the way; with `joined`, the id of a cluster, as
-    those of a node that comes to others."""
-    directories = _directories(settings)
+def identify(
+    settings: Settings,
+    fs: Filesystem,
+    clock: Clock,
+    ids: Ids,
+    joined: str | None = None,
+    absent: Sequence[str] = (),
+) -> Identity:
+    """Who this node is, from its directories but those that are `absent`. New ones are formatted on the way; with
+    `joined`, the id of a cluster, as those of a node that comes to others."""
+    directories = [path for path in _directories(settings) if path not in absent]
     found = {path: meta for path in directories if (meta := _read(fs, path)) is not None}
     cluster_id = _agreed_cluster(settings, found)
     if not found:
@@ -80,7 +89,7 @@ def identify(settings: Settings, fs: Filesystem, clock: Clock, ids: Ids, joined:
     return Identity(
         cluster_id,
         settings.node_id,
-        {path: all_ids[path] for path in settings.log_dirs},
+        {path: all_ids[path] for path in settings.log_dirs if path in all_ids},
         all_ids[settings.metadata_log_dir],
     )
 

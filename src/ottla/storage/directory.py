@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import TopicPartition, Uuid
 from ottla.storage import checkpoints, names
 from ottla.storage.checkpoints import CorruptCheckpoint, MetaProperties
 from ottla.storage.config import LogConfig
@@ -87,7 +87,7 @@ class LogDirectory:
         "refused",
     )
 
-    def __init__(self, files: OpenFiles, path: str, lock: object, latch: Latch, reserve_bytes: int) -> None:
+    def __init__(self, files: OpenFiles, path: str, lock: object | None, latch: Latch, reserve_bytes: int) -> None:
         self.files = files
         self.path = path
         self._lock: object | None = lock
@@ -162,6 +162,17 @@ class LogDirectory:
             return decode(self.fs.read(f"{self.path}/{name}"))
         except (FileNotFoundError, CorruptCheckpoint):
             return default
+
+    @classmethod
+    def absent(cls, files: OpenFiles, path: str, error: StorageError) -> "LogDirectory":
+        """One that cannot be opened, in a node that goes on without it."""
+        latch = Latch(path)
+        latch.take_offline(error)
+        return cls(files, path, None, latch, 0)
+
+    @property
+    def id(self) -> Uuid | None:
+        return None if self.meta is None else self.meta.directory_id
 
     @property
     def was_clean(self) -> bool:

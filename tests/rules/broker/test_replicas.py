@@ -304,6 +304,24 @@ def test_a_log_that_finds_no_room_is_made_when_there_is_some_and_others_lead_mea
     assert (late.offline, told[:1]) == (False, [DIRECTORIES[0]])
 
 
+@pytest.mark.parametrize(
+    ("isr", "all_online", "made"), [((2,), True, True), ((2,), False, False), ((1,), True, False), ((1,), False, False)]
+)
+def test_a_log_in_a_directory_that_is_gone_is_made_anew_only_if_others_have_it_and_it_cannot_come_back(
+    scenes: type[Scene], isr: tuple[int, ...], all_online: bool, made: bool
+) -> None:
+    scene = scenes((1, 2), (1, 2))
+    if not all_online:
+        scene.replicas.directories[1].latch.take_offline(StorageError("/disk1", "is broken"))
+    gone = Uuid(b"of another disk."[:16])
+    scene.decided(
+        m.PartitionRecord(
+            partition_id=4, topic_id=TOPIC, replicas=[1, 2], isr=list(isr), leader=isr[0], directories=[gone, gone]
+        )
+    )
+    assert (scene.partition(4).log is not None, scene.partition(4).offline) == (made, not made)
+
+
 def test_a_damaged_log_is_told_to_be_lost_where_others_have_it_too(scenes: type[Scene]) -> None:
     for replicas, expected in (((1, 2), [LOST_DIRECTORY]), ((1,), [])):
         scene = scenes(replicas, replicas)
