@@ -72,6 +72,8 @@ class Placement:
     def _set_strays_aside(self, image: MetadataImage) -> None:
         """A log whose topic is gone, or was made again under its name: kept under another name, never guessed at."""
         for directory in self._replicas.directories:
+            if not directory.is_online:
+                continue
             for name, found in list(directory.logs.items()):
                 topic = image.topics.get(name.topic)
                 placed = topic.partitions.get(name.partition) if topic is not None else None
@@ -163,7 +165,7 @@ class Placement:
         )
         name = TopicPartition(partition.topic, partition.index)
         config = self._configs.log_config(partition.topic)
-        holding = [d for d in self._replicas.directories if name in d.logs]
+        holding = [d for d in self._replicas.directories if d.is_online and name in d.logs]
         # A directory that was away may come back with a log that has been made anew elsewhere.
         directory = next((d for d in holding if d.id == assigned), holding[0] if holding else None)
         try:

@@ -37,6 +37,7 @@ from ottla.protocol.messages import AllocateProducerIdsRequest
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.lifecycle import BrokerLifecycle
 from ottla.storage.directory import LogDirectory
+from ottla.storage.fs import StorageError
 
 if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
     from ottla.coordinator.group.shard import GroupShard
@@ -112,12 +113,7 @@ class LocalBroker:
         lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"), control_plane.image)
         self._replicate(loop, replicas, configs, waiting, lost_leaders)
         placement.lies_in = self._assign_directories(loop, broker_id).want
-        now = clock.wall()
-        for directory in self._directories:
-            if not directory.is_online:
-                continue
-            found = directory.load(configs.log_config, now)
-            replicas.deletions += [(directory, deletion) for deletion in found.deletions]
+        self._load_logs(replicas, configs)
         placement.load(control_plane.image)
         host = Host(loop, clock, replicas, waiting, control_plane)
         groups = self._groups = group_coordinators(settings, host, self._world.ids)
@@ -153,6 +149,18 @@ class LocalBroker:
             verifier=Verifier(Askers(transactions, neighbours), clock, loop, options.verification_backoff(settings)),
             lost_leaders=lost_leaders,
         )
+
+    def _load_logs(self, replicas: Replicas, configs: Configs) -> None:
+        for directory in self._directories:
+            if not directory.is_online:
+                continue
+            try:
+                found = directory.load(configs.log_config, self._world.clock.wall())
+            except StorageError:
+                if not any(each.is_online for each in self._directories) or directory.is_online:
+                    raise
+                continue  # it has just broken: the others have their logs
+            replicas.deletions += [(directory, deletion) for deletion in found.deletions]
 
     def _replicate(
         self,

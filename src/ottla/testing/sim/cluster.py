@@ -35,6 +35,7 @@ TOPIC: Final = "t"
 PARTITIONS: Final = 2
 _CONVERGE_SECONDS: Final = 120.0
 _SAMPLE_SECONDS: Final = 0.02
+_DIRECTORIES: Final = ("/data", "/more")
 
 
 @dataclass(slots=True)
@@ -169,10 +170,11 @@ class Simulation:
             "bad weather": self._bad_weather,
             "clock jump": self._jump,
             "full disk": self._fill_a_disk,
+            "broken directory": self._break_a_directory,
             "heal": self._mend,
         }
         names = list(kinds)
-        weights = [4, 1, 2, 2, 2, 2, 1, 1, 2, 3]
+        weights = [4, 1, 2, 2, 2, 2, 1, 1, 2, 1, 3]
         while self._loop.time() < end:
             await asyncio.sleep(self._dice.expovariate(1.0))
             self._wounded = self._wounded and not self._all_in_sync()
@@ -225,6 +227,10 @@ class Simulation:
         machine = self._machines[self._dice.choice(NODES)]
         machine.disk.room = machine.disk.used + self._dice.randrange(2_000)
 
+    def _break_a_directory(self) -> None:
+        """Not the one with the metadata, which its node cannot do without."""
+        self._machines[self._dice.choice(NODES)].disk.broken = _DIRECTORIES[1]
+
     def _mend(self) -> None:
         self._network.weather = Weather()
         self._network.heal()
@@ -240,6 +246,8 @@ class Simulation:
                 machine.kill()
             if not machine.up and self._dice.random() < 0.5:
                 machine.disk.room = None  # nobody starts a node on a disk that is full
+                if self._dice.random() < 0.5:
+                    machine.disk.broken = ""
                 machine.start()
 
     # ---- peace
@@ -249,8 +257,9 @@ class Simulation:
         self._network.heal()
         self._make_room()
         for machine in self._machines.values():
-            if machine.has_given_up:
+            if machine.has_given_up or (machine.up and machine.disk.broken):
                 machine.kill()
+            machine.disk.broken = ""
             if not machine.up:
                 machine.start()
 
@@ -332,11 +341,11 @@ def _all_in_sync(image: MetadataImage) -> bool:
 
 
 def _segments(machine: Machine, index: int) -> list[bytes]:
-    directory = f"/data/{TOPIC}-{index}"
-    if not machine.disk.exists(directory):
-        return []
-    names = sorted(entry.name for entry in machine.disk.list(directory) if entry.name.endswith(".log"))
-    return [machine.disk.read(f"{directory}/{name}") for name in names]
+    for directory in (f"{path}/{TOPIC}-{index}" for path in _DIRECTORIES):
+        if machine.disk.exists(directory):
+            names = sorted(entry.name for entry in machine.disk.list(directory) if entry.name.endswith(".log"))
+            return [machine.disk.read(f"{directory}/{name}") for name in names]
+    return []
 
 
 def _settings(node_id: int) -> Settings:
@@ -348,7 +357,7 @@ def _settings(node_id: int) -> Settings:
             "listeners": f"PLAINTEXT://node-{node_id}:9092,CONTROLLER://node-{node_id}:9093",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": voters,
-            "log.dirs": "/data",
+            "log.dirs": ",".join(_DIRECTORIES),
             "min.insync.replicas": "2",
             "ottla.disk.reserve.bytes": "10000",
             "replica.lag.time.max.ms": "3000",
