@@ -95,13 +95,13 @@ class SimDisk:
         self.steps: list[str] = []
         self.failing_sync: Callable[[str], bool] = lambda path: False
         self.locked: set[str] = set()
-        self.broken = ""
+        self.broken_below = ""
         """Below this path nothing can be written."""
 
     # -- what goes wrong -----------------------------------------------------------------------------------------
 
     def step(self, operation: str, path: str) -> None:
-        if self.broken and path.startswith(self.broken):
+        if self.broken_below and path.startswith(self.broken_below):
             raise OSError(errno.EIO, "this part of the simulated disk is broken")
         if self.crash_at is not None and len(self.steps) >= self.crash_at:
             raise Crashed(f"{operation} {path}")
@@ -130,7 +130,7 @@ class SimDisk:
 
     def _copy(self, content: dict[str, bytes], dirs: set[str]) -> "SimDisk":
         disk = SimDisk(room=self.room)
-        disk.broken = self.broken
+        disk.broken_below = self.broken_below
         for path, data in content.items():
             inode = Inode()
             inode.data, inode.durable = bytearray(data), data

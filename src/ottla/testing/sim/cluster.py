@@ -229,7 +229,7 @@ class Simulation:
 
     def _break_a_directory(self) -> None:
         """Not the one with the metadata, which its node cannot do without."""
-        self._machines[self._dice.choice(NODES)].disk.broken = _DIRECTORIES[1]
+        self._machines[self._dice.choice(NODES)].disk.broken_below = _DIRECTORIES[1]
 
     def _mend(self) -> None:
         self._network.weather = Weather()
@@ -247,7 +247,7 @@ class Simulation:
             if not machine.up and self._dice.random() < 0.5:
                 machine.disk.room = None  # nobody starts a node on a disk that is full
                 if self._dice.random() < 0.5:
-                    machine.disk.broken = ""
+                    machine.disk.broken_below = ""
                 machine.start()
 
     # ---- peace
@@ -257,9 +257,9 @@ class Simulation:
         self._network.heal()
         self._make_room()
         for machine in self._machines.values():
-            if machine.has_given_up or (machine.up and machine.disk.broken):
+            if machine.has_given_up or (machine.up and machine.disk.broken_below):
                 machine.kill()
-            machine.disk.broken = ""
+            machine.disk.broken_below = ""
             if not machine.up:
                 machine.start()
 
