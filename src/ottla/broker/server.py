@@ -13,6 +13,7 @@ from ottla.broker.session import Session
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener
 from ottla.net.connection import Connection, ReadBudget, Scratch
+from ottla.net.listening import refusal
 
 log = logging.getLogger(__name__)
 
@@ -83,10 +84,7 @@ class Server:
             sock.listen(self._options.backlog)
         except OSError as error:
             sock.close()
-            raise CannotListen(
-                f"cannot listen on {host}:{listener.port} ({listener.name}): {error.strerror or error}. "
-                "Stop what listens there, or choose another port."
-            ) from error
+            raise CannotListen(f"{refusal(error, host, listener.port)}.") from error
         self._sockets.append(sock)
         return sock, sock.getsockname()[1]
 
@@ -110,9 +108,9 @@ class Server:
                 return
             host = address[0]
             now = services.clock.monotonic()
-            refusal = self._door(services).refusal(host, listener_name, now)
-            if refusal is not None:
-                line = self._refusals.said(host, refusal, now)
+            turned_away = self._door(services).refusal(host, listener_name, now)
+            if turned_away is not None:
+                line = self._refusals.said(host, turned_away, now)
                 if line is not None:
                     log.warning("%s", line)
                 peer.close()
