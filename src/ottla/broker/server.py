@@ -48,6 +48,7 @@ class Server:
         "_doors",
         "_loop",
         "_options",
+        "_oversized",
         "_pauses",
         "_refusals",
         "_scratch",
@@ -60,6 +61,7 @@ class Server:
         self._loop = loop
         self._doors = doors
         self._refusals = Refusals()
+        self._oversized = Refusals()
         self._pauses: dict[socket.socket, TimerHandle] = {}
         self._budget = budget
         self._options = options
@@ -110,7 +112,7 @@ class Server:
             now = services.clock.monotonic()
             turned_away = self._door(services).refusal(host, listener_name, now)
             if turned_away is not None:
-                line = self._refusals.said(host, turned_away, now)
+                line = self._refusals.said(f"refusing a connection from {host}: {turned_away} is reached", now)
                 if line is not None:
                     log.warning("%s", line)
                 peer.close()
@@ -142,6 +144,10 @@ class Server:
 
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session, None)
+        if session.refused:
+            line = self._oversized.said(session.refused, session.services.clock.monotonic())
+            if line is not None:
+                log.warning("%s", line)
         self._door(session.services).left(session.host, session.listener)
         if session.broker is not None and self._sockets:
             session.services.control_plane.broker_disconnected(*session.broker, session)

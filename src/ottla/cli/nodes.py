@@ -92,7 +92,9 @@ def check_data(data: str, count: int) -> None:
         raise Failure(f"{data} holds the data of a single node\n  name another directory with --data DIR")
     found = nodes_in(data)
     if found and found != count:
-        raise Failure(f"{data} holds a cluster of {found} nodes: start it with --nodes {found}, or name another --data")
+        raise Failure(
+            f"{data} holds a cluster of {counted(found, 'node')}: start it with --nodes {found}, or name another --data"
+        )
 
 
 def check_ports(plans: list[NodePlan]) -> None:
