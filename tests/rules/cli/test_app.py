@@ -114,12 +114,10 @@ def test_a_plain_command_stays_light() -> None:
 
 
 def test_a_name_that_is_not_utf_8_is_told_as_such() -> None:
-    try:
-        messages.MetadataRequest(
-            topics=[messages.MetadataRequest.MetadataRequestTopic(name=b"\xff".decode(errors="surrogateescape"))]
-        ).encode(12)
-    except EncodeError as error:
-        assert explain(error) == "'\\xff' is not UTF-8, as all names in Kafka are"
+    topic = messages.MetadataRequest.MetadataRequestTopic(name=b"\xff".decode(errors="surrogateescape"))
+    with pytest.raises(EncodeError) as caught:
+        messages.MetadataRequest(topics=[topic]).encode(12)
+    assert explain(caught.value) == r"'\xff' is not UTF-8, as all names in Kafka are"
 
 
 def test_what_the_broker_refuses_comes_with_a_way_out() -> None:
