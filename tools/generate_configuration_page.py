@@ -23,6 +23,13 @@ Kafka releases are ignored with a warning.
 per broker or for all brokers at once (`ottla configs`). Where our default is not Kafka's, the row says why.
 """
 
+UNBUILT = {
+    "Security": "This version serves PLAINTEXT only: a listener that asks for more is refused, and what is set here is "
+    "checked and has no effect.\n\n",
+    "Tiered storage": "This version has none: what is set here is checked and has no effect.\n\n",
+}
+"""What is to be known of a whole section before its table is read."""
+
 CHANGE = {Update.READ_ONLY: "restart", Update.PER_BROKER: "broker", Update.CLUSTER_WIDE: "cluster"}
 
 
@@ -41,10 +48,11 @@ def _chapters() -> Iterator[tuple[str, str]]:
         + _table(properties.TOPIC.values(), "Follows"),
     )
     for title, entries in properties.SECTIONS.items():
-        yield title, _table(entries)
+        yield title, UNBUILT.get(title, "") + _table(entries)
     yield (
         "Authorizer",
-        "Read by the authorizer from the same file.\n\n" + _table(properties.AUTHORIZER.values()),
+        "Read by Kafka's authorizer from the same file. This version has no ACLs: they have no effect.\n\n"
+        + _table(properties.AUTHORIZER.values()),
     )
     yield (
         "Throttles of one broker",

@@ -235,6 +235,23 @@ def test_a_bad_line_is_told_with_its_number_and_what_came_before_is_kept(ottla: 
     assert ottla("consume", topic, "-e") == "good\n"
 
 
+def test_a_dash_is_standard_input_and_may_stand_among_files(ottla: Shell, bootstrap: str, topic: str) -> None:
+    ottla("topics", "create", topic, "-p", "1")
+    with spawn(bootstrap, "produce", topic, "--file", "-") as producer:
+        told, _ = producer.communicate(b"a\nb\n")
+    assert told.decode() == f"wrote 2 records to {topic}: partition 0 offsets 0-1\n"
+
+
+def test_compacted_topics_names_and_partitions_are_told_with_a_way_out(ottla: Shell, topic: str) -> None:
+    ottla("topics", "create", topic, "-p", "1", "-c", "cleanup.policy=compact")
+    assert "a record without a key on a compacted topic" in (told := ottla.produce(topic, lines="x\n", fails=1))
+    assert "-k KEY" in told
+    assert f"topic {topic} has no partition 3" in ottla.produce(topic, "-p", "3", lines="x\n", fails=1)
+    told = ottla.produce("not a name", lines="x\n", fails=1)
+    assert "1 to 249 ASCII letters" in told
+    assert "does not exist yet" not in told
+
+
 def test_a_whole_file_is_one_record(ottla: Shell, topic: str) -> None:
     ottla("topics", "create", topic, "-p", "1")
     content = b"two\nlines\n\0\xff" * 1000

@@ -342,7 +342,7 @@ class Started:
             command = [sys.executable, "-m", "ottla", "start", "--nodes", "3", "--port", str(port), "--data", str(data)]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
         assert self.process.stdout is not None
-        self.banner = [self.process.stdout.readline().rstrip("\n") for _ in range(4)]
+        self.banner = [self.process.stdout.readline().rstrip("\n") for _ in range(7)]
 
     def children(self) -> list[int]:
         pid = self.process.pid
@@ -375,6 +375,10 @@ def test_three_nodes_start_with_one_command_and_stop_together(
         assert re.fullmatch(r"ottla \S+: 3 nodes are ready", first.banner[0])
         assert first.banner[1:] == [
             f"  kafka    {','.join(addresses)}",
+            *(
+                f"  node {number}   {address}  process {child}"
+                for number, (address, child) in enumerate(zip(addresses, first.children(), strict=True), start=1)
+            ),
             f"  data     {tmp_path / 'data'}",
             "  stop with Ctrl-C",
         ]
@@ -383,25 +387,40 @@ def test_three_nodes_start_with_one_command_and_stop_together(
         ottla.until_healthy()
         victim = first.children()[1]
         os.kill(victim, signal.SIGKILL)
-        told = f"node 2 (process {victim}) was ended by signal 9; 2 nodes left\n"
+        file = tmp_path / "data" / "node-2.properties"
+        told = (
+            f"ottla: node 2 (process {victim}) was ended by signal 9; 2 nodes left\n"
+            f"  bring it back from another terminal: ottla start {file}\n"
+        )
         eventually(lambda: told in first.err.read_text())
         eventually(lambda: run(["cluster", "status"]) == 1)
         assert [b["state"] for b in ottla.json("cluster", "status", ends=1)["brokers"]] == ["up", "fenced", "up"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "ottla", "start", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as brought_back:
+            ottla.until_healthy()
+            brought_back.terminate()
         assert first.end(signal.SIGTERM) == 0
     with Started(tmp_path / "data", port) as again:
         ottla.until_healthy()
         assert ottla("topics", "list", "--names") == "orders\n"
         assert again.end(signal.SIGHUP) == 0  # the terminal is closed
+    assert "WARNING" not in again.err.read_text()  # it was a healthy start and a healthy stop
     assert "Traceback" not in first.err.read_text() + again.err.read_text()
 
 
-def test_a_port_that_is_taken_ends_all_three_with_the_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize("taken", [0, 2, 3])
+def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path, taken: int) -> None:
+    """A controller's as well as a broker's; whoever answers there must not be taken for the node."""
     port = six_free_ports()
-    with socket.create_server(("127.0.0.1", port + 2)):
+    with socket.create_server(("127.0.0.1", port + taken)):
         command = [sys.executable, "-m", "ottla", "start", "--nodes", "3", "--port", str(port)]
         done = subprocess.run(
             [*command, "--data", str(tmp_path / "data")], capture_output=True, text=True, check=False, timeout=60
         )
-    assert done.returncode == 1
-    assert f"127.0.0.1:{port + 2}" in done.stderr
-    assert "ottla: node 2 did not start: the reason is above" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        f"ottla: node {taken // 2 + 1} cannot listen on 127.0.0.1:{port + taken}: another process does. "
+        "Stop it, or choose another port with --port N"
+    )
+    assert not (tmp_path / "data").exists()

@@ -26,10 +26,19 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     with Ottla(tmp_path / "first") as node:
         second = tmp_path / "second"
         assert refusal("--port", str(node.port), "--data", str(second)) == (
-            f"ottla cannot start: cannot listen on 127.0.0.1:{node.port} (PLAINTEXT): Address already in use. "
-            "Stop what listens there, or choose another port.\n"
+            f"ottla cannot start: cannot listen on 127.0.0.1:{node.port}: another process does. "
+            "Stop it, or choose another port with --port N (with a file: in its listeners).\n"
         )
         assert not second.exists()
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine(tmp_path: Path, port: str, host: str) -> None:
+    said = refusal("--host", host, "--port", port, "--data", str(tmp_path / "data"))
+    assert said.startswith(
+        f"ottla cannot start: cannot listen on {host}:{port}: {host} is not an address of this machine. "
+        "Choose one that is with --host ADDRESS"
+    )
 
 
 def test_a_directory_in_use(tmp_path: Path, port: str) -> None:

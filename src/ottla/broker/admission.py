@@ -111,8 +111,8 @@ class Doors(NamedTuple):
 
 
 class Refusals:
-    """What to say of connections that were refused: one line at once, then one in every `_PAUSE` that counts the rest.
-    Who floods a node with connections must not fill its log with lines."""
+    """What to say of clients that are refused: one line at once, then one in every `_PAUSE` that counts the rest.
+    Who floods a node with connections or tries again and again must not fill its log with lines."""
 
     __slots__ = ("_quiet_until", "_unsaid")
 
@@ -122,11 +122,11 @@ class Refusals:
         self._quiet_until: Millis | None = None
         self._unsaid = 0
 
-    def said(self, address: str, why: str, now: Millis) -> str | None:
+    def said(self, line: str, now: Millis) -> str | None:
         """The line to log about one more, or None."""
         if self._quiet_until is not None and now < self._quiet_until:
             self._unsaid += 1
             return None
         rest = f" ({self._unsaid} more since the last line)" if self._unsaid else ""
         self._quiet_until, self._unsaid = Millis(now + self._PAUSE), 0
-        return f"refusing a connection from {address}: {why} is reached{rest}"
+        return f"{line}{rest}"

@@ -13,6 +13,7 @@ from ottla.broker.session import Session
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener
 from ottla.net.connection import Connection, ReadBudget, Scratch
+from ottla.net.listening import refusal
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class Server:
         "_doors",
         "_loop",
         "_options",
+        "_oversized",
         "_pauses",
         "_refusals",
         "_scratch",
@@ -59,6 +61,7 @@ class Server:
         self._loop = loop
         self._doors = doors
         self._refusals = Refusals()
+        self._oversized = Refusals()
         self._pauses: dict[socket.socket, TimerHandle] = {}
         self._budget = budget
         self._options = options
@@ -83,10 +86,7 @@ class Server:
             sock.listen(self._options.backlog)
         except OSError as error:
             sock.close()
-            raise CannotListen(
-                f"cannot listen on {host}:{listener.port} ({listener.name}): {error.strerror or error}. "
-                "Stop what listens there, or choose another port."
-            ) from error
+            raise CannotListen(f"{refusal(error, host, listener.port)}.") from error
         self._sockets.append(sock)
         return sock, sock.getsockname()[1]
 
@@ -110,9 +110,9 @@ class Server:
                 return
             host = address[0]
             now = services.clock.monotonic()
-            refusal = self._door(services).refusal(host, listener_name, now)
-            if refusal is not None:
-                line = self._refusals.said(host, refusal, now)
+            turned_away = self._door(services).refusal(host, listener_name, now)
+            if turned_away is not None:
+                line = self._refusals.said(f"refusing a connection from {host}: {turned_away} is reached", now)
                 if line is not None:
                     log.warning("%s", line)
                 peer.close()
@@ -144,6 +144,10 @@ class Server:
 
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session, None)
+        if session.refused:
+            line = self._oversized.said(session.refused, session.services.clock.monotonic())
+            if line is not None:
+                log.warning("%s", line)
         self._door(session.services).left(session.host, session.listener)
         if session.broker is not None and self._sockets:
             session.services.control_plane.broker_disconnected(*session.broker, session)

@@ -56,6 +56,7 @@ class Session:
         "host",
         "listener",
         "principal",
+        "refused",
         "routes",
         "services",
         "software",
@@ -81,6 +82,8 @@ class Session:
         self.software = ("", "")
         self.broker: tuple[int, int] | None = None
         """Id and epoch of the broker that sends its heartbeats here: when this connection breaks, it is missed."""
+        self.refused = ""
+        """Why the node hangs up on this client. Whoever hears of its end logs it, since clients try again and again."""
         self._client_id_bytes = b""
         self._loop = loop
         self._on_closed = on_closed
@@ -230,9 +233,10 @@ class Session:
 
     # ---- what the connection says
 
-    def frame_refused(self, size: int) -> None:
-        log.info(
-            "closing %s: it announced a request of %d bytes; socket.request.max.bytes is the limit", self.host, size
+    def frame_refused(self, size: int, limit: int) -> None:
+        self.refused = (
+            f"closing {self.host} (client id {self.client_id!r}): it announced a request of {size} bytes; "
+            f"socket.request.max.bytes allows {limit}"
         )
 
     def output_drained(self) -> None:

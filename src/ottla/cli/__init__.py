@@ -4,6 +4,9 @@
 
 def main() -> int:
     """The `ottla` entry point. 0: done, 1: failed, 2: the command line is wrong, 130: interrupted."""
+    from ottla.runtime.standard_streams import open_missing
+
+    open_missing()
     import sys
 
     from ottla.cli.app import run

@@ -21,7 +21,6 @@ _LEADING_WITH_VALUE: Final = ("--bootstrap", "--bootstrap-server", "-b", "--outp
 
 
 def run(words: Sequence[str]) -> int:
-    _fill_closed_streams()
     try:
         code = _dispatch(list(words))
         sys.stdout.flush()
@@ -37,24 +36,19 @@ def run(words: Sequence[str]) -> int:
         return _failed(error)
 
 
-def _fill_closed_streams() -> None:
-    """`ottla … >&-`: Python then has no stream at all where print and flush expect one."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  lives as long as the process
-
-
 def _reader_gone() -> int:
-    """`ottla consume … | head`: the reader has had enough, which is no failure. Without the dup2 the interpreter would
-    complain about the same pipe once more while it shuts down."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """`ottla consume … | head`: the reader has had enough, which is no failure."""
+    from ottla.runtime.standard_streams import give_up_output
+
+    give_up_output()
     return OK
 
 
 def _failed(error: Exception) -> int:
     from ottla.cli.failures import explain
+    from ottla.cli.output import note
 
-    print(f"ottla: {explain(error)}", file=sys.stderr)
+    note(f"ottla: {explain(error)}")
     return FAILED
 
 

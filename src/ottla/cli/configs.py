@@ -89,8 +89,13 @@ def _resource(arguments: Arguments) -> tuple[Resource, list[str]]:
 
 def _named(kind: str, name: str | None) -> Resource:
     if kind not in KINDS:
-        raise UsageError(f"{kind!r} has no settings{suggestion(kind, KINDS)}; topics, brokers, broker-loggers, "
-                         "cluster-default, group and client-metrics")  # fmt: skip
+        meant = "" if name is None else suggestion(kind, KINDS)  # one word alone was meant as the name
+        if meant:
+            raise UsageError(f"{kind!r} has no settings{meant}")
+        raise UsageError(
+            f"say what {kind} is: topic {kind}, group {kind} or client-metrics {kind}; or broker ID, "
+            "broker-loggers ID, cluster-default"
+        )
     code = KINDS[kind]
     if kind == "cluster-default":
         return Resource(code, "")

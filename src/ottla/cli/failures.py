@@ -4,7 +4,9 @@ from ottla.client.errors import (
     ClientError,
     ConnectionLost,
     KafkaError,
+    NoSuchPartition,
     NotKafka,
+    RequestTooLarge,
     TimedOut,
     Unreachable,
     UnsupportedApi,
@@ -23,6 +25,8 @@ _ADVICE = {
     Errors.MESSAGE_TOO_LARGE: "raise the topic's limit with `ottla configs set topic TOPIC max.message.bytes=N`",
     Errors.NETWORK_EXCEPTION: "is the broker still up? It hangs up on requests above its socket.request.max.bytes, too",
     Errors.GROUP_ID_NOT_FOUND: "`ottla groups list` shows what exists",
+    Errors.INVALID_TOPIC_EXCEPTION: "a topic's name is 1 to 249 ASCII letters, digits, '.', '_' and '-', and not "
+    "just '.' or '..'",
     Errors.NON_EMPTY_GROUP: "stop its consumers first; `ottla groups describe GROUP --members` shows them",
     Errors.NOT_ENOUGH_REPLICAS: "`ottla topics describe TOPIC` shows the replicas in sync",
     Errors.PREFERRED_LEADER_NOT_AVAILABLE: "its broker is down or not in sync (`ottla cluster status`)",
@@ -39,7 +43,7 @@ def explain(error: Exception) -> str:
     if isinstance(error, Unreachable):
         return _unreachable(error)
     if isinstance(error, KafkaError):
-        advice = _ADVICE.get(error.error)
+        advice = _advice(error)
         return f"{error}\n  {advice}" if advice else str(error)
     if isinstance(error, NotKafka):
         return f"{error}\n  name a broker's client port with --bootstrap HOST:PORT"
@@ -53,10 +57,31 @@ def explain(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         return _system(error)
+    if isinstance(error.__cause__ or error, UnicodeEncodeError):
+        return _not_utf8(error.__cause__ or error)
     return (
         f"unexpected {type(error).__name__}: {error}\n"
         "  this is a defect of ottla; with OTTLA_TRACEBACK=1 in the environment it shows where"
     )
+
+
+def _advice(error: KafkaError) -> str | None:
+    if isinstance(error, NoSuchPartition):
+        add = f"`ottla topics add-partitions {error.topic} --total {error.partition + 1}` adds what is missing"
+        return f'{add}; without --partition (or "partition" in a JSON line) any will do'
+    if isinstance(error, RequestTooLarge):
+        return "raise that setting of the brokers and start them again, or write smaller records"
+    if error.error is Errors.INVALID_RECORD and "without a key" in error.message:
+        return "give every record one: -k KEY, or -K SEPARATOR for lines that hold key and value"
+    if error.error is Errors.INVALID_TOPIC_EXCEPTION and error.message != error.error.text:
+        return None  # the broker has said what is wrong with the name
+    return _ADVICE.get(error.error)
+
+
+def _not_utf8(error: BaseException) -> str:
+    assert isinstance(error, UnicodeEncodeError)
+    shown = repr(error.object.encode(errors="surrogateescape"))[1:]
+    return f"{shown} is not UTF-8, as all names in Kafka are"
 
 
 def _unreachable(error: Unreachable) -> str:

@@ -1,6 +1,7 @@
 """`ottla start --nodes N`: a cluster on one machine, each node a process of its own under this one."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -13,7 +14,11 @@ from ottla.cli.failures import Failure
 from ottla.cli.listening import listeners
 from ottla.cli.output import counted, note
 from ottla.cli.parser import UsageError
-from ottla.runtime.stop_signals import stop_signals
+from ottla.model.properties import Settings
+from ottla.model.properties.file import format_properties
+from ottla.net.listening import refusal
+from ottla.runtime.standard_streams import announce
+from ottla.runtime.stop_signals import WHOLE_CLUSTER_STOPS, stop_signals
 
 _PORTS_PER_NODE: Final = 2
 _READY_SECONDS: Final = 60.0
@@ -42,6 +47,11 @@ class NodePlan(NamedTuple):
     """For clients; the controller takes the next one."""
     data: str
     settings: Mapping[str, str]
+
+    @property
+    def file(self) -> str:
+        """Its server.properties: with it, one node can be started again beside those that still run."""
+        return f"{self.data}.properties"
 
 
 def plan(count: int, host: str, port: int, data: str, overrides: Mapping[str, str]) -> list[NodePlan]:
@@ -82,7 +92,22 @@ def check_data(data: str, count: int) -> None:
         raise Failure(f"{data} holds the data of a single node\n  name another directory with --data DIR")
     found = nodes_in(data)
     if found and found != count:
-        raise Failure(f"{data} holds a cluster of {found} nodes: start it with --nodes {found}, or name another --data")
+        raise Failure(
+            f"{data} holds a cluster of {counted(found, 'node')}: start it with --nodes {found}, or name another --data"
+        )
+
+
+def check_ports(plans: list[NodePlan]) -> None:
+    """Before anything starts: whoever else answers on one of the ports would be taken for our node."""
+    for each in plans:
+        for host, port in ((each.host, each.port), ("127.0.0.1", each.port + 1)):
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            with socket.socket(family, socket.SOCK_STREAM) as taken:
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    taken.bind((host, port))
+                except OSError as error:
+                    raise Failure(f"node {each.node_id} {refusal(error, host, port)}") from error
 
 
 def nodes_in(data: str) -> int:
@@ -94,44 +119,50 @@ def nodes_in(data: str) -> int:
 
 
 def run(plans: list[NodePlan]) -> int:
-    """Starts every node, waits for Ctrl-C or SIGTERM, stops them together. Returns the exit code."""
+    """Starts every node, waits for Ctrl-C or SIGTERM, stops them all. Returns the exit code."""
     children: dict[int, subprocess.Popen[bytes]] = {}
     stopping: list[int] = []
+    ready = False
     for number in stop_signals():
         signal.signal(number, lambda received, _: stopping.append(received))
     try:
         for each in plans:
             children[each.node_id] = _spawn(each)
-        _wait_until_ready(plans, children, stopping)
-        if not stopping:
-            _banner(plans)
-        _watch(children, stopping)
+        ready = _wait_until_ready(plans, children, stopping)
+        if ready:
+            announce(_banner(plans, children))
+        _watch(plans, children, stopping)
     finally:
-        _stop(children)
+        _stop(children, majority=len(plans) // 2 + 1 if ready else len(plans) + 1)
     return 0 if stopping else 1
 
 
 def _spawn(each: NodePlan) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "ottla", "start", "--data", each.data]
-    for name, value in each.settings.items():
-        command += ["-o", f"{name}={value}"]
+    settings = Settings.defaults(each.data, **each.settings)
+    os.makedirs(os.path.dirname(each.file), exist_ok=True)
+    with open(each.file, "w", encoding="utf-8") as file:
+        file.write(format_properties(settings.given))
+    command = [sys.executable, "-m", "ottla", "start", each.file]
     # A session of its own: Ctrl-C reaches this process alone, which then stops the nodes in good order.
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
 def _wait_until_ready(
     plans: list[NodePlan], children: "dict[int, subprocess.Popen[bytes]]", stopping: list[int]
-) -> None:
+) -> bool:
+    """False if it is to stop before. Raises Failure for a node that ends, or says nothing for too long."""
     deadline = time.monotonic() + _READY_SECONDS
     waiting = list(plans)
     while waiting and not stopping:
+        waiting = [each for each in waiting if not _accepts(each)]
+        # After the question, not before: if a node has ended, it was another who answered on its port.
         dead = [node_id for node_id, child in children.items() if child.poll() is not None]
         if dead:
             raise Failure(f"node {dead[0]} did not start: the reason is above")
-        waiting = [each for each in waiting if not _accepts(each)]
-        if time.monotonic() > deadline:
+        if waiting and time.monotonic() > deadline:
             raise Failure(f"node {waiting[0].node_id} does not answer on port {waiting[0].port}")
         time.sleep(0.02)
+    return not stopping
 
 
 def _accepts(each: NodePlan) -> bool:
@@ -145,25 +176,32 @@ def _accepts(each: NodePlan) -> bool:
         return False
 
 
-def _banner(plans: list[NodePlan]) -> None:
+def _banner(plans: list[NodePlan], children: "dict[int, subprocess.Popen[bytes]]") -> str:
     from ottla import __version__  # noqa: PLC0415  start time is felt
 
-    print(f"ottla {__version__}: {len(plans)} nodes are ready")
-    print(f"  kafka    {','.join(f'{each.host}:{each.port}' for each in plans)}")
-    print(f"  data     {plans[0].data.rpartition('/')[0]}")
-    print("  stop with Ctrl-C", flush=True)
+    lines = [
+        f"ottla {__version__}: {counted(len(plans), 'node')} are ready",
+        f"  kafka    {','.join(f'{each.host}:{each.port}' for each in plans)}",
+        *(f"  node {each.node_id}   {each.host}:{each.port}  process {children[each.node_id].pid}" for each in plans),
+        f"  data     {os.path.dirname(plans[0].data)}",
+        "  stop with Ctrl-C",
+    ]
+    return "\n".join(lines)
 
 
-def _watch(children: "dict[int, subprocess.Popen[bytes]]", stopping: list[int]) -> None:
-    """A node that dies is named once; the others carry on, that is what they are for."""
+def _watch(plans: list[NodePlan], children: "dict[int, subprocess.Popen[bytes]]", stopping: list[int]) -> None:
+    """A node that dies is named once, with how to bring it back; the others carry on, that is what they are for."""
     named: dict[int, None] = {}
     while not stopping:
-        for node_id, child in children.items():
-            if child.poll() is not None and node_id not in named:
-                named[node_id] = None
+        for each in plans:
+            child = children[each.node_id]
+            if child.poll() is not None and each.node_id not in named:
+                named[each.node_id] = None
                 others = len(children) - len(named)
                 carry_on = f"; {counted(others, 'node')} left" if others else ""
-                note(f"ottla: node {node_id} (process {child.pid}) {_ending(child.returncode)}{carry_on}")
+                note(f"ottla: node {each.node_id} (process {child.pid}) {_ending(child.returncode)}{carry_on}")
+                if others:
+                    note(f"  bring it back from another terminal: ottla start {shlex.quote(each.file)}")
         if len(named) == len(children):
             return
         time.sleep(0.2)
@@ -173,15 +211,25 @@ def _ending(code: int) -> str:
     return f"was ended by signal {-code}" if code < 0 else f"has ended with code {code}"
 
 
-def _stop(children: "dict[int, subprocess.Popen[bytes]]") -> None:
-    for child in children.values():
-        if child.poll() is None:
-            child.terminate()
+def _stop(children: "dict[int, subprocess.Popen[bytes]]", majority: int) -> None:
+    """One after another, each handing over to those that remain, while they are a majority and can decide anything;
+    then the rest at once."""
     deadline = time.monotonic() + _STOP_SECONDS
-    for node_id, child in children.items():
-        try:
-            child.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            note(f"ottla: node {node_id} does not stop, it is killed")
-            child.kill()
-            child.wait()
+    alive = {node_id: child for node_id, child in children.items() if child.poll() is None}
+    while len(alive) >= majority:
+        node_id, child = alive.popitem()
+        child.terminate()
+        _await_end(node_id, child, deadline)
+    for child in alive.values():
+        child.send_signal(WHOLE_CLUSTER_STOPS)
+    for node_id, child in alive.items():
+        _await_end(node_id, child, deadline)
+
+
+def _await_end(node_id: int, child: "subprocess.Popen[bytes]", deadline: float) -> None:
+    try:
+        child.wait(max(0.1, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        note(f"ottla: node {node_id} does not stop, it is killed")
+        child.kill()
+        child.wait()

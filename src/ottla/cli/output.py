@@ -3,6 +3,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
@@ -71,8 +72,9 @@ def show_json(document: Json) -> None:
 
 
 def note(text: str) -> None:
-    """For people, beside the data: standard error, so that pipes stay clean."""
-    print(text, file=sys.stderr)
+    """For people, beside the data: standard error, so that pipes stay clean. If nobody can read it, nothing is lost."""
+    with suppress(OSError):
+        print(text, file=sys.stderr)
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

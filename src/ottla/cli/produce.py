@@ -97,8 +97,14 @@ def produce(arguments: Arguments) -> int:
 
 
 def _exists(server: "Cluster", topic: str) -> bool:
-    """A misspelt name should not pass unnoticed where brokers create topics by themselves."""
+    """A misspelt name should not pass unnoticed where brokers create topics by themselves. Raises KafkaError for one
+    that cannot be a topic's."""
+    from ottla.client.errors import check
+    from ottla.model.errors import Errors
+
     (found,) = server.metadata([topic]).topics
+    if found.error_code == Errors.INVALID_TOPIC_EXCEPTION:
+        check(found.error_code, repr(topic))
     return not found.error_code
 
 
@@ -131,6 +137,9 @@ def _inputs(arguments: Arguments, idle: Callable[[], None]) -> Iterator[tuple[st
             note("one record per line; Ctrl-D ends")
         yield from _pieces(arguments, "standard input", 0, idle)
     for path in paths:
+        if path == "-":
+            yield from _pieces(arguments, "standard input", 0, idle)
+            continue
         fd = os.open(path, os.O_RDONLY)
         try:
             yield from _pieces(arguments, path, fd, idle)
@@ -254,7 +263,7 @@ Records with a key go to the partition that Java clients would choose; those wit
             Option("--timestamp", value="MS", number=True, help="Timestamp of every record; else now."),
             Option("--null", "-Z", value="TEXT", help="Keys and values that are exactly this are null (a tombstone)."),
             Option("--json", help="Lines are JSON objects."),
-            Option("--file", "-f", value="PATH", many=True, help="Read from here instead of standard input."),
+            Option("--file", "-f", value="PATH", many=True, help="Read from here; - is standard input."),
             Option("--whole", "-w", help="Each input is one record, newlines included."),
             Option(
                 "--compression",
@@ -284,7 +293,10 @@ Records with a key go to the partition that Java clients would choose; those wit
             ("Keys and values", r"printf 'a:1\nb:2\n' | ottla produce orders -K :"),
             ("Headers, compression", "ottla produce orders -H source=shell -z zstd -f records.txt"),
             ("Delete key a of a compacted topic", "echo NULL | ottla produce users -k a --null NULL"),
-            ("Copy a topic", "ottla consume orders --json -o :end | ottla produce copy --json"),
+            (
+                "Copy a topic of three partitions, each record to the partition it had",
+                "ottla topics create copy -p 3; ottla consume orders --json -o :end | ottla produce copy --json",
+            ),
         ),
     ),
 )

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ottla.model.properties import Settings
 
 DEFAULT_DATA: Final = "./ottla-data"
+DEFAULT_CLUSTER_DATA: Final = "./ottla-cluster"
+"""A directory of its own: a single node may have left its data in the other."""
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
 _MOST_NODES: Final = 9
@@ -40,7 +42,7 @@ def start(arguments: Arguments) -> int:
 
 
 def _start_several(arguments: Arguments, count: int) -> int:
-    from ottla.cli.nodes import check_data, plan, run
+    from ottla.cli.nodes import check_data, check_ports, plan, run
     from ottla.model.properties import Settings
 
     if arguments.optional("file") is not None:
@@ -48,13 +50,14 @@ def _start_several(arguments: Arguments, count: int) -> int:
     if not 1 <= count <= _MOST_NODES:
         raise UsageError(f"--nodes {count}: 1 to {_MOST_NODES}")
     port = arguments.optional_number("port")
-    data = os.path.abspath(arguments.optional("data") or DEFAULT_DATA)
+    data = os.path.abspath(arguments.optional("data") or DEFAULT_CLUSTER_DATA)
     overrides = name_value_pairs(arguments.texts("override"))
     plans = plan(
         count, arguments.optional("host") or DEFAULT_HOST, DEFAULT_PORT if port is None else port, data, overrides
     )
     check_data(data, count)
     Settings.defaults(plans[0].data, **plans[0].settings)  # what is wrong with them is told once, not by every node
+    check_ports(plans)
     return run(plans)
 
 
@@ -65,8 +68,10 @@ def node_settings(arguments: Arguments) -> "Settings":
     data = arguments.optional("data") or DEFAULT_DATA
     if os.path.exists(f"{data}/node-1/meta.properties"):
         from ottla.cli.failures import Failure
+        from ottla.cli.nodes import nodes_in
 
-        raise Failure(f"{data} holds a cluster of several nodes: start it with --nodes N, or name another --data")
+        again = f"start it with --nodes {nodes_in(data)} --data {data}"
+        raise Failure(f"{data} holds a cluster of several nodes: {again}, or name another --data")
     port = arguments.optional_number("port")
     host = arguments.optional("host") or DEFAULT_HOST
     given: dict[str, str] = {}
@@ -129,7 +134,11 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
         arguments=(Argument("FILE", help="Kafka's server.properties.", required=False),),
         options=(
             Option(
-                "--data", "-d", value="DIR", help=f"Data directory. Default: {DEFAULT_DATA}, or the file's log.dirs."
+                "--data",
+                "-d",
+                value="DIR",
+                help=f"Data directory. Default: {DEFAULT_DATA} (with --nodes: {DEFAULT_CLUSTER_DATA}), or the file's "
+                "log.dirs.",
             ),
             Option(
                 "--port",
@@ -151,7 +160,7 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
         examples=(
             ("A node on 127.0.0.1:9092, data in ./ottla-data", "ottla start"),
             ("Another one beside it", "ottla start --port 9192 --data /tmp/second"),
-            ("Three nodes that replicate to each other", "ottla start --nodes 3"),
+            ("Three nodes that replicate to each other, data in ./ottla-cluster", "ottla start --nodes 3"),
             ("For the network, with six partitions per new topic", "ottla start --host 0.0.0.0 -o num.partitions=6"),
             ("As Kafka was configured", "ottla start /etc/kafka/server.properties"),
         ),

@@ -74,6 +74,28 @@ class KafkaError(ClientError):
         return self.error.retriable
 
 
+class NoSuchPartition(KafkaError):
+    """The topic is there, the partition is not. Found out before anything was sent."""
+
+    def __init__(self, topic: str, partition: int, count: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        has = "it has one only, partition 0" if count == 1 else f"it has {count}, numbered from 0 to {count - 1}"
+        super().__init__(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} has no partition {partition}", has)
+
+    @property
+    def retriable(self) -> bool:
+        return False
+
+
+class RequestTooLarge(KafkaError):
+    """The broker hangs up on requests of this size, whatever the limit of the topic is."""
+
+    def __init__(self, subject: str, size: int, limit: int) -> None:
+        message = f"a request of {size} bytes is more than its broker takes: socket.request.max.bytes is {limit}"
+        super().__init__(Errors.MESSAGE_TOO_LARGE, subject, message)
+
+
 def known(code: int) -> Errors:
     """A code newer than the table is still an error, only without a name of its own."""
     found = Errors._value2member_map_.get(code)

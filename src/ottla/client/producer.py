@@ -14,7 +14,15 @@ from typing import Final, NamedTuple
 
 from ottla.client.cluster import Cluster, Outcomes
 from ottla.client.deadline import Deadline
-from ottla.client.errors import CorruptAnswer, KafkaError, known
+from ottla.client.errors import (
+    ConnectionLost,
+    CorruptAnswer,
+    KafkaError,
+    NoSuchPartition,
+    RequestTooLarge,
+    UnsupportedApi,
+    known,
+)
 from ottla.client.partitioner import Sticky, partition_of_key
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
@@ -30,6 +38,12 @@ RECORD_OVERHEAD: Final = 24
 ACK_TIMEOUT_MS: Final = 15_000
 _SEQUENCES: Final = 1 << 31
 _TOO_LARGE: Final = (Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE)
+_SUSPICIOUS_BYTES: Final = 1 << 20
+"""No broker takes less than this. A connection that broke under less broke for another reason."""
+_UNLIMITED: Final = 1 << 31
+_BROKER: Final = 4
+_DEFAULT_SOURCE: Final = 5
+_REQUEST_LIMITS: Final = ("socket.request.max.bytes", "message.max.bytes")
 INIT_PRODUCER_ID_STABLE: Final = 5
 """InitProducerId v6 (KIP-939) is not stable in Kafka 4.3."""
 
@@ -124,11 +138,7 @@ class Producer:
     def _require_partition(self, place: TopicPartition) -> None:
         partitions = self._known_partitions(place.topic)
         if place.partition not in partitions:
-            raise KafkaError(
-                Errors.UNKNOWN_TOPIC_OR_PARTITION,
-                str(place),
-                f"the topic has {len(partitions)} partitions, numbered from 0 to {len(partitions) - 1}",
-            )
+            raise NoSuchPartition(place.topic, place.partition, len(partitions))
 
     def flush(self) -> None:
         """Returns when everything queued is acknowledged. On an error what was queued is gone: who sent it knows."""
@@ -175,8 +185,36 @@ class Producer:
         if self._acks == 0:
             connection.submit(request, deadline=deadline.end, expect_answer=False)
             return {place: Delivered(place, -1, batches[place].records, -1) for place in places}
-        response = self._cluster.call_once(request, messages.ProduceResponse, deadline, broker=leader)
+        try:
+            response = self._cluster.call_once(request, messages.ProduceResponse, deadline, broker=leader)
+        except ConnectionLost:
+            size = sum(len(batches[place].encoded) for place in places)
+            if size < _SUSPICIOUS_BYTES or size <= (limit := self._request_limit(leader, deadline)):
+                raise
+            return {place: RequestTooLarge(str(place), size, limit) for place in places}
         return self._outcomes(response, batches, places)
+
+    def _request_limit(self, leader: int, deadline: Deadline) -> int:
+        """Brokers hang up on what is over their limit without a word, and would do so again and again."""
+        request = messages.DescribeConfigsRequest(
+            resources=[
+                messages.DescribeConfigsRequest.DescribeConfigsResource(
+                    resource_type=_BROKER, resource_name=str(leader), configuration_keys=list(_REQUEST_LIMITS)
+                )
+            ]
+        )
+        try:
+            response = self._cluster.call_once(request, messages.DescribeConfigsResponse, deadline, broker=leader)
+        except UnsupportedApi:
+            return _UNLIMITED
+        (result,) = response.results
+        found = {entry.name: entry for entry in result.configs}
+        if result.error_code or any(name not in found or not found[name].value for name in _REQUEST_LIMITS):
+            return _UNLIMITED
+        frame, message = (found[name] for name in _REQUEST_LIMITS)
+        limit = int(frame.value or 0)
+        # ottla's default makes room for a larger message.max.bytes.
+        return max(limit, int(message.value or 0)) if frame.config_source == _DEFAULT_SOURCE else limit
 
     def _request(self, batches: Sequence[_Batch], *, by_id: bool) -> messages.ProduceRequest:
         topics: dict[str, messages.ProduceRequest.TopicProduceData] = {}

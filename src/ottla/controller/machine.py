@@ -50,6 +50,9 @@ class Fenced:
     broker_id: int
     reason: str
 
+    def __str__(self) -> str:
+        return f"broker {self.broker_id} is fenced: {self.reason}"
+
 
 class Controller:
     __slots__ = ("_balancing", "_colliding", "_unclean_elections", "_watchlist", "image", "sessions", "settings")

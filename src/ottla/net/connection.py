@@ -46,7 +46,7 @@ class Receiver(Protocol):
     def frame_received(self, frame: memoryview) -> None:
         """One whole frame, without its size. Valid until this returns."""
 
-    def frame_refused(self, size: int) -> None:
+    def frame_refused(self, size: int, limit: int) -> None:
         """The peer announced a frame that is over the limit or negative. The connection is being closed."""
 
     def output_drained(self) -> None:
@@ -237,7 +237,7 @@ class Connection:
         while end - start >= 4 and not self._paused:
             (size,) = _unpack_size(view, start)
             if size < 0 or size > self._max_frame:
-                receiver.frame_refused(size)
+                receiver.frame_refused(size, self._max_frame)
                 self.close()
                 return end
             stop = start + 4 + size

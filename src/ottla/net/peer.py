@@ -258,8 +258,8 @@ class _Link:
             return
         pending.settle(answer)
 
-    def frame_refused(self, size: int) -> None:
-        self._why = f"it announced an answer of {size} bytes"
+    def frame_refused(self, size: int, limit: int) -> None:
+        self._why = f"it announced an answer of {size} bytes, and {limit} are the limit"
 
     def output_drained(self) -> None:
         """Requests are small; whoever sends waits for answers, not for buffers."""

@@ -82,7 +82,6 @@ class Node:
 
     async def _start(self) -> None:
         settings = self.settings
-        _refuse_what_is_not_built(settings)
         loop = asyncio.get_running_loop()
         budget = ReadBudget(settings.get_int("queued.max.request.bytes"))
         doors = options.doors(settings)
@@ -226,15 +225,6 @@ class Node:
 
     def _may_be_missed(self) -> bool:
         return self._control_plane is not None and self._control_plane.failure is None
-
-
-def _refuse_what_is_not_built(settings: Settings) -> None:
-    for listener in settings.listeners:
-        if listener.protocol != "PLAINTEXT":
-            raise FormatError(
-                f"listener {listener.name} asks for {listener.protocol}: this version serves PLAINTEXT only. "
-                "Keep it on loopback or behind something that encrypts."
-            )
 
 
 def _os_error_text(error: OSError) -> str:

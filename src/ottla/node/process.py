@@ -5,12 +5,14 @@ import gc
 import logging
 import os
 import sys
+from contextlib import suppress
 
 from ottla import __version__
 from ottla.model.properties import Settings
 from ottla.node import options
 from ottla.node.node import Node, StartFailed
-from ottla.runtime.stop_signals import stop_signals
+from ottla.runtime.standard_streams import announce
+from ottla.runtime.stop_signals import WHOLE_CLUSTER_STOPS, stop_signals
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -35,7 +37,8 @@ def run(settings: Settings) -> int:
     try:
         return loop.run_until_complete(_serve(settings))
     except StartFailed as error:
-        print(f"ottla cannot start: {error}", file=sys.stderr)
+        with suppress(OSError):  # the exit code says it as well
+            print(f"ottla cannot start: {error}", file=sys.stderr)
         return 1
     finally:
         loop.close()
@@ -51,8 +54,10 @@ async def _serve(settings: Settings) -> int:
     node = Node(settings)
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
+    all_stop = asyncio.Event()
     for number in stop_signals():
         loop.add_signal_handler(number, asked.set)
+    loop.add_signal_handler(WHOLE_CLUSTER_STOPS, _set_both, all_stop, asked)
     starting = loop.create_task(node.start())
     waits = [loop.create_task(asked.wait()), loop.create_task(node.stopped.wait())]
     # A node of several waits for the others as long as it takes, so it must be possible to stop one that starts.
@@ -60,7 +65,7 @@ async def _serve(settings: Settings) -> int:
     try:
         if starting.done():
             await starting
-            _banner(node)
+            announce(_banner(node))
             # What is alive now lives as long as the node: the collector need not walk it again and again.
             gc.collect()
             gc.freeze()
@@ -73,18 +78,26 @@ async def _serve(settings: Settings) -> int:
             wait.cancel()
         await asyncio.wait(waits)
     failed = node.stopped.is_set()
-    await node.stop(clean=not failed)
+    await node.stop(clean=not failed, hand_over=not all_stop.is_set())
     return 1 if failed else 0
 
 
-def _banner(node: Node) -> None:
+def _set_both(first: asyncio.Event, second: asyncio.Event) -> None:
+    first.set()
+    second.set()
+
+
+def _banner(node: Node) -> str:
     image = node.control_plane.image
-    print(f"ottla {__version__} is ready")
-    for listener in node.listeners:
-        print(f"  kafka    {listener.host}:{listener.port}  ({listener.name})")
+    lines = [f"ottla {__version__} is ready"]
+    lines += [f"  kafka    {listener.host}:{listener.port}  ({listener.name})" for listener in node.listeners]
     if not node.listeners:
-        for listener in node.settings.controller_listeners:
-            print(f"  control  {listener.host}:{listener.port}  ({listener.name})")
-    print(f"  data     {', '.join(node.settings.log_dirs)}")
-    print(f"  cluster  {image.cluster_id}, node {node.settings.node_id}, {len(image.topics)} topics")
-    print("  stop with Ctrl-C", flush=True)
+        controllers = node.settings.controller_listeners
+        lines += [f"  control  {listener.host}:{listener.port}  ({listener.name})" for listener in controllers]
+    topics = f"{len(image.topics)} {'topic' if len(image.topics) == 1 else 'topics'}"
+    lines += [
+        f"  data     {', '.join(node.settings.log_dirs)}",
+        f"  cluster  {image.cluster_id}, node {node.settings.node_id}, {topics}",
+        "  stop with Ctrl-C",
+    ]
+    return "\n".join(lines)

@@ -126,7 +126,7 @@ def _look_inside(batch: memoryview, attributes: int, config: LogConfig) -> memor
             keyless = validate.keyless_records(batch, config.unpacking)
             if keyless:
                 return Rejected(
-                    Errors.INVALID_RECORD, f"{len(keyless)} records without a key on a compacted topic", keyless
+                    Errors.INVALID_RECORD, f"{_records(len(keyless))} without a key on a compacted topic", keyless
                 )
         codec = config.forced_codec
         if codec is None or codec == attributes & b.CODEC_MASK:
@@ -145,3 +145,7 @@ def misreplicated(header: b.BatchHeader, batch: memoryview, last: int) -> Reject
     if header.base_offset <= last:
         return Rejected(Errors.OFFSET_OUT_OF_RANGE, f"offset {header.base_offset} follows {last}")
     return None
+
+
+def _records(count: int) -> str:
+    return "a record" if count == 1 else f"{count} records"

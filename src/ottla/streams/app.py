@@ -149,6 +149,7 @@ def _checked_id(application_id: str) -> str:
 
 
 OLDEST_JAVA: Final = 17
+INSTALL: Final = "pip install '.[streams]' in a clone of ottla"
 
 
 def check_spark() -> None:
@@ -157,7 +158,7 @@ def check_spark() -> None:
 
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
     if missing:
-        raise CannotRun(f"{', '.join(missing)} not installed: pip install 'ottla[streams]'")
+        raise CannotRun(f"{', '.join(missing)} not installed: {INSTALL}")
     version = java_version()
     if version is None:
         raise CannotRun(f"Java was not found: Spark needs Java {OLDEST_JAVA} or newer (JAVA_HOME or java on the PATH)")

@@ -10,17 +10,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from ottla.metadata.image import TOPIC_RESOURCE, ConfigKey
 from ottla.model.properties import Settings
 from ottla.net.peer import Address
 from ottla.node import Node
 from ottla.node.surroundings import Surroundings
-from ottla.protocol.messages import DeleteTopicsRequest
+from ottla.protocol.messages import DeleteTopicsRequest, IncrementalAlterConfigsRequest
 from ottla.testing.cut import CuttablePeers
 from ottla.testing.node_thread import NodeThread
 
 T = TypeVar("T")
 
 _HOST = "127.0.0.1"
+_SET, _DELETE = 0, 1
+"""Of IncrementalAlterConfigs."""
+
+Configs = dict[ConfigKey, dict[str, str]]
 
 
 class Cluster:
@@ -31,6 +36,8 @@ class Cluster:
     """
 
     def __init__(self, nodes: int = 1, *, data_dir: str | Path | None = None, **settings: object) -> None:
+        if nodes < 1:
+            raise ValueError(f"a cluster of {nodes} nodes: it takes at least one")
         self._given = settings
         self._size = nodes
         self._directory = Path(data_dir) if data_dir is not None else None
@@ -38,6 +45,7 @@ class Cluster:
         self._ports: dict[int, tuple[_Port, _Port]] = {}
         self._threads: dict[int, NodeThread] = {}
         self._peers: dict[int, CuttablePeers] = {}
+        self._first_configs: Configs = {}
 
     @property
     def bootstrap_servers(self) -> str:
@@ -70,6 +78,7 @@ class Cluster:
         except BaseException:
             self._clean_up()
             raise
+        self._first_configs = _configs(self._node(1))
         return self
 
     def _launch(self, node_id: int) -> None:
@@ -88,38 +97,43 @@ class Cluster:
         self._clean_up()
 
     def reset(self) -> None:
-        """Deletes every topic: a test that comes after finds an empty cluster, in a few milliseconds."""
+        """Deletes every topic and takes back what was set on brokers, groups and client metrics: a test that comes
+        after finds an empty cluster, in a few milliseconds."""
         node_id = self.running[0]
         self._call(node_id, _delete_all_topics(self._node(node_id)))
+        self._call(node_id, _restore_configs(self._node(node_id), self._first_configs))
 
     # ---- faults
 
     def kill(self, node_id: int) -> None:
         """As by kill -9: nothing is flushed and nobody is told."""
-        self._threads[node_id].kill()
+        self._thread(node_id).kill()
 
     def shut_down(self, node_id: int) -> None:
         """One node stops cleanly: its leaders move first."""
-        self._threads[node_id].stop()
+        self._thread(node_id).stop()
 
     def restart(self, node_id: int) -> None:
         """Starts a node again that was killed or shut down, on its directory and ports; one that runs is shut down
         first. Returns when it serves clients."""
-        if self._threads[node_id].alive:
+        if self._thread(node_id).alive:
             self.shut_down(node_id)
         self._launch(node_id)
         self._threads[node_id].ready()
 
     def pause(self, node_id: int) -> None:
         """As by SIGSTOP: its connections stay open and nothing is answered until `resume`."""
-        self._threads[node_id].pause()
+        thread = self._thread(node_id)
+        if not thread.alive:
+            raise ValueError(f"node {node_id} is not running and cannot be paused: restart({node_id}) starts it")
+        thread.pause()
 
     def resume(self, node_id: int) -> None:
-        self._threads[node_id].resume()
+        self._thread(node_id).resume()
 
     def partition(self, *sides: Iterable[int]) -> None:
         """Nodes of different sides no longer reach each other; clients still reach all of them. `heal` ends it."""
-        side_of = {node_id: number for number, side in enumerate(sides) for node_id in side}
+        side_of = {self._existing(node_id): number for number, side in enumerate(sides) for node_id in side}
         for node_id, peers in self._peers.items():
             others = [n for n in self._ports if side_of.get(n, -1) != side_of.get(node_id, -1)]
             peers.cut(frozenset(Address(_HOST, port.number) for other in others for port in self._ports[other]))
@@ -145,8 +159,20 @@ class Cluster:
         """The node with the active controller; -1 while there is none."""
         return self._node(self.running[0]).control_plane.leader_id
 
+    def _existing(self, node_id: int) -> int:
+        if not 1 <= node_id <= self._size:
+            there = "there is only node 1" if self._size == 1 else f"1 to {self._size}"
+            raise ValueError(f"there is no node {node_id}: {there}")
+        return node_id
+
+    def _thread(self, node_id: int) -> NodeThread:
+        self._existing(node_id)
+        if node_id not in self._threads:
+            raise ValueError("the cluster is not started: use `with Cluster() as kafka:`, or call start()")
+        return self._threads[node_id]
+
     def _node(self, node_id: int) -> Node:
-        node = self._threads[node_id].node
+        node = self._thread(node_id).node
         assert node is not None, "the node is not started"
         return node
 
@@ -236,3 +262,24 @@ async def _delete_all_topics(node: Node) -> None:
     topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in node.control_plane.image.topics]
     if topics:
         await node.control_plane.submit(DeleteTopicsRequest(topics=topics))
+
+
+def _configs(node: Node) -> Configs:
+    """Everything that can be configured besides topics, which are deleted as a whole."""
+    return {key: dict(values) for key, values in node.control_plane.image.configs.items() if key[0] != TOPIC_RESOURCE}
+
+
+async def _restore_configs(node: Node, first: Configs) -> None:
+    now = _configs(node)
+    kind = IncrementalAlterConfigsRequest
+    resources = []
+    for key in dict.fromkeys((*now, *first)):
+        wanted, found = first.get(key, {}), now.get(key, {})
+        changes = [kind.AlterableConfig(name=n, config_operation=_DELETE) for n in found if n not in wanted]
+        changes += [
+            kind.AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in wanted.items() if found.get(n) != v
+        ]
+        if changes:
+            resources.append(kind.AlterConfigsResource(resource_type=key[0], resource_name=key[1], configs=changes))
+    if resources:
+        await node.control_plane.submit(kind(resources=resources))

@@ -1,6 +1,6 @@
 """The `kafka` fixture: one node for the whole session, empty at the start of every test.
 
-Registered as a pytest plugin by the package itself, so `pip install ottla` is all a test suite needs.
+Registered as a pytest plugin by the package itself, so an environment with ottla in it is all a test suite needs.
 """
 
 from collections.abc import Iterator

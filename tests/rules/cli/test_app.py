@@ -12,8 +12,10 @@ import pytest
 from ottla.cli.app import run
 from ottla.cli.failures import explain
 from ottla.cli.tools import TOOLS
-from ottla.client.errors import KafkaError
+from ottla.client.errors import KafkaError, NoSuchPartition, RequestTooLarge
 from ottla.model.errors import Errors
+from ottla.protocol import messages
+from ottla.protocol.codec import EncodeError
 
 
 def test_every_tool_and_each_of_its_commands_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,6 +52,7 @@ def test_help_comes_before_or_after_a_command(capsys: pytest.CaptureFixture[str]
         (["consume", "t", "-f", "%z"], "%z in the format means nothing"),
         (["consume", "t", "--from-beginning", "-o", "3", "-b", "127.0.0.1:1"], "exclude each other"),
         (["configs", "describe", "topc", "x"], "'topc' has no settings; did you mean topic?"),
+        (["configs", "describe", "orders"], "configs describe: say what orders is: topic orders, group orders or"),
         (["configs", "set", "broker", "one", "a=b"], "a broker goes by its number"),
         (["configs", "set", "topic", "t"], "NAME=VALUE is missing"),
         (["configs", "set", "topic", "t", "retention.ms"], "'retention.ms' is not a setting"),
@@ -108,6 +111,27 @@ def test_a_plain_command_stays_light() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"
+
+
+def test_a_name_that_is_not_utf_8_is_told_as_such() -> None:
+    topic = messages.MetadataRequest.MetadataRequestTopic(name=b"\xff".decode(errors="surrogateescape"))
+    with pytest.raises(EncodeError) as caught:
+        messages.MetadataRequest(topics=[topic]).encode(12)
+    assert explain(caught.value) == r"'\xff' is not UTF-8, as all names in Kafka are"
+
+
+def test_what_the_broker_refuses_comes_with_a_way_out() -> None:
+    assert explain(NoSuchPartition("copy", 1, 1)) == (
+        "topic copy has no partition 1: it has one only, partition 0 (UNKNOWN_TOPIC_OR_PARTITION)\n"
+        '  `ottla topics add-partitions copy --total 2` adds what is missing; without --partition (or "partition" in a '
+        "JSON line) any will do"
+    )
+    keyless = KafkaError(Errors.INVALID_RECORD, "users-0", "a record without a key on a compacted topic")
+    assert "-k KEY" in explain(keyless)
+    assert "1 to 249 ASCII letters" in explain(KafkaError(Errors.INVALID_TOPIC_EXCEPTION, "'a b'"))
+    large = explain(RequestTooLarge("orders-0", 300_000_000, 16_777_216))
+    assert "socket.request.max.bytes is 16777216" in large
+    assert "max.message.bytes" not in large  # the topic's limit is not the one that matters
 
 
 def test_a_connection_that_a_broker_cuts_may_have_carried_too_much() -> None:

@@ -76,7 +76,8 @@ def test_a_single_nodes_directory_is_not_shared_with_a_cluster(
     (tmp_path / "three" / "node-1").mkdir(parents=True)
     (tmp_path / "three" / "node-1" / "meta.properties").touch()
     assert run(["start", "--data", str(tmp_path / "three")]) == 1
-    assert "holds a cluster of several nodes: start it with --nodes N" in capsys.readouterr().err
+    again = f"start it with --nodes 1 --data {tmp_path / 'three'}"
+    assert f"holds a cluster of several nodes: {again}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ Reply = Message | None
 """None: the connection is closed instead of an answer."""
 Script = Callable[[Message], Reply]
 
-_RANGES = {0: (3, 12), 1: (4, 12), 2: (1, 9), 3: (0, 12), 18: (0, 4), 22: (0, 5)}
+_RANGES = {0: (3, 12), 1: (4, 12), 2: (1, 9), 3: (0, 12), 18: (0, 4), 22: (0, 5), 32: (1, 4)}
 
 
 class ScriptedBroker:

@@ -8,7 +8,7 @@ import pytest
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Address
 from ottla.client.consumer import LATEST, Consumer, Found, list_offsets
-from ottla.client.errors import KafkaError, TimedOut, Unreachable
+from ottla.client.errors import KafkaError, RequestTooLarge, TimedOut, Unreachable
 from ottla.client.producer import Delivered, Producer
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
@@ -179,6 +179,43 @@ def test_one_record_that_is_too_large_is_an_error() -> None:
             producer.flush()
 
 
+def limits(frame: int, source: int, message: int) -> messages.DescribeConfigsResponse:
+    found = messages.DescribeConfigsResponse
+    kind = found.DescribeConfigsResourceResult
+    return found(
+        results=[
+            found.DescribeConfigsResult(
+                resource_type=4,
+                resource_name="1",
+                configs=[
+                    kind(name="socket.request.max.bytes", value=str(frame), config_source=source),
+                    kind(name="message.max.bytes", value=str(message), config_source=5),
+                ],
+            )
+        ]
+    )
+
+
+@pytest.mark.parametrize(("source", "message"), [(4, 9 << 20), (5, 1 << 20)], ids=["in the file", "the default"])
+def test_a_broker_that_hangs_up_on_what_is_over_its_limit_is_not_asked_again(source: int, message: int) -> None:
+    scene = Scene(IDENTITY, None, limits(2 << 20, source, message))
+    with scene.broker, client(scene.broker) as cluster:
+        producer = Producer(cluster)
+        producer.send("orders", bytes(3 << 20), timestamp=1)
+        with pytest.raises(RequestTooLarge, match=r"socket\.request\.max\.bytes is 2097152"):
+            producer.flush()
+    assert len(scene.asked) == 3
+
+
+def test_a_large_batch_below_the_limit_is_sent_again_when_the_connection_breaks() -> None:
+    scene = Scene(IDENTITY, None, limits(16 << 20, 4, 1 << 20), produced(Errors.NONE, 5))
+    with scene.broker, client(scene.broker) as cluster:
+        producer = Producer(cluster)
+        producer.send("orders", bytes(3 << 20), timestamp=1)
+        producer.flush()
+    assert len(batches(scene)) == 2
+
+
 def test_without_idempotence_no_producer_id_is_asked_for() -> None:
     scene = Scene(produced(Errors.NONE, 0))
     with scene.broker, client(scene.broker) as cluster:
@@ -190,7 +227,7 @@ def test_without_idempotence_no_producer_id_is_asked_for() -> None:
 
 def test_a_partition_that_is_not_there_is_refused_before_anything_is_sent() -> None:
     scene = Scene()
-    text = "orders-4: the topic has 1 partitions, numbered from 0 to 0"
+    text = "topic orders has no partition 4: it has one only, partition 0"
     with scene.broker, client(scene.broker) as cluster, pytest.raises(KafkaError, match=text):
         Producer(cluster).send("orders", b"a", partition=4)
 

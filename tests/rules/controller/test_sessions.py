@@ -25,6 +25,7 @@ def test_a_broker_whose_connection_broke_is_fenced_after_the_grace() -> None:
     assert scene.controller.next_tick(Millis(1000)) == 1300
     assert scene.tick(1299).records == ()
     assert scene.tick(1300).effects == (Fenced(2, BROKE),)
+    assert str(Fenced(2, BROKE)) == f"broker 2 is fenced: {BROKE}"  # what an operator reads
     assert fenced(scene) == [2]
     assert scene.controller.next_tick(Millis(1300)) == 9000  # the session of 3
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.properties import parse_properties
+from ottla.model.properties.file import format_properties
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,11 @@ def escaped(text: str) -> str:
 def test_what_is_written_with_escapes_reads_back(found: dict[str, str]) -> None:
     text = "\n".join(f"{escaped(name)}={escaped(value)}" for name, value in found.items())
     assert parse_properties(text) == found
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z]+(\.[a-z]+)*", fullmatch=True), st.text()))
+def test_what_we_write_reads_back(values: dict[str, str]) -> None:
+    assert parse_properties(format_properties(values)) == values
 
 
 @given(st.text(alphabet="ab=: #!\\\n\r\tu0"))

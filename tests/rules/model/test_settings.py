@@ -90,7 +90,6 @@ def test_all_problems_are_told_at_once() -> None:
         "rlmm.config.remote.log.metadata.topic.replication.factor",
         "metrics.jmx.include",
         "confluent.license.topic.replication.factor",
-        "super.users",
     ],
 )
 def test_names_that_kafka_passes_on_are_kept_without_a_warning(name: str) -> None:
@@ -102,7 +101,74 @@ def test_a_foreign_plugin_may_have_names_of_its_own() -> None:
     given = {**COMBINED, "metric.reporters": "com.example.Reporter", "example.host": "h"}
     assert Settings.from_properties(given).warnings == (
         "example.host: unknown here, kept for the plugin classes this file names",
+        "metric.reporters: has no effect in this version, which exports no metrics",
     )
+
+
+def test_an_authorizer_is_refused_rather_than_silently_not_enforced() -> None:
+    given = {**COMBINED, "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    assert refused(given) == (
+        "authorizer.class.name: this version has no ACLs: everybody may do everything; remove it to start anyway"
+    )
+    assert Settings.from_properties({**COMBINED, "authorizer.class.name": ""}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "warning"),
+    [
+        (
+            {"super.users": "User:a", "allow.everyone.if.no.acl.found": "true"},
+            "super.users, allow.everyone.if.no.acl.found: have no effect in this version, which has no ACLs",
+        ),
+        ({"ssl.client.auth": "required"}, "ssl.client.auth: has no effect in this version, which has no TLS"),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN"},
+            "sasl.enabled.mechanisms: has no effect in this version, which has no SASL",
+        ),
+        (
+            {"create.topic.policy.class.name": "a.B"},
+            "create.topic.policy.class.name: has no effect in this version, which runs no policy classes",
+        ),
+        (
+            {"alter.config.policy.class.name": "a.B"},
+            "alter.config.policy.class.name: has no effect in this version, which runs no policy classes",
+        ),
+        (
+            {"client.quota.callback.class": "a.B"},
+            "client.quota.callback.class: has no effect in this version, which has no quotas",
+        ),
+        (
+            {"remote.log.storage.system.enable": "true"},
+            "remote.log.storage.system.enable: has no effect in this version, which has no tiered storage",
+        ),
+    ],
+    ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
+)
+def test_what_is_not_built_yet_has_no_effect_and_says_so(given: dict[str, str], warning: str) -> None:
+    assert Settings.from_properties({**COMBINED, **given}).warnings == (warning,)
+
+
+def test_a_default_written_down_is_no_reason_to_warn() -> None:
+    given = {**COMBINED, "ssl.client.auth": "none", "remote.log.storage.system.enable": "false", "super.users": ""}
+    assert Settings.from_properties(given).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("listeners", "protocols", "asked"),
+    [
+        ("SSL://:9092,CONTROLLER://:9093", {}, "SSL://:9092 asks for SSL"),
+        (
+            "OUTER://:9092,CONTROLLER://:9093",
+            {"listener.security.protocol.map": "OUTER:sasl_ssl,CONTROLLER:PLAINTEXT"},
+            "OUTER://:9092 asks for SASL_SSL",
+        ),
+    ],
+)
+def test_a_listener_that_is_not_plaintext_is_the_first_complaint(
+    listeners: str, protocols: dict[str, str], asked: str
+) -> None:
+    given = {**COMBINED, "listeners": listeners, **protocols, "num.partitions": "none"}
+    assert refused(given).startswith(f"listeners: {asked}: PLAINTEXT only in this version.")
 
 
 def test_settings_of_earlier_releases_are_ignored_with_a_warning() -> None:
@@ -111,6 +177,13 @@ def test_settings_of_earlier_releases_are_ignored_with_a_warning() -> None:
         "zookeeper.connect: a setting of earlier Kafka releases, ignored",
         "inter.broker.protocol.version: a setting of earlier Kafka releases, ignored",
     )
+
+
+@pytest.mark.parametrize("sign", [{"zookeeper.connect": "z:2181", "broker.id": "0"}, {"broker.id": "0"}])
+def test_a_file_from_the_time_of_zookeeper_is_told_of_kraft_first(sign: dict[str, str]) -> None:
+    lines = refused({**sign, "log.dirs": "/tmp/kafka-logs"}).splitlines()
+    assert lines[0].startswith(f"{next(iter(sign))}: this file is for Kafka with ZooKeeper")
+    assert "controller.quorum.voters=1@localhost:9093" in lines[0]
 
 
 def test_a_bad_value_of_a_listener_is_refused_as_the_plain_one_is() -> None:
@@ -149,12 +222,12 @@ def test_ipv6_listeners_are_read_in_brackets() -> None:
         {
             **COMBINED,
             "listeners": "PLAINTEXT://[::1]:9092,INNER://127.0.0.1:9092,CONTROLLER://localhost:9093",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INNER:SSL,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INNER:PLAINTEXT,CONTROLLER:PLAINTEXT",
         }
     )
     assert settings.broker_listeners == (
         Listener("PLAINTEXT", "PLAINTEXT", "::1", 9092),
-        Listener("INNER", "SSL", "127.0.0.1", 9092),
+        Listener("INNER", "PLAINTEXT", "127.0.0.1", 9092),
     )
     assert str(settings.listeners[0]) == "PLAINTEXT://[::1]:9092"
 

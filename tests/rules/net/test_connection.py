@@ -33,7 +33,7 @@ class Recorder:
             self.connection.pause_reading()
         self.changed.set()
 
-    def frame_refused(self, size: int) -> None:
+    def frame_refused(self, size: int, limit: int) -> None:
         self.refused.append(size)
         self.changed.set()
 

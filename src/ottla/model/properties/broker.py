@@ -46,12 +46,17 @@ CLIENT_METRICS: Mapping[str, Property] = _table(group.CLIENT_METRICS)
 
 AUTHORIZER: Mapping[str, Property] = _table(
     (
-        Property("super.users", STRING, "", "Users who may do everything, as User:name parted by semicolons."),
+        Property(
+            "super.users",
+            STRING,
+            "",
+            "Users who may do everything, as User:name parted by semicolons. No effect in this version.",
+        ),
         Property(
             "allow.everyone.if.no.acl.found",
             BOOLEAN,
             False,
-            "Whether a resource without any ACL is open to all.",
+            "Whether a resource without any ACL is open to all. No effect in this version, where everything is.",
         ),
     )
 )

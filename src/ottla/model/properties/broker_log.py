@@ -282,14 +282,14 @@ PROPERTIES: tuple[Property, ...] = (
         "create.topic.policy.class.name",
         CLASS,
         None,
-        "Class that vets new topics in Kafka; custom classes are not run here.",
+        "Class that vets new topics in Kafka; no effect in this version, which runs no policy classes.",
         LOW,
     ),
     Property(
         "alter.config.policy.class.name",
         CLASS,
         None,
-        "Class that vets config changes in Kafka; custom classes are not run here.",
+        "Class that vets config changes in Kafka; no effect in this version, which runs no policy classes.",
         LOW,
     ),
     Property(

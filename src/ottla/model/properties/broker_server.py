@@ -333,14 +333,15 @@ PROPERTIES: tuple[Property, ...] = (
         "authorizer.class.name",
         STRING,
         "",
-        "Class that decides who may do what; empty means everybody may do everything.",
+        "Class that decides who may do what in Kafka. This version has no ACLs and refuses to start with one: "
+        "everybody may do everything.",
         LOW,
     ),
     Property(
         "client.quota.callback.class",
         CLASS,
         None,
-        "Class that computes client quotas in Kafka; custom classes are not run here.",
+        "Class that computes client quotas in Kafka; no effect in this version, which has no quotas.",
         LOW,
     ),
     Property(
@@ -421,7 +422,7 @@ PROPERTIES: tuple[Property, ...] = (
         "metric.reporters",
         LIST,
         ("org.apache.kafka.common.metrics.JmxReporter",),
-        "Reporter classes of Kafka's metrics; kept for compatibility, since metrics are exported without them.",
+        "Reporter classes of Kafka's metrics; no effect in this version, which exports no metrics.",
         LOW,
         update=CLUSTER_WIDE,
     ),
@@ -429,7 +430,7 @@ PROPERTIES: tuple[Property, ...] = (
         "kafka.metrics.reporters",
         LIST,
         (),
-        "Reporter classes of the older Yammer metrics; kept for compatibility.",
+        "Reporter classes of the older Yammer metrics; no effect in this version, which exports no metrics.",
         LOW,
     ),
     Property(

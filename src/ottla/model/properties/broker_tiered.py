@@ -36,7 +36,7 @@ PROPERTIES: tuple[Property, ...] = (
         "remote.log.storage.system.enable",
         BOOLEAN,
         False,
-        "Whether topics may move old segments to remote storage.",
+        "Whether topics may move old segments to remote storage; no effect in this version, which has none.",
         MEDIUM,
     ),
     Property(

@@ -1,5 +1,7 @@
 """Java's .properties format, as java.util.Properties reads it. Owns the text only: names and values come out raw."""
 
+from collections.abc import Mapping
+
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -14,6 +16,17 @@ def parse_properties(text: str) -> dict[str, str]:
             rest = rest[1:].lstrip(_BLANKS)
         found[_unescape(line[:end], number)] = _unescape(rest, number)
     return found
+
+
+def format_properties(values: Mapping[str, str]) -> str:
+    """What `parse_properties` reads as `values`. Only values are escaped: names of settings need none."""
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
+
+
+def _escaped(value: str) -> str:
+    for char, escape in (("\\", "\\"), *((char, letter) for letter, char in _ESCAPES.items())):
+        value = value.replace(char, f"\\{escape}")
+    return f"\\{value}" if value.startswith(" ") else value
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:

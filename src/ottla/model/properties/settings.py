@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from ottla.model.properties import unbuilt
 from ottla.model.properties.broker import (
     BROKER,
     OWN,
@@ -47,18 +48,19 @@ class Settings(NodeValues):
         except ValueError as error:
             raise SettingsError([str(error)]) from None
         given = _resolved(given, resolve)
+        refused = unbuilt.refusals(given)
         _fill_node_id(given)
         values, problems, warnings = _parsed(given)
         if problems:
-            raise SettingsError(problems)
+            raise SettingsError([*refused, *problems])
         try:
             settings = cls(given, values, tuple(warnings))
         except ValueError as error:
-            raise SettingsError([str(error)]) from None
-        problems = problems_of(settings)
+            raise SettingsError([*refused, str(error)]) from None
+        problems = [*refused, *problems_of(settings)]
         if problems:
             raise SettingsError(problems)
-        settings.warnings += tuple(warnings_of(settings))
+        settings.warnings += (*unbuilt.warnings(settings), *warnings_of(settings))
         return settings
 
     @classmethod

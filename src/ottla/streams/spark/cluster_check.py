@@ -7,7 +7,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
-from ottla.streams.app import CannotRun
+from ottla.streams.app import INSTALL, CannotRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +34,7 @@ def check_workers(spark: SparkSession, folder: str | None) -> None:
         python = os.environ.get("PYSPARK_PYTHON", "python3")
         if "No module named" in str(error) or "Cannot run program" in str(error):
             raise CannotRun(
-                f"Spark's workers cannot run ottla by {python}: pip install 'ottla[streams]' on each of them, and name "
+                f"Spark's workers cannot run ottla by {python}: {INSTALL} on each of them, and name "
                 "that Python by -X spark.pyspark.python=PATH if it is another one"
             ) from error
         raise

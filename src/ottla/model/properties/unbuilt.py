@@ -1,0 +1,74 @@
+"""What a file of Kafka's can ask for and this version does not have: refused where silence would be taken for safety,
+warned about where it merely has no effect."""
+
+from collections.abc import Iterator, Mapping
+
+from ottla.model.properties import grammar
+from ottla.model.properties.broker import STATIC
+from ottla.model.properties.values import NodeValues
+
+_WITHOUT_EFFECT: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("has no ACLs", ("super.users", "allow.everyone.if.no.acl.found")),
+    ("has no TLS", ("ssl.",)),
+    ("has no SASL", ("sasl.", "connections.max.reauth.ms", "principal.builder.class")),
+    ("has no delegation tokens", ("delegation.token.",)),
+    ("has no quotas", ("client.quota.callback.class",)),
+    ("runs no policy classes", ("create.topic.policy.class.name", "alter.config.policy.class.name")),
+    ("has no tiered storage", ("remote.log.storage.system.enable",)),
+    ("exports no metrics", ("metric.reporters", "kafka.metrics.reporters")),
+)
+"""What is missing, and the settings that ask for it: whole names, or prefixes that end in a dot."""
+
+
+def refusals(given: Mapping[str, str]) -> list[str]:
+    """From the bare text of a file, so that they come first: whatever else is wrong with it may follow from them."""
+    return [*_zookeeper(given), *_unserved_listeners(given), *_unenforced_authorizer(given)]
+
+
+def _zookeeper(given: Mapping[str, str]) -> Iterator[str]:
+    """Kafka had ZooKeeper until 3.9, and its brokers had no roles."""
+    signs = [name for name in given if name.startswith("zookeeper.")] or [name for name in given if name == "broker.id"]
+    if signs and "process.roles" not in given:
+        yield (
+            f"{signs[0]}: this file is for Kafka with ZooKeeper, which Kafka 4 and ottla do without; a node needs "
+            "KRaft's settings, for example process.roles=broker,controller node.id=1 "
+            "listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093 controller.listener.names=CONTROLLER "
+            "controller.quorum.voters=1@localhost:9093"
+        )
+
+
+def _unserved_listeners(given: Mapping[str, str]) -> Iterator[str]:
+    try:
+        protocols = grammar.pairs(given.get("listener.security.protocol.map", ""))
+    except ValueError:
+        return  # said by who reads the map
+    by_name = {name.upper(): protocol.upper() for name, protocol in protocols.items()}
+    for listener in filter(None, map(str.strip, given.get("listeners", "").split(","))):
+        name = listener.partition(":")[0].upper()
+        protocol = by_name.get(name, name)
+        if protocol in grammar.PROTOCOLS[1:]:
+            yield (
+                f"listeners: {listener} asks for {protocol}: PLAINTEXT only in this version. "
+                "Keep it on loopback or behind something that encrypts"
+            )
+
+
+def _unenforced_authorizer(given: Mapping[str, str]) -> Iterator[str]:
+    if given.get("authorizer.class.name", "").strip():
+        yield (
+            "authorizer.class.name: this version has no ACLs: everybody may do everything; remove it to start anyway"
+        )
+
+
+def warnings(settings: NodeValues) -> Iterator[str]:
+    for missing, asking in _WITHOUT_EFFECT:
+        names = [name for name in settings.given if _asks(settings, name, asking)]
+        if names:
+            verb = "has" if len(names) == 1 else "have"
+            yield f"{', '.join(names)}: {verb} no effect in this version, which {missing}"
+
+
+def _asks(settings: NodeValues, name: str, asking: tuple[str, ...]) -> bool:
+    """A default that a file writes down asks for nothing."""
+    is_meant = any(name.startswith(each) if each.endswith(".") else name == each for each in asking)
+    return is_meant and name in STATIC and settings[name] != STATIC[name].default
