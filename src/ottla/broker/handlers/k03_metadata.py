@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final, TypeAlias
 
-from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.internal_topics import INTERNAL_TOPICS, internal_topic
 from ottla.broker.lost_leaders import Moment
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
 from ottla.broker.services import Services
@@ -131,7 +131,7 @@ def _may_create(services: Services, session: Session, name: str) -> bool:
 async def _create_then_answer(
     services: Services, session: Session, request: MetadataRequest, version: int, missing: list[str]
 ) -> MetadataResponse:
-    topics = [CreateTopicsRequest.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing]
+    topics = [_creatable(services, name) for name in missing]
     created = await services.control_plane.submit(CreateTopicsRequest(topics=topics))
     errors = {
         topic.name: topic.error_code
@@ -139,6 +139,15 @@ async def _create_then_answer(
         if topic.error_code not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
     }
     return _answer(services, session, request, version, errors)
+
+
+def _creatable(services: Services, name: str) -> CreateTopicsRequest.CreatableTopic:
+    """A client may look at an internal topic before any group or transaction needed it. It becomes what the coordinator
+    would have made of it: with a topic's defaults, retention would take offsets away."""
+    internal = internal_topic(name, services.configs.settings)
+    if internal is not None:
+        return internal.creatable(is_whole_cluster=services.control_plane.is_whole_cluster)
+    return CreateTopicsRequest.CreatableTopic(name, num_partitions=-1, replication_factor=-1)
 
 
 def _answer(
