@@ -301,6 +301,16 @@ def test_metadata_by_topic_id(wire: Wire, topic: str) -> None:
         }
 
 
+def test_a_topic_that_is_asked_for_twice_is_told_of_once(wire: Wire, topic: str) -> None:
+    topic_id = create_topic(wire, topic)
+    kind = m.MetadataRequest.MetadataRequestTopic
+    by_name, by_id = kind(name=topic), kind(topic_id=topic_id, name=None)
+
+    for wanted in ([by_name, by_name], [by_id, by_id], [by_id, kind(name="names do not count beside ids")]):
+        answer = wire.ask(m.MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        assert [(t.name, t.topic_id, t.error_code) for t in answer.topics] == [(topic, topic_id, 0)]
+
+
 def test_null_topics_mean_all_and_no_topics_mean_none(wire: Wire, topic: str) -> None:
     create_topic(wire, topic)
 
