@@ -12,6 +12,7 @@ from tests.support.wire import Wire, versions
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 UNSUPPORTED_VERSION = 35
+FENCED_LEADER_EPOCH = 74
 UNKNOWN_LEADER_EPOCH = 75
 UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
 
@@ -136,7 +137,7 @@ def test_the_leader_epoch_a_client_believes_in_is_checked(wire: Wire, topic: str
         code: int = wire.ask(m.ListOffsetsRequest(replica_id=-1, topics=topics)).topics[0].partitions[0].error_code
         return code
 
-    assert (ask(-1), ask(0), ask(3)) == (0, 0, UNKNOWN_LEADER_EPOCH)
+    assert (ask(-1), ask(0), ask(3), ask(-2)) == (0, 0, UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH)
 
 
 def end_of_epoch(wire: Wire, topic: str, epoch: int, version: int, partition: int = 0) -> Any:
