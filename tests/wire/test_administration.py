@@ -290,6 +290,13 @@ def test_what_is_fixed_at_the_start_can_not_be_changed(wire: Wire, node_id: str)
     assert changed(wire, BROKER, node_id, ("num.partitions", SET, "9")) == INVALID_REQUEST
 
 
+def test_what_a_running_broker_cannot_become_in_one_step_is_refused(wire: Wire, node_id: str) -> None:
+    for name in (node_id, ""):
+        assert changed(wire, BROKER, name, ("num.io.threads", SET, "1000")) == INVALID_REQUEST
+        assert changed(wire, BROKER, name, ("log.local.retention.ms", SET, "-1")) == INVALID_REQUEST
+        assert changed(wire, BROKER, name, ("group.consumer.assignment.interval.ms", SET, "99999")) == INVALID_REQUEST
+
+
 def test_a_smaller_limit_holds_at_once(wire: Wire, topic: str) -> None:
     create_topic(wire, topic)
     assert produced(wire, topic, batch(50)) == 0

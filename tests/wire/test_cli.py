@@ -182,6 +182,14 @@ def test_lines_go_in_and_come_out(ottla: Shell, topic: str, codec: str, acks: st
     assert ottla("consume", topic, "-e") == lines
 
 
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_record_of_equal_bytes_comes_back_however_small_it_was_packed(ottla: Shell, topic: str, codec: str) -> None:
+    ottla("topics", "create", topic, "-p", "1", "-c", "cleanup.policy=compact")
+    value = "a" * 1_100_000
+    ottla.produce(topic, "-z", codec, "-k", "key", lines=f"{value}\n")
+    assert ottla("consume", topic, "-e") == f"{value}\n"
+
+
 def test_acks_0_is_written_without_an_offset_to_tell(ottla: Shell, topic: str) -> None:
     ottla("topics", "create", topic, "-p", "1")
     assert ottla.produce(topic, "-a", "0", lines="a\nb\n") == f"wrote 2 records to {topic}: partition 0 (2)\n"

@@ -178,6 +178,18 @@ def test_a_fetch_that_waits_for_more_than_comes_gets_what_there_is_at_the_end(wi
     assert 0.29 <= time.monotonic() - began < 20
 
 
+def test_nobody_waits_for_more_than_may_be_sent(wire: Wire, topic: str) -> None:
+    create_topic(wire, topic)
+    produced(wire, topic, batch(1))
+    began = time.monotonic()
+
+    request = fetch_request({topic: [fetch_partition()]}, max_wait_ms=45_000, min_bytes=1_000_000, max_bytes=1)
+    part = wire.ask(request, NAMED_FETCH).responses[0].partitions[0]
+
+    assert offsets(part) == [0]
+    assert time.monotonic() - began < 30
+
+
 def test_an_error_is_not_waited_with(wire: Wire, topic: str) -> None:
     create_topic(wire, topic)
     began = time.monotonic()

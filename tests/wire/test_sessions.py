@@ -91,7 +91,8 @@ def test_a_greeting_from_the_future_is_answered_in_version_0_and_the_connection_
         answer = m.ApiVersionsResponse.decode(frame, 0, pos)
 
         assert (correlation_id, answer.error_code) == (7, UNSUPPORTED_VERSION)
-        assert ranges(answer)[API_VERSIONS] == ranges(wire.ask(HELLO))[API_VERSIONS]
+        # KIP-511: only the range that the client has to choose from.
+        assert ranges(answer) == {API_VERSIONS: ranges(wire.ask(HELLO))[API_VERSIONS]}
 
 
 def test_kip_1242_a_client_of_another_cluster_is_told_to_look_for_its_own(wire: Wire) -> None:
@@ -299,6 +300,16 @@ def test_metadata_by_topic_id(wire: Wire, topic: str) -> None:
             (topic_id, topic, 0),
             (unknown, None, 100),
         }
+
+
+def test_a_topic_that_is_asked_for_twice_is_told_of_once(wire: Wire, topic: str) -> None:
+    topic_id = create_topic(wire, topic)
+    kind = m.MetadataRequest.MetadataRequestTopic
+    by_name, by_id = kind(name=topic), kind(topic_id=topic_id, name=None)
+
+    for wanted in ([by_name, by_name], [by_id, by_id], [by_id, kind(name="names do not count beside ids")]):
+        answer = wire.ask(m.MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        assert [(t.name, t.topic_id, t.error_code) for t in answer.topics] == [(topic, topic_id, 0)]
 
 
 def test_null_topics_mean_all_and_no_topics_mean_none(wire: Wire, topic: str) -> None:

@@ -1,7 +1,8 @@
 """What a broker checks before a change of settings goes to the controller, whichever of two requests asks for it."""
 
 from collections import Counter
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
@@ -13,12 +14,18 @@ from ottla.metadata.image import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
+from ottla.model import properties
 from ottla.model.errors import Errors
+
+DELETE = 1
 
 
 class ConfigResource(Protocol):
     resource_type: int
     resource_name: str
+
+    @property
+    def configs(self) -> Sequence[Any]: ...
 
 
 class Refused(NamedTuple):
@@ -52,7 +59,7 @@ def screened(
         if mentions[kind, name] > 1:
             refusal: tuple[Errors, str | None] | None = (Errors.INVALID_REQUEST, "a resource is named more than once")
         else:
-            refusal = _refusal(services, session, kind, name, loggers=loggers)
+            refusal = _refusal(services, session, kind, name, loggers=loggers) or _unready(services, resource)
         if refusal is None:
             passed.append(resource)
         else:
@@ -73,4 +80,20 @@ def _refusal(
     asked = CLUSTER_NAME if resource is Resource.CLUSTER else name
     if not services.authorizer.allows(session.principal, session.host, Operation.ALTER_CONFIGS, resource, asked):
         return error, None
+    return None
+
+
+def _unready(services: Services, resource: ConfigResource) -> tuple[Errors, str] | None:
+    """What a broker that runs cannot change into in one step; only it knows what its file says."""
+    if resource.resource_type != BROKER_RESOURCE:
+        return None
+    changes = {
+        config.name: config.value
+        for config in resource.configs
+        if config.value is not None and getattr(config, "config_operation", None) != DELETE
+    }
+    try:
+        properties.check_running_broker(changes, services.configs.settings, per_broker=bool(resource.resource_name))
+    except ValueError as problem:
+        return Errors.INVALID_REQUEST, str(problem)
     return None

@@ -9,6 +9,7 @@ from asyncio import AbstractEventLoop, Future, Task, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from ottla.broker.internal_topics import InternalTopic
 from ottla.broker.partition import Partition
 from ottla.broker.purgatory import ProduceWait
 from ottla.broker.replicas import Replicas
@@ -43,15 +44,6 @@ _AS_CLIENTS_SEE_IT: Final = {
     Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
 }
-
-
-class InternalTopic(NamedTuple):
-    """How an internal topic is made on first use."""
-
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: tuple[tuple[str, str], ...]
 
 
 class Host(NamedTuple):
@@ -231,21 +223,8 @@ class Coordinators(Generic[ShardT]):
         self._creating = None
 
     async def _create(self) -> Errors:
-        # A node that is its whole cluster works with Kafka's default of three copies too. With others to come, asking
-        # for fewer copies than configured would lose offsets with one disk.
-        replicas = 1 if self._host.control_plane.is_whole_cluster else self.topic.replication_factor
-        kind = CreateTopicsRequest
-        request = kind(
-            topics=[
-                kind.CreatableTopic(
-                    name=self.topic.name,
-                    num_partitions=self.topic.partitions,
-                    replication_factor=replicas,
-                    configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in self.topic.configs],
-                )
-            ],
-            timeout_ms=30_000,
-        )
+        topic = self.topic.creatable(is_whole_cluster=self._host.control_plane.is_whole_cluster)
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
         response = await self._host.control_plane.submit(request)
         assert isinstance(response, CreateTopicsResponse)
         error = Errors(response.topics[0].error_code)

@@ -4,7 +4,8 @@ from asyncio import Future
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ottla.broker.coordinators import Coordinators, Host, InternalTopic, guarded
+from ottla.broker.coordinators import Coordinators, Host, guarded
+from ottla.broker.internal_topics import offsets_topic
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.coordinator.records import Decoder
 from ottla.coordinator.shard import Now
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-OFFSETS_TOPIC = "__consumer_offsets"
-
 
 def group_coordinators(settings: Settings, host: Host, ids: Ids) -> "Coordinators[GroupShard]":
     """Settings that change at run time reach the shards by `reconfigure`."""
@@ -43,18 +42,8 @@ def group_coordinators(settings: Settings, host: Host, ids: Ids) -> "Coordinator
     def groups_here() -> int:
         return sum(len(runner.shard.state.groups) for runner in coordinators.runners())
 
-    topic = InternalTopic(
-        OFFSETS_TOPIC,
-        settings.get_int("offsets.topic.num.partitions"),
-        settings.get_int("offsets.topic.replication.factor"),
-        (
-            ("cleanup.policy", "compact"),
-            ("compression.type", "producer"),
-            ("segment.bytes", str(settings.get_int("offsets.topic.segment.bytes"))),
-        ),
-    )
     coordinators: Coordinators[GroupShard] = Coordinators(
-        topic,
+        offsets_topic(settings),
         host,
         Decoder(messages.GROUP_RECORDS),
         make_shard,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.coordinators import Coordinators, Host
 from ottla.broker.courier import Courier, Neighbours
-from ottla.broker.groups import OFFSETS_TOPIC
+from ottla.broker.internal_topics import OFFSETS_TOPIC
 from ottla.broker.partition import Partition
 from ottla.broker.purgatory import ProduceWait
 from ottla.model.errors import Errors

@@ -1,10 +1,15 @@
 """One partition on this node: its log, and what this node is to it, leader or follower."""
 
+from typing import Final
+
 from ottla.model.errors import Errors
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import LONG_AGO, PartitionLeader, end_of_epoch
 from ottla.storage.directory import LogDirectory
 from ottla.storage.log import Log
+
+NOT_TOLD: Final = -1
+"""As leader epoch: the client does not know one."""
 
 
 class Partition:
@@ -60,7 +65,7 @@ class Partition:
     def check_epoch(self, current_leader_epoch: int) -> Errors:
         """KIP-320: whoever knows another epoch than we do must not read here."""
         known = self.leader_epoch
-        if current_leader_epoch < 0 or current_leader_epoch == known:
+        if current_leader_epoch in (NOT_TOLD, known):
             return Errors.NONE
         return Errors.FENCED_LEADER_EPOCH if current_leader_epoch < known else Errors.UNKNOWN_LEADER_EPOCH
 

@@ -8,7 +8,8 @@ from asyncio import Future
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from ottla.broker.coordinators import Coordinators, Host, InternalTopic, guarded
+from ottla.broker.coordinators import Coordinators, Host, guarded
+from ottla.broker.internal_topics import TRANSACTION_TOPIC, transaction_topic
 from ottla.broker.markers import Marker, Results
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.verification import Answer
@@ -42,8 +43,6 @@ ResponseT = TypeVar("ResponseT")
 Command = Callable[[TransactionShard, Now, int], Decision["R | WantsProducerId"]]
 """The last argument is a fresh producer id, or NONE as long as nobody knows whether one is needed."""
 
-TRANSACTION_TOPIC: Final = "__transaction_state"
-
 _FIRST_RETRY_MS: Final = 20
 _LONGEST_RETRY_MS: Final = 1_000
 _OVER: Final = (Errors.INVALID_PRODUCER_EPOCH, Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT, Errors.UNSUPPORTED_VERSION)
@@ -53,21 +52,6 @@ _OVER: Final = (Errors.INVALID_PRODUCER_EPOCH, Errors.UNSUPPORTED_FOR_MESSAGE_FO
 class MarkerWriter(Protocol):
     def write(self, marker: Marker, partitions: Iterable[TopicPartition], then: Callable[[Results], None]) -> None:
         """`then` may be called several times, for some of the partitions each; for none of them if there are none."""
-
-
-def transaction_topic(settings: Settings) -> InternalTopic:
-    return InternalTopic(
-        TRANSACTION_TOPIC,
-        settings.get_int("transaction.state.log.num.partitions"),
-        settings.get_int("transaction.state.log.replication.factor"),
-        (
-            ("cleanup.policy", "compact"),
-            ("compression.type", "uncompressed"),
-            ("min.insync.replicas", str(settings.get_int("transaction.state.log.min.isr"))),
-            ("segment.bytes", str(settings.get_int("transaction.state.log.segment.bytes"))),
-            ("unclean.leader.election.enable", "false"),
-        ),
-    )
 
 
 def transaction_settings(settings: Settings) -> TransactionSettings:

@@ -163,11 +163,12 @@ def _replace_all(
 
 def _alter(image: MetadataImage, settings: Settings, key: ConfigKey, changes: Changes) -> list[object] | Refusal:
     current = image.configs.get(key, {})
-    refusal = _resource_refusal(image, settings, key) or _change_refusal(image, key, changes)
-    if refusal is not None:
-        return refusal
     after = {name: value for name, value in {**current, **changes}.items() if value is not None}
-    refusal = _values_refusal(settings, key, current, after)
+    refusal = (
+        _resource_refusal(image, settings, key)
+        or _values_refusal(settings, key, current, after)
+        or _change_refusal(image, key, changes)
+    )
     if refusal is not None:
         return refusal
     # KAFKA-14136: a broker re-reads key stores and the like when it sees the record, even of an equal value.
@@ -230,22 +231,27 @@ def _values_refusal(
     settings: Settings, key: ConfigKey, before: Mapping[str, str], after: Mapping[str, str]
 ) -> Refusal | None:
     kind, name = key
-    error = Errors.INVALID_CONFIG
     try:
         if kind == TOPIC_RESOURCE:
             properties.check_topic_config(after, settings, before)
         elif kind == GROUP_RESOURCE:
             properties.check_group_config(after, settings)
+        elif kind == BROKER_RESOURCE:
+            properties.check_broker_config(after, settings, per_broker=bool(name))
         else:
-            # Kafka answers these two from the broker, which says INVALID_REQUEST for all that it cannot take.
-            error = Errors.INVALID_REQUEST
-            if kind == BROKER_RESOURCE:
-                properties.check_broker_config(after, settings, per_broker=bool(name))
-            else:
-                properties.check_client_metrics_config(after)
+            properties.check_client_metrics_config(after)
     except ValueError as problem:
-        return Refusal(error, str(problem))
+        return Refusal(_code(kind, problem), str(problem))
     return None
+
+
+def _code(kind: int, problem: ValueError) -> Errors:
+    """As in Kafka, where a broker says INVALID_REQUEST for all that it cannot take, and ClientMetricsConfigs for names
+    and intervals only."""
+    if kind == BROKER_RESOURCE:
+        return Errors.INVALID_REQUEST
+    asked_wrongly = isinstance(problem, properties.UnknownName | properties.OutOfBounds)
+    return Errors.INVALID_REQUEST if kind == CLIENT_METRICS_RESOURCE and asked_wrongly else Errors.INVALID_CONFIG
 
 
 def why_invalid_topic_configs(values: Mapping[str, str], settings: Settings) -> Refusal | None:

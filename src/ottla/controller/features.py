@@ -75,7 +75,7 @@ def _problem(
     if level > current and kind != UPGRADE:
         return f"It is at {current}: a downgrade cannot go up."
     if name == KRAFT_VERSION and level != current:
-        return "The quorum's protocol cannot be changed on a single node after it was formatted."
+        return "A quorum is static or dynamic from its first start: ottla does not upgrade one to the other."
     if name == METADATA_VERSION and any(level < changed <= current for changed in METADATA_CHANGED):
         return f"Going down from {current} would lose metadata."
     if level and levels.get(METADATA_VERSION, 0) < _needed_metadata_version(name):
@@ -90,6 +90,8 @@ def _needed_metadata_version(name: str) -> int:
 
 
 def _why_unsupported(image: MetadataImage, name: str, level: int) -> str | None:
+    if name not in SUPPORTED:
+        return "There is no such feature."  # level 0 of it would otherwise be one that every node supports
     none = VersionRange(0, 0)
     nodes = [("This controller", SUPPORTED)]
     nodes += [(f"Broker {b.id}", b.features) for b in image.brokers.values()]

@@ -107,6 +107,12 @@ def stamp_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
     _CRC.pack_into(batch, 17, computed_crc(batch))
 
 
+def clear_append_time(batch: bytearray | memoryview) -> None:
+    (attributes,) = _ATTRIBUTES.unpack_from(batch, CRC_START)
+    _ATTRIBUTES.pack_into(batch, CRC_START, attributes & ~LOG_APPEND_TIME)
+    _CRC.pack_into(batch, 17, computed_crc(batch))
+
+
 def build_header(header: BatchHeader) -> bytes:
     return _HEADER.pack(*header)
 

@@ -1,8 +1,10 @@
 """Kafka's four codecs behind one table, every decompression bounded.
 
 A few kilobytes can unfold into gigabytes, so no size that the data itself claims is believed: output is produced as a
-stream with a stop, at most `max_bytes` and, beyond a mebibyte, at most a thousand times the input. Libraries are
-imported on first use: a broker that only passes batches on never loads them.
+stream with a stop. Whoever reads what a broker has taken bounds its memory and no more: equal bytes compress ten
+thousandfold, and what was written must be readable. A broker that looks inside before it takes a batch bounds the ratio
+too, for its loop serves others. Libraries are imported on first use: a broker that only passes batches on never loads
+them.
 """
 
 from collections.abc import Callable
@@ -20,9 +22,9 @@ SNAPPY: Final = 2
 LZ4: Final = 3
 ZSTD: Final = 4
 
-MAX_BYTES: Final = 64 << 20
-FREE_BYTES: Final = 1 << 20
-MAX_RATIO: Final = 1000
+READER_MAX_BYTES: Final = 256 << 20
+"""Four times what a broker unpacks by default (ottla.decompressed.batch.max.bytes), which most batches it takes never
+have to pass."""
 MAX_FRAMES: Final = 64
 """Frames or gzip members on end. Producers write one; each costs a copy of what follows, so many are an attack."""
 
@@ -38,13 +40,31 @@ class DecompressionError(ValueError):
     """Data that is not of its codec, is cut short, or unfolds into more than is allowed."""
 
 
+class TooBig(DecompressionError):
+    """It unfolds into more than is allowed."""
+
+
 class Bounds(NamedTuple):
     """How much compressed data may become."""
 
-    max_bytes: int = MAX_BYTES
-    max_ratio: int = MAX_RATIO
-    free_bytes: int = FREE_BYTES
-    """Up to here the ratio does not matter: small batches of equal records compress very well."""
+    max_bytes: int = READER_MAX_BYTES
+    max_ratio: int | None = None
+    """None: only a broker that has not taken the data yet asks for a ratio."""
+    free_bytes: int = 0
+    """Up to here the ratio does not matter: batches of equal records compress very well."""
+
+    def allowed(self, size: int) -> int:
+        if self.max_ratio is None:
+            return self.max_bytes
+        return min(self.max_bytes, max(self.free_bytes, self.max_ratio * size))
+
+    def setting(self, size: int) -> str:
+        """The broker's setting that stopped data of this size, for those who have to change it; none for readers."""
+        if self.max_ratio is None:
+            return ""
+        if self.allowed(size) < self.max_bytes:
+            return f", as ottla.decompression.max.ratio is {self.max_ratio}"
+        return ", as ottla.decompressed.batch.max.bytes says"
 
 
 DEFAULT_BOUNDS: Final = Bounds()
@@ -65,11 +85,14 @@ def decompress(codec: int, data: Buffer, bounds: Bounds = DEFAULT_BOUNDS) -> byt
     found = CODECS.get(codec)
     if found is None:
         raise DecompressionError(f"Kafka has no codec {codec}")
-    return found.decompress(data, min(bounds.max_bytes, max(bounds.free_bytes, bounds.max_ratio * len(data))))
+    try:
+        return found.decompress(data, bounds.allowed(len(data)))
+    except TooBig as error:
+        raise TooBig(f"{error}{bounds.setting(len(data))}") from None
 
 
-def _too_big(name: str, allowed: int) -> DecompressionError:
-    return DecompressionError(f"{name} data unfolds into more than {allowed} bytes")
+def _too_big(name: str, allowed: int) -> TooBig:
+    return TooBig(f"{name} data unfolds into more than {allowed} bytes")
 
 
 def _plain(data: Buffer, allowed: int) -> bytes:

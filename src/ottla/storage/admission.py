@@ -14,6 +14,8 @@ from ottla.storage.answers import CLIENT, RAFT, Origin, Rejected
 from ottla.storage.config import NEVER, LogConfig
 
 _ZSTD: Final = 4
+_LEAST_LENGTH: Final = 14
+"""Of a record of magic 0, the shortest there is."""
 
 
 def holds_several(batches: memoryview) -> bool:
@@ -26,6 +28,8 @@ def holds_several(batches: memoryview) -> bool:
 
 def examine(batch: memoryview, config: LogConfig, origin: Origin, now: int) -> memoryview | Rejected:
     """Gives what is to be appended: the batch itself, or what the topic's configuration makes of it."""
+    if _is_damaged(batch):
+        return Rejected(Errors.CORRUPT_MESSAGE, "what was sent is no record batch")
     if len(batch) < b.HEADER_SIZE:
         return Rejected(Errors.INVALID_RECORD, f"{len(batch)} bytes are too few for a record batch")
     header = b.read_header(batch)
@@ -42,10 +46,13 @@ def examine(batch: memoryview, config: LogConfig, origin: Origin, now: int) -> m
             f"a batch claims {header.record_count} records over {header.last_offset_delta + 1} offsets",
         )
     if origin == CLIENT:
-        inside = _forbidden(header) or _look_closer(batch, header.attributes, header.max_timestamp, config, now)
+        inside = _forbidden(header, config) or _look_closer(batch, header.attributes, header.max_timestamp, config, now)
         if isinstance(inside, Rejected):
             return inside
         batch = inside
+        if header.attributes & b.LOG_APPEND_TIME:
+            # As Kafka: a copy of what another log has stamped is as good as any, and the records keep their own time.
+            b.clear_append_time(batch)
     if config.log_append_time and origin != RAFT:
         b.stamp_append_time(batch, now)
     if len(batch) > config.segment_bytes:
@@ -53,39 +60,53 @@ def examine(batch: memoryview, config: LogConfig, origin: Origin, now: int) -> m
     return batch
 
 
+def _is_damaged(data: memoryview) -> bool:
+    """As Kafka tells damage, which a client may send again, from what is no batch for produce: a length that no format
+    has, or a format that nobody knows."""
+    if len(data) >= b.LOG_OVERHEAD and _claimed(data) < _LEAST_LENGTH:
+        return True
+    return len(data) > b.MAGIC_OFFSET and data[b.MAGIC_OFFSET] > b.MAGIC_V2
+
+
+def _claimed(data: memoryview) -> int:
+    return int.from_bytes(data[8 : b.LOG_OVERHEAD], "big", signed=True)
+
+
 def _misshapen(batch: memoryview, header: b.BatchHeader) -> Rejected | None:
     if header.magic != b.MAGIC_V2:
-        # As Kafka: an old format is a client's fault, an unknown one is taken for damage.
-        error = Errors.INVALID_RECORD if header.magic in (0, 1) else Errors.CORRUPT_MESSAGE
-        return Rejected(error, f"record batches of magic {header.magic} are not taken, only 2")
+        return Rejected(Errors.INVALID_RECORD, f"record batches of magic {header.magic} are not taken, only 2")
     if header.size < b.HEADER_SIZE:
         return Rejected(Errors.CORRUPT_MESSAGE, f"a batch claims {header.size} bytes, less than its header")
     if header.size > len(batch):
         return Rejected(Errors.INVALID_RECORD, f"a batch claims {header.size} bytes where {len(batch)} are sent")
-    if header.size < len(batch):
-        return Rejected(Errors.INVALID_RECORD, "a produce request holds exactly one batch for each partition")
-    return None
+    if header.size == len(batch):
+        return None
+    rest = batch[header.size :]
+    if _is_damaged(rest) or len(rest) <= b.MAGIC_OFFSET or _claimed(rest) + b.LOG_OVERHEAD > len(rest):
+        return Rejected(Errors.CORRUPT_MESSAGE, f"{len(rest)} bytes follow the batch that are no batch")
+    return Rejected(Errors.INVALID_RECORD, "a produce request holds exactly one batch for each partition")
 
 
 def _too_large(size: int, limit: int) -> Rejected:
     return Rejected(Errors.MESSAGE_TOO_LARGE, f"a batch of {size} bytes exceeds max.message.bytes, which is {limit}")
 
 
-def _forbidden(header: b.BatchHeader) -> Rejected | None:
+def _forbidden(header: b.BatchHeader, config: LogConfig) -> Rejected | None:
     """What a client may not write."""
     attributes, producer_id = header.attributes, header.producer_id
     if header.base_offset:
         return Rejected(Errors.INVALID_RECORD, f"the base offset of a new batch is 0, not {header.base_offset}")
     if attributes & b.CONTROL:
         return Rejected(Errors.INVALID_RECORD, "clients may not write control records")
-    if attributes & b.LOG_APPEND_TIME:
+    if attributes & b.LOG_APPEND_TIME and config.log_append_time:
         return Rejected(Errors.INVALID_TIMESTAMP, "a producer may not set the timestamp type LogAppendTime")
-    if attributes & b.DELETE_HORIZON:
+    if attributes & b.DELETE_HORIZON:  # which Kafka takes: the cleaner would let go of tombstones nobody has read yet
         return Rejected(Errors.INVALID_RECORD, "a producer may not set a delete horizon")
     if header.codec > _ZSTD:
         return Rejected(Errors.INVALID_RECORD, f"unknown compression codec {header.codec}")
     if attributes & b.TRANSACTIONAL and producer_id < 0:
         return Rejected(Errors.INVALID_RECORD, "a transactional batch needs a producer id")
+    # Kafka takes an epoch below 0, and can then fence nobody.
     if producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         return Rejected(
             Errors.INVALID_RECORD,

@@ -71,6 +71,8 @@ class FoundOffset(NamedTuple):
     timestamp: int
     offset: int
     leader_epoch: int
+    doubt: str = ""
+    """Why the batch's header had to answer and not its records."""
 
 
 class ActiveProducer(NamedTuple):

@@ -657,14 +657,14 @@ class Log:
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record at or after the log start whose timestamp is >= `timestamp`."""
         try:
-            return times.first_at_or_after(self.segments, timestamp, self.log_start_offset)
+            return times.first_at_or_after(self.segments, timestamp, self.log_start_offset, self.config.unpacking)
         except (OSError, CorruptLog) as error:
             self._unreadable(error)
 
     def max_timestamp_offset(self) -> FoundOffset | None:
         """The first record that bears the log's greatest timestamp."""
         try:
-            return times.greatest(self.segments)
+            return times.greatest(self.segments, self.config.unpacking)
         except (OSError, CorruptLog) as error:
             self._unreadable(error)
 

@@ -32,6 +32,8 @@ def update(scene: Scene, name: str, level: int, kind: int, *, validate_only: boo
         ("group.version", -1, SAFE_DOWNGRADE, Errors.INVALID_UPDATE_VERSION),
         ("group.version", 1, 9, Errors.INVALID_UPDATE_VERSION),
         ("no.such.feature", 1, UPGRADE, Errors.INVALID_UPDATE_VERSION),
+        ("no.such.feature", 0, UPGRADE, Errors.INVALID_UPDATE_VERSION),
+        ("no.such.feature", 0, SAFE_DOWNGRADE, Errors.INVALID_UPDATE_VERSION),
         ("metadata.version", 29, SAFE_DOWNGRADE, Errors.INVALID_UPDATE_VERSION),  # cordoned directories would be lost
         ("metadata.version", 29, UNSAFE_DOWNGRADE, Errors.INVALID_UPDATE_VERSION),
         ("metadata.version", 31, UPGRADE, Errors.INVALID_UPDATE_VERSION),

@@ -194,6 +194,11 @@ def test_kip_950_tiering_is_not_switched_off_without_a_word_about_the_remote_dat
             "listener.name.plaintext.ssl.keystore.location: can",
         ),
         ({"log.roll.ms": "0"}, True, "log.roll.ms: 0 is not allowed"),
+        (
+            {"group.share.assignment.interval.ms": "1000000"},
+            False,
+            "group.share.assignment.interval.ms: 1000000 is not allowed: from",
+        ),
         ({"listeners": "WHAT://a:1"}, True, "listeners: 'WHAT://a:1' does not fit"),
     ],
 )
@@ -216,6 +221,48 @@ def test_kip_226_broker_changes_that_cannot_be_made_are_refused(
 )
 def test_kip_226_other_broker_changes_are_allowed(configs: dict[str, str], per_broker: bool) -> None:
     properties.check_broker_config(configs, SETTINGS, per_broker=per_broker)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"num.io.threads": "17"}, "num.io.threads: 17 is not allowed: from half to double of what it is now, 8"),
+        ({"num.io.threads": "3"}, "num.io.threads: 3 is not allowed"),
+        ({"log.cleaner.threads": "3"}, "log.cleaner.threads: 3 is not allowed"),
+        ({"log.local.retention.ms": "-1"}, "log.local.retention.ms: -1 is not allowed: -2, or from 0 to"),
+        ({"log.local.retention.ms": "604800001"}, "log.local.retention.ms: 604800001 is not allowed"),
+        ({"log.local.retention.ms": "50", "log.retention.ms": "49"}, "log.local.retention.ms: 50 is not allowed"),
+        ({"log.retention.bytes": "9", "log.local.retention.bytes": "10"}, "log.local.retention.bytes: 10 is not"),
+    ],
+)
+@pytest.mark.parametrize("per_broker", [False, True])
+def test_kip_226_a_running_broker_changes_in_steps(changes: dict[str, str], problem: str, per_broker: bool) -> None:
+    with pytest.raises(ValueError) as caught:
+        properties.check_running_broker(changes, SETTINGS, per_broker=per_broker)
+    assert str(caught.value).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num.io.threads": "4"},
+        {"num.io.threads": "16"},
+        {"num.io.threads": "many"},
+        {"log.local.retention.ms": "-2"},
+        {"log.local.retention.ms": "604800000"},
+        {"log.local.retention.ms": "-1", "log.retention.ms": "-1"},
+        {"log.local.retention.bytes": "5"},
+    ],
+)
+def test_kip_226_small_steps_and_what_cannot_be_read_pass_here(changes: dict[str, str]) -> None:
+    properties.check_running_broker(changes, SETTINGS, per_broker=True)
+
+
+def test_kip_226_a_step_is_measured_from_the_value_in_force() -> None:
+    doubled = SETTINGS.with_dynamic({"num.io.threads": "16"})
+    properties.check_running_broker({"num.io.threads": "32"}, doubled, per_broker=False)
+    with pytest.raises(ValueError, match="of what it is now, 16"):
+        properties.check_running_broker({"num.io.threads": "7"}, doubled, per_broker=False)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +292,14 @@ def test_group_changes_inside_the_bounds_are_allowed() -> None:
 
 @pytest.mark.parametrize(
     "configs",
-    [{"interval.ms": "99"}, {"interval.ms": "3600001"}, {"match": "who=me"}, {"match": "client_id"}, {"x": "1"}],
+    [
+        {"interval.ms": "99"},
+        {"interval.ms": "3600001"},
+        {"match": "who=me"},
+        {"match": "client_id"},
+        {"match": "client_id=["},
+        {"x": "1"},
+    ],
 )
 def test_kip_714_bad_subscriptions_are_refused(configs: dict[str, str]) -> None:
     with pytest.raises(ValueError):

@@ -4,6 +4,7 @@ import gzip
 import io
 import tracemalloc
 import warnings
+from random import Random
 from struct import pack
 from typing import Any
 
@@ -147,12 +148,25 @@ def test_a_bomb_stops_at_the_limit(codec: int, limit: int) -> None:
     assert peak < 3 * limit + MIB
 
 
-def test_beyond_a_mebibyte_a_thousandfold_is_the_most() -> None:
-    wire = zstd.compress(bytes(8 * MIB))
-    assert len(wire) * 1000 < 8 * MIB
-    with pytest.raises(DecompressionError, match="more than"):
-        decompress(ZSTD, wire)
-    assert decompress(ZSTD, zstd.compress(bytes(MIB))) == bytes(MIB)
+@pytest.mark.parametrize("codec", SQUEEZING)
+def test_a_reader_takes_whatever_fits_into_its_memory(codec: int) -> None:
+    """Equal bytes compress ten thousandfold, and nobody has refused them when they were written."""
+    data = bytes(8 * MIB)
+    assert decompress(codec, compress(codec, data)) == data
+
+
+def test_a_broker_takes_a_ratio_at_most_beyond_what_is_exempt_and_names_the_setting() -> None:
+    bounds = Bounds(max_bytes=4 * MIB, max_ratio=1000, free_bytes=MIB)
+    assert decompress(ZSTD, zstd.compress(bytes(MIB)), bounds) == bytes(MIB)
+
+    text = "zstd data unfolds into more than 1048576 bytes, as ottla.decompression.max.ratio is 1000"
+    with pytest.raises(DecompressionError, match=text):
+        decompress(ZSTD, zstd.compress(bytes(2 * MIB)), bounds)
+
+    noise_first = zstd.compress(Random(0).randbytes(8192) + bytes(8 * MIB))
+    text = "zstd data unfolds into more than 4194304 bytes, as ottla.decompressed.batch.max.bytes says"
+    with pytest.raises(DecompressionError, match=text):
+        decompress(ZSTD, noise_first, bounds)
 
 
 def test_plain_data_has_the_limit_too() -> None:

@@ -55,6 +55,30 @@ def test_a_length_below_the_header_is_corrupt(length: int) -> None:
     assert the_error(created().append_as_leader(batch, 0, NOW)) is Errors.CORRUPT_MESSAGE
 
 
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        (bytes(11), Errors.INVALID_RECORD),
+        (bytes(16), Errors.CORRUPT_MESSAGE),  # a length of 0
+        (a_batch()[:16], Errors.INVALID_RECORD),
+        (a_batch() + bytes(1), Errors.CORRUPT_MESSAGE),
+        (a_batch() + bytes(20), Errors.CORRUPT_MESSAGE),
+        (a_batch() + a_batch()[:40], Errors.CORRUPT_MESSAGE),
+        (a_batch() + a_batch(), Errors.INVALID_RECORD),
+    ],
+)
+def test_damage_is_told_apart_from_what_is_no_batch_for_produce(sent: bytes, error: Errors) -> None:
+    """A client may send again what was damaged on the way, and gives up on a record that is invalid."""
+    assert the_error(created().append_as_leader(bytearray(sent), 0, NOW)) is error
+
+
+@pytest.mark.parametrize("length", [14, 47, 49])
+def test_a_length_below_what_was_sent_is_corrupt(length: int) -> None:
+    batch = a_batch(b"value")
+    batch[8:12] = length.to_bytes(4, "big")
+    assert the_error(created().append_as_leader(batch, 0, NOW)) is Errors.CORRUPT_MESSAGE
+
+
 def test_every_flipped_bit_under_the_crc_is_found() -> None:
     log = created()
     good = a_batch(b"value")
@@ -119,7 +143,6 @@ def test_a_client_sends_base_offset_0() -> None:
     ("attributes", "error"),
     [
         (b.CONTROL, Errors.INVALID_RECORD),
-        (b.LOG_APPEND_TIME, Errors.INVALID_TIMESTAMP),
         (b.DELETE_HORIZON, Errors.INVALID_RECORD),
         (b.TRANSACTIONAL, Errors.INVALID_RECORD),
         (5, Errors.INVALID_RECORD),
@@ -129,6 +152,26 @@ def test_a_client_sends_base_offset_0() -> None:
 def test_what_clients_may_not_set(attributes: int, error: Errors) -> None:
     batch = resealed(a_batch(), 21, attributes.to_bytes(2, "big"))
     assert the_error(created().append_as_leader(batch, 0, NOW)) is error
+
+
+@pytest.mark.parametrize(("codec", "compression_type"), [(0, "producer"), (4, "producer"), (4, "gzip")])
+def test_a_stamp_of_another_log_is_taken_off_where_records_keep_their_own_time(
+    codec: int, compression_type: str
+) -> None:
+    log = created(config=LogConfig(compression_type=compression_type))
+    stamped = a_batch(b"a", b"b", at=5, codec=codec)
+    b.stamp_append_time(stamped, NOW)
+    accepted(log.append_as_leader(stamped, 0, NOW))
+    (stored,) = log.batches(0)
+    header = b.read_header(stored)
+    assert (header.attributes & b.LOG_APPEND_TIME, header.crc) == (0, b.computed_crc(stored))
+    assert [record.timestamp for record in read_records(stored)] == [5, 6]
+
+
+def test_a_producer_may_not_stamp_what_the_log_stamps() -> None:
+    log = created(config=LogConfig(message_timestamp_type="LogAppendTime"))
+    batch = resealed(a_batch(), 21, b.LOG_APPEND_TIME.to_bytes(2, "big"))
+    assert the_error(log.append_as_leader(batch, 0, NOW)) is Errors.INVALID_TIMESTAMP
 
 
 @pytest.mark.parametrize("producer", [(7, -1, 0), (7, 0, -1)])

@@ -1,10 +1,12 @@
 """What a round of the cleaner keeps and what it lets go."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from ottla.protocol import batch as b
+from ottla.protocol.compression import Bounds
 from ottla.protocol.records import read_records
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.cleaned_segment import discard
@@ -132,6 +134,16 @@ def test_a_compressed_batch_is_compressed_again_by_its_codec(codec: int) -> None
     assert pairs(log) == [(1, b"b", b"2" * 100), (2, b"c", None), (3, b"a", b"3")]
     assert [header.codec for header in headers(log)] == [codec, 0]
     assert all(b.computed_crc(batch) == b.read_header(batch).crc for batch in log.batches(0))
+
+
+def test_a_batch_that_the_topic_would_not_take_any_more_is_cleaned_all_the_same() -> None:
+    """The ratio holds for what is to be taken. What a topic took before it was compacted must not stop its cleaner."""
+    log = created(config=LogConfig())
+    put(log, (b"a", b"1" * 5000), (b"b", b"2" * 5000), codec=4)
+    put(log, (b"a", b"3"))
+    log.update_config(replace(COMPACT, unpacking=Bounds(max_ratio=2)))
+    rolled_and_cleaned(log)
+    assert pairs(log) == [(1, b"b", b"2" * 5000), (2, b"a", b"3")]
 
 
 # -- how far -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.protocol.compression import Bounds
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import EpochEnd, LeaderEpochs
 from ottla.storage.log import FoundOffset, Log
@@ -49,6 +50,21 @@ def test_a_search_by_time_agrees_with_reading_everything(restart: bool) -> None:
         expected = next((offset for offset, at in enumerate(times) if at >= wanted), None)
         found = log.offset_for_timestamp(wanted)
         assert (found.offset if found else None) == expected
+
+
+@pytest.mark.parametrize("bounds", [Bounds(max_bytes=100), Bounds(max_ratio=1)])
+def test_a_batch_that_may_not_be_unpacked_is_found_by_its_header(bounds: Bounds) -> None:
+    """Its first offset for a search, so that nothing is missed; its last for the greatest timestamp."""
+    log = created(config=LogConfig(unpacking=bounds))
+    for timestamp in (100, 200):
+        log.append_as_leader(a_batch(b"a" * 500, b"b" * 500, at=timestamp, codec=4), 2, NOW)
+    found, greatest = log.offset_for_timestamp(201), log.max_timestamp_offset()
+    assert found is not None and found[:3] == (201, 2, 2) and "unfolds into more" in found.doubt
+    assert greatest is not None and greatest[:3] == (201, 3, 2) and "unfolds into more" in greatest.doubt
+    assert log.offset_for_timestamp(202) is None
+    log.delete_records_before(3)
+    found = log.offset_for_timestamp(0)
+    assert found is not None and found.offset == 3
 
 
 def test_records_below_the_log_start_are_not_found() -> None:

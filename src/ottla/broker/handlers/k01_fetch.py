@@ -42,6 +42,7 @@ class Reader:
         "committed_only",
         "from_followers",
         "max_bytes",
+        "min_bytes",
         "rack",
         "replica_id",
         "version",
@@ -59,6 +60,8 @@ class Reader:
         self.from_followers = self.replica_id < 0 and version >= KNOWS_REPLICAS
         self.rack = request.rack_id if self.from_followers else ""
         self.max_bytes = request.max_bytes if self.replica_id >= 0 else min(request.max_bytes, limit)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
+        """Nobody waits for more than may be sent."""
 
 
 class Attempt:
@@ -113,7 +116,7 @@ def handle(
     if reader.replica_id >= 0 and by_id and context.session is not None and not context.incremental:
         services.replicas.attend(reader.replica_id, context.session)
     attempt = _read(services, session, reader, context, is_first=True)
-    missing = request.min_bytes - attempt.found_bytes
+    missing = reader.min_bytes - attempt.found_bytes
     if missing <= 0 or attempt.urgent or request.max_wait_ms <= 0 or (not asked and context.session is None):
         return _response(services, session, reader, context, attempt)
     parked = Parked(services, session, request, reader, context)
@@ -128,7 +131,7 @@ class Parked:
     end: such pauses were most of what one in a hundred waited longer.
     """
 
-    __slots__ = ("_context", "_deadline", "_min_bytes", "_reader", "_services", "_session", "future")
+    __slots__ = ("_context", "_deadline", "_reader", "_services", "_session", "future")
 
     def __init__(
         self, services: Services, session: Session, request: FetchRequest, reader: Reader, context: FetchContext
@@ -137,7 +140,6 @@ class Parked:
         self._session = session
         self._reader = reader
         self._context = context
-        self._min_bytes = request.min_bytes
         self._deadline = services.waiting.deadline(request.max_wait_ms)
         self.future: Future[FetchResponse] = services.waiting.loop.create_future()
 
@@ -160,7 +162,7 @@ class Parked:
             return
         services, session, reader, context = self._services, self._session, self._reader, self._context
         attempt = _read(services, session, reader, context, is_first=False)
-        missing = self._min_bytes - attempt.found_bytes
+        missing = reader.min_bytes - attempt.found_bytes
         if missing > 0 and not attempt.urgent and services.clock.monotonic() < self._deadline:
             self.wait_for(missing)
         else:

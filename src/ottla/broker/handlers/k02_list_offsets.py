@@ -1,7 +1,7 @@
 """ListOffsets: the offset of a moment, a special moment among them."""
 
 import logging
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ottla.broker.hints import absent_error
 from ottla.broker.partition import Partition
@@ -10,7 +10,7 @@ from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
-from ottla.protocol.records import CorruptBatch
+from ottla.storage.answers import FoundOffset
 from ottla.storage.fs import StorageError
 
 log = logging.getLogger(__name__)
@@ -79,27 +79,25 @@ def _offset(
     except StorageError as error:
         services.replicas.read_failed(partition, error)
         return _error(index, Errors.KAFKA_STORAGE_ERROR)
-    except CorruptBatch as error:
-        # The broker took the batch without looking inside; a search by time is the first to see that it unfolds badly.
-        log.warning("%s-%d: what a producer wrote cannot be searched by time: %s", topic, index, error)
-        return _error(index, Errors.UNKNOWN_SERVER_ERROR)
     if found is None:
         known = version >= KNOWS_NOT_AVAILABLE
         return _error(index, Errors.OFFSET_NOT_AVAILABLE if known else Errors.LEADER_NOT_AVAILABLE)
-    timestamp, offset, epoch = found
+    if found.doubt:
+        # The broker took the batch without looking inside; a search by time is the first to see that it unfolds badly.
+        log.warning("%s-%d: what a producer wrote cannot be searched by time: %s", topic, index, found.doubt)
     return PartitionResponse(
         partition_index=index,
         error_code=Errors.NONE,
-        timestamp=timestamp,
-        offset=offset,
-        leader_epoch=epoch if version >= TELLS_EPOCH else -1,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch if version >= TELLS_EPOCH else -1,
     )
 
 
-_NOWHERE = (-1, -1, -1)
+_NOWHERE: Final = FoundOffset(-1, -1, -1)
 
 
-def _look_up(partition: Partition, timestamp: int, request: ListOffsetsRequest) -> tuple[int, int, int] | None:
+def _look_up(partition: Partition, timestamp: int, request: ListOffsetsRequest) -> FoundOffset | None:
     """Timestamp, offset and leader epoch of what was found. None while it is beyond what may be told: a leader just
     elected does not know yet that all the last one committed is committed, and its end would seem to go back."""
     log, leader = partition.log, partition.leader
@@ -113,15 +111,16 @@ def _look_up(partition: Partition, timestamp: int, request: ListOffsetsRequest) 
         last_fetchable = partition.high_watermark
     is_settled = not from_client or leader is None or leader.is_settled
     if timestamp == LATEST:
-        return (-1, last_fetchable, partition.leader_epoch) if is_settled else None
+        return FoundOffset(-1, last_fetchable, partition.leader_epoch) if is_settled else None
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         # What is written next is written in the leader's epoch.
-        return -1, start, partition.leader_epoch if start >= log.log_end_offset else log.epochs.epoch_for(start)
+        epoch = partition.leader_epoch if start >= log.log_end_offset else log.epochs.epoch_for(start)
+        return FoundOffset(-1, start, epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOWHERE  # nothing is tiered
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    if found is not None and found[1] < last_fetchable:
+    if found is not None and found.offset < last_fetchable:
         return found
     return _NOWHERE if is_settled else None
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final, TypeAlias
 
-from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.internal_topics import INTERNAL_TOPICS, internal_topic
 from ottla.broker.lost_leaders import Moment
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
 from ottla.broker.services import Services
@@ -57,7 +57,7 @@ def _names_a_lost_leader(services: Services, request: MetadataRequest, version: 
 def _asked_for(image: MetadataImage, request: MetadataRequest, version: int) -> Iterable[TopicImage]:
     if _asks_for_all(request, version):
         return image.topics.values()
-    found = [image.topics.get(t.name or "") or image.topics_by_id.get(Uuid(t.topic_id)) for t in request.topics or ()]
+    found = [image.topics.get(t.name or "") or image.topics_by_id.get(Uuid(t.topic_id)) for t in _each_once(request)]
     return [topic for topic in found if topic is not None]
 
 
@@ -91,6 +91,13 @@ def _without(answer: MetadataResponse, moment: Moment) -> MetadataResponse:
     return answer
 
 
+def _each_once(request: MetadataRequest) -> Iterable[MetadataRequest.MetadataRequestTopic]:
+    """As Kafka: a topic that is named twice is told of once, and where there is an id, names alone do not count."""
+    topics = request.topics or ()
+    by_id = {asked.topic_id: asked for asked in topics if asked.topic_id != ZERO_UUID}
+    return by_id.values() if by_id else {asked.name: asked for asked in topics}.values()
+
+
 def _names_by_id(asked: MetadataRequest.MetadataRequestTopic) -> bool:
     return asked.name is None or asked.topic_id != ZERO_UUID
 
@@ -111,11 +118,12 @@ def _to_create(services: Services, session: Session, request: MetadataRequest, v
     if not services.configs.settings.get_bool("auto.create.topics.enable"):
         return []
     known = services.control_plane.image.topics
-    names = {topic.name: None for topic in request.topics if topic.name and topic.name not in known}
+    names = (topic.name for topic in _each_once(request) if topic.name and topic.topic_id == ZERO_UUID)
     return [
         name
         for name in names
-        if why_invalid(name) is None
+        if name not in known
+        and why_invalid(name) is None
         and services.authorizer.allows(session.principal, session.host, *NEEDS, name)
         and _may_create(services, session, name)
     ]
@@ -131,7 +139,7 @@ def _may_create(services: Services, session: Session, name: str) -> bool:
 async def _create_then_answer(
     services: Services, session: Session, request: MetadataRequest, version: int, missing: list[str]
 ) -> MetadataResponse:
-    topics = [CreateTopicsRequest.CreatableTopic(name, num_partitions=-1, replication_factor=-1) for name in missing]
+    topics = [_creatable(services, name) for name in missing]
     created = await services.control_plane.submit(CreateTopicsRequest(topics=topics))
     errors = {
         topic.name: topic.error_code
@@ -139,6 +147,15 @@ async def _create_then_answer(
         if topic.error_code not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
     }
     return _answer(services, session, request, version, errors)
+
+
+def _creatable(services: Services, name: str) -> CreateTopicsRequest.CreatableTopic:
+    """A client may look at an internal topic before any group or transaction needed it. It becomes what the coordinator
+    would have made of it: with a topic's defaults, retention would take offsets away."""
+    internal = internal_topic(name, services.configs.settings)
+    if internal is not None:
+        return internal.creatable(is_whole_cluster=services.control_plane.is_whole_cluster)
+    return CreateTopicsRequest.CreatableTopic(name, num_partitions=-1, replication_factor=-1)
 
 
 def _answer(
@@ -153,8 +170,9 @@ def _answer(
             if services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name)
         ]
     else:
-        asked_for = request.topics or ()
-        topics = [_asked_topic(services, session, image, asked, errors, with_operations) for asked in asked_for]
+        topics = [
+            _asked_topic(services, session, image, asked, errors, with_operations) for asked in _each_once(request)
+        ]
     operations = NOT_ASKED
     if request.include_cluster_authorized_operations:
         operations = allowed_operations(

@@ -2,7 +2,7 @@
 
 import re
 
-from ottla.broker.dispatch import Permission, Routes
+from ottla.broker.dispatch import API_VERSIONS, Permission, Routes
 from ottla.broker.services import Services
 from ottla.broker.session import Session
 from ottla.metadata.features import SUPPORTED
@@ -41,8 +41,10 @@ def handle(services: Services, session: Session, request: ApiVersionsRequest, ve
 
 
 def unsupported(routes: Routes) -> ApiVersionsResponse:
-    """The answer to a version we do not know, in version 0: the client comes again with one that we list."""
-    return ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION, api_keys=_keys(routes))
+    """The answer to a version we do not know, in version 0: it lists the versions of this request and of no other, and
+    the client comes again with one of them (KIP-511)."""
+    greeting = [entry for entry in _keys(routes) if entry.api_key == API_VERSIONS]
+    return ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION, api_keys=greeting)
 
 
 def _keys(routes: Routes) -> list[ApiVersionsResponse.ApiVersion]:

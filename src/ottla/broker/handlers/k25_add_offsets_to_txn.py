@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from ottla.broker.groups import OFFSETS_TOPIC
+from ottla.broker.internal_topics import OFFSETS_TOPIC
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.session import Session

@@ -39,7 +39,8 @@ def described(group_id: str, group: Group | None, version: int) -> DescribeGroup
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(group.protocol) if stable else b"",
-                member_assignment=member.assignment if stable else b"",
+                # During a rebalance members still work on what they were given last; only what they offer is open.
+                member_assignment=member.assignment,
             )
             for member in group.members.values()
         ],

@@ -1,23 +1,17 @@
-"""Topic patterns of the consumer protocol (KIP-848), in RE2's syntax: matching takes time linear in the topic's name.
-
-Python's own engine can be made to backtrack without end, so a pattern from the network never comes near it.
-"""
+"""Topic patterns of the consumer protocol (KIP-848)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Final
 
 from ottla.coordinator.group.state import GroupError
 from ottla.model.errors import Errors
-
-_MEMORY_BYTES: Final = 1 << 20
-"""What one compiled pattern may take: a bomb such as ((a{100}){100}){100} is refused."""
+from ottla.model.patterns import compiled
 
 
 def check(pattern: str) -> None:
     """Raises GroupError with INVALID_REGULAR_EXPRESSION."""
     try:
-        _compiled(pattern)
+        compiled(pattern)
     except ValueError as error:
         raise GroupError(
             Errors.INVALID_REGULAR_EXPRESSION,
@@ -33,14 +27,14 @@ def resolve(
     `may_describe` is asked about matching topics only, and once about each.
     """
     found: dict[str, list[str]] = {pattern: [] for pattern in patterns}
-    compiled = []
+    expressions = []
     for pattern in patterns:
         with suppress(
             ValueError
         ):  # checked when it came; one that another version took and ours does not matches nothing
-            compiled.append((pattern, _compiled(pattern)))
+            expressions.append((pattern, compiled(pattern)))
     for topic in topics:
-        matching = [pattern for pattern, expression in compiled if expression.fullmatch(topic) is not None]
+        matching = [pattern for pattern, expression in expressions if expression.fullmatch(topic) is not None]
         if matching and may_describe(topic):
             for pattern in matching:
                 found[pattern].append(topic)
@@ -49,20 +43,5 @@ def resolve(
 
 def matcher(pattern: str) -> Callable[[str], bool]:
     """Whether a whole name matches. Raises ValueError for what is no regular expression."""
-    compiled = _compiled(pattern)
-    return lambda name: compiled.fullmatch(name) is not None
-
-
-def _compiled(pattern: str) -> Any:
-    """Raises ValueError."""
-    import re2  # noqa: PLC0415  a native library, loaded when the first pattern comes
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MEMORY_BYTES
-    options.never_capture = True
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        said = error.args[0] if error.args else ""
-        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from error
+    expression = compiled(pattern)
+    return lambda name: expression.fullmatch(name) is not None

@@ -18,9 +18,11 @@ from ottla.model.properties.broker import (
     TOPIC,
 )
 from ottla.model.properties.changes import (
+    UnknownName,
     check_broker_config,
     check_client_metrics_config,
     check_group_config,
+    check_running_broker,
     check_topic_config,
 )
 from ottla.model.properties.dynamic import dynamic_property
@@ -38,7 +40,17 @@ from ottla.model.properties.effective import (
 )
 from ottla.model.properties.file import parse_properties
 from ottla.model.properties.grammar import HostPort, Listener, Voter
-from ottla.model.properties.property import REQUIRED, Differs, Importance, Property, Required, Type, Update, Value
+from ottla.model.properties.property import (
+    REQUIRED,
+    Differs,
+    Importance,
+    OutOfBounds,
+    Property,
+    Required,
+    Type,
+    Update,
+    Value,
+)
 from ottla.model.properties.settings import Settings, SettingsError
 
 __all__ = [
@@ -57,6 +69,7 @@ __all__ = [
     "HostPort",
     "Importance",
     "Listener",
+    "OutOfBounds",
     "Property",
     "Required",
     "Settings",
@@ -64,12 +77,14 @@ __all__ = [
     "Source",
     "Synonym",
     "Type",
+    "UnknownName",
     "Update",
     "Value",
     "Voter",
     "check_broker_config",
     "check_client_metrics_config",
     "check_group_config",
+    "check_running_broker",
     "check_topic_config",
     "dynamic_property",
     "effective_broker_config",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ottla.model.patterns import compiled
 from ottla.model.properties.property import Value
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -126,10 +127,14 @@ _MATCH_NAMES = (
 
 
 def client_match(value: Value) -> str | None:
-    """KIP-714's selectors. The pattern itself is compiled by whoever runs it, with an engine that cannot backtrack."""
+    """KIP-714's selectors."""
     assert isinstance(value, tuple)
     for entry in value:
         name, equals, pattern = entry.partition("=")
         if not equals or not pattern.strip() or "=" in pattern or name.strip() not in _MATCH_NAMES:
             return f"allowed are name=pattern pairs, the name being one of {', '.join(_MATCH_NAMES)}"
+        try:
+            compiled(pattern.strip())
+        except ValueError as error:
+            return f"{pattern.strip()} is no regular expression: {error}"
     return None

@@ -100,7 +100,8 @@ PROPERTIES: tuple[Property, ...] = (
         "ottla.decompressed.batch.max.bytes",
         INT,
         67_108_864,
-        "Largest size a batch may have after decompression; a larger one is refused while it is being unpacked.",
+        "Largest size a batch may have after decompression, where a broker looks inside; a larger one is refused while "
+        "it is being unpacked.",
         HIGH,
         at_least=1_048_576,
     ),
@@ -115,8 +116,9 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "ottla.decompression.ratio.exempt.bytes",
         INT,
-        1_048_576,
-        "Unpacked bytes up to which the ratio does not matter; small batches of equal records compress very well.",
+        16_777_216,
+        "Unpacked bytes up to which the ratio does not matter: by default what a producer could send in one request "
+        "without compressing it.",
         LOW,
         at_least=0,
     ),

@@ -13,6 +13,10 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """A parsed value. Lists are tuples, passwords and classes are text, None stands for Kafka's null."""
 
 
+class OutOfBounds(ValueError):
+    """A number beyond what its setting allows."""
+
+
 class Type(IntEnum):
     """Kafka's types, numbered as DescribeConfigs v3+ numbers them."""
 
@@ -158,7 +162,9 @@ class Property:
         return value
 
     def validate(self, value: Value) -> None:
-        """Raises ValueError when a value of the right type lies outside what is allowed."""
+        """Raises ValueError when a value of the right type is not allowed, OutOfBounds if it is too small or big."""
+        if isinstance(value, int | float) and self._is_beyond(value):
+            raise OutOfBounds(f"{self.name}: {self._shown(value)} is not allowed: allowed is {self.allowed()}")
         problem = self._problem(value)
         if problem is not None:
             raise ValueError(f"{self.name}: {self._shown(value)} is not allowed: {problem}")
@@ -235,13 +241,13 @@ class Property:
         words = self.allowed()
         return f"({self.type.name.lower()}), allowed: {words}" if words else f"({self.type.name.lower()})"
 
+    def _is_beyond(self, value: float) -> bool:
+        too_small = self.at_least is not None and value < self.at_least
+        return too_small or (self.at_most is not None and value > self.at_most)
+
     def _problem(self, value: Value) -> str | None:
         if value is None:
             return None if self.default is None else f"a value is needed ({self.type.name.lower()})"
-        if self.at_least is not None and isinstance(value, int | float) and value < self.at_least:
-            return f"allowed is {self.allowed()}"
-        if self.at_most is not None and isinstance(value, int | float) and value > self.at_most:
-            return f"allowed is {self.allowed()}"
         if isinstance(value, tuple):
             return self._list_problem(value) or (self.check(value) if self.check else None)
         if self.one_of is not None and isinstance(value, str) and not self._is_one_of(value):

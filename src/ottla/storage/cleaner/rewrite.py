@@ -50,6 +50,7 @@ class Round:
 
     __slots__ = (
         "_aborted",
+        "_bounds",
         "_breathe",
         "_bytes_read",
         "_bytes_written",
@@ -68,6 +69,8 @@ class Round:
         self._facts = facts
         self._fs = fs
         self._breathe = breathe
+        self._bounds = facts.config.unpacking._replace(max_ratio=None)
+        """A batch that is in the log has to be read, and nobody waits here: memory alone is bounded."""
         self._aborted = list(facts.aborted)
         self._transactions = Transactions(())
         self._keys = KeyMap(0)
@@ -145,7 +148,7 @@ class Round:
     def _map_in_part(self, batch: bytes, room: int) -> None:
         """Rare: a batch that an earlier round ended in, or one with more records than the map takes."""
         first_dirty = self._facts.first_dirty
-        for record in read_records(batch, self._facts.config.unpacking):
+        for record in read_records(batch, self._bounds):
             if record.offset < first_dirty:
                 self._flags.append(CLEANED_BEFORE)
             elif room <= 0:
@@ -360,7 +363,7 @@ class Round:
         if not header.codec:
             return data, at + b.HEADER_SIZE
         try:
-            return compression.decompress(header.codec, view[b.HEADER_SIZE :], self._facts.config.unpacking), 0
+            return compression.decompress(header.codec, view[b.HEADER_SIZE :], self._bounds), 0
         except compression.DecompressionError as error:
             raise _damaged(source, header, error) from error
 

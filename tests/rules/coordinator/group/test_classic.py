@@ -329,6 +329,18 @@ def test_a_stable_group_comes_back_from_the_log_as_it_was() -> None:
     assert [member.member_id for member in described.members] == [one, two]
 
 
+def test_during_a_rebalance_a_member_is_described_with_the_assignment_it_still_has() -> None:
+    scene = Scene()
+    one, two = scene.stable_group(2)
+    scene.join(member=one)
+    described = scene.shard.describe("g", 6)
+    assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
+    assert [(m.member_id, m.member_metadata, m.member_assignment) for m in described.members] == [
+        (one, b"", b"\0"),
+        (two, b"", b"\1"),
+    ]
+
+
 def test_sessions_start_anew_after_a_fail_over() -> None:
     scene = Scene()
     (member,) = scene.stable_group(session=10_000)
