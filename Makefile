@@ -3,35 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup
-NODE_STAMP := $(VENV)/.node
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .PHONY: run test setup lint types contract suite cores servers pipelines wheel bench faults clean
 
-run: $(NODE_STAMP)
+run: setup
 	@exec $(BIN)/ottla start
 
 test: setup lint types contract suite
 
 setup: $(STAMP)
 
-# Quick when nothing changed: a stamp is newer than every file that decides what is installed. A node needs little; the
-# suite, and streams with Spark, need much more.
-$(NODE_STAMP): requirements/runtime.txt pyproject.toml
-	@echo "setting up $(VENV) for a node: half a minute, once"
+# Quick when nothing changed: the stamp is newer than every file that decides what is installed.
+$(STAMP): requirements/runtime.txt requirements/streams.txt requirements/dev.txt pyproject.toml
+	@echo "setting up $(VENV), with all that the suite and streams need: about a minute, once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "make setup: $(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make setup: ottla needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
-	@$(PIP) -r requirements/runtime.txt
+	@$(PIP) -r requirements/dev.txt
 	@$(PIP) --no-deps --editable .
 	@$(BIN)/python -m compileall -q src
-	@touch $@
-
-$(STAMP): $(NODE_STAMP) requirements/streams.txt requirements/dev.txt
-	@echo "setting up $(VENV) for the suite: about a minute, once"
-	@$(PIP) -r requirements/dev.txt
-	@touch $@
+	@touch $(STAMP)
 
 lint: setup
 	$(BIN)/ruff check .
