@@ -2,7 +2,9 @@
 
 import os
 import re
+import signal
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from tests.support.conversation import BROKER, DELETE, SET, change
 from tests.support.nodes import Ottla
+from tests.support.patience import eventually
 from tests.support.requests import batch, create_topic, produced
 from tests.support.wire import Closed, Deadline, Wire
 
@@ -126,3 +129,45 @@ def test_a_node_without_a_descriptor_left_waits_and_says_so_once_a_second(tmp_pa
             assert node.process is not None and node.process.poll() is None
         assert is_let_in(node.bootstrap)
         assert node.printed().count("no connection can be accepted") <= 5
+
+
+def sockets_held(node: Ottla) -> int:
+    assert node.process is not None
+    held = 0
+    for descriptor in Path(f"/proc/{node.process.pid}/fd").iterdir():
+        try:
+            held += os.readlink(descriptor).startswith("socket:")
+        except FileNotFoundError:
+            continue
+    return held
+
+
+def reset(each: socket.socket) -> None:
+    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    each.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(bytes.fromhex("0000000a0012"), id="part of a request"),
+        # Produce v3 with acks=0 of no topic: there is no answer that could fail to be sent.
+        pytest.param(bytes.fromhex("00000016 0000 0003 00000001 ffff ffff 0000 00007530 00000000"), id="no answer due"),
+    ],
+)
+def test_a_reset_right_behind_bytes_ends_the_connection_at_once_not_when_it_has_been_idle(
+    node: Ottla, sent: bytes
+) -> None:
+    assert node.process is not None
+    with Wire(node.bootstrap) as wire, ExitStack() as stack:
+        before = sockets_held(node)
+        sockets = crowd(stack, node, 50)
+        eventually(lambda: sockets_held(node) == before + 50, "everybody was let in")
+        # The node finds bytes and reset together: uvloop calls its reader once then, and never again.
+        node.process.send_signal(signal.SIGSTOP)
+        for each in sockets:
+            each.sendall(sent)
+            reset(each)
+        node.process.send_signal(signal.SIGCONT)
+        create_topic(wire, "an-honest-client")
+        eventually(lambda: sockets_held(node) == before, "all who were reset are gone")

@@ -55,6 +55,7 @@ class Server:
         "_sessions",
         "_sockets",
         "_sweeper",
+        "_swept",
     )
 
     def __init__(self, loop: AbstractEventLoop, doors: Doors, budget: ReadBudget, options: SocketOptions) -> None:
@@ -67,8 +68,9 @@ class Server:
         self._options = options
         self._scratch = Scratch()
         self._sockets: list[socket.socket] = []
-        self._sessions: dict[Session, None] = {}
+        self._sessions: dict[Session, Connection] = {}
         self._sweeper: TimerHandle | None = None
+        self._swept = loop.time()
 
     @property
     def connections(self) -> int:
@@ -139,7 +141,7 @@ class Server:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
         connection = Connection(peer, self._loop, self._scratch, self._budget, options.max_frame_bytes)
         session = Session(connection, host, listener_name, routes, services, self._loop, self._forget)
-        self._sessions[session] = None
+        self._sessions[session] = connection
         connection.start(session)
 
     def _forget(self, session: Session) -> None:
@@ -154,17 +156,19 @@ class Server:
 
     def _sweep(self) -> None:
         self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
-        now = self._loop.time()
+        before, now = self._swept, self._loop.time()
+        self._swept = now
         idle = self._options.idle / 1000
         slow = self._options.slow_peer / 1000
-        for session in list(self._sessions):
-            connection = session.connection
+        for session, connection in list(self._sessions.items()):
             still = now - connection.last_active
             if connection.out_bytes and still > slow:
                 log.info("closing %s: it took no byte of its answer for %d s", session.host, int(still))
                 connection.close()
             elif 0 < idle < still and not session.is_waiting:
                 connection.close()
+            elif connection.last_active >= before:
+                connection.notice_reset()
 
     def stop_accepting(self) -> None:
         for pause in self._pauses.values():
@@ -179,5 +183,5 @@ class Server:
         self.stop_accepting()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for session in list(self._sessions):
-            session.connection.close()
+        for connection in list(self._sessions.values()):
+            connection.close()

@@ -191,6 +191,12 @@ class Connection:
         if self._reserved:
             self.resume_reading(BY_BUDGET)
 
+    def notice_reset(self) -> None:
+        """Looks for a reset that came together with bytes. uvloop calls the reader of such a socket once more and never
+        again, and that call finds the bytes. To be called now and then, for a reader cannot ask twice each time."""
+        if not self._paused:
+            self._readable()
+
     def _readable(self) -> None:
         sock = self._sock
         if sock is None:
