@@ -1,5 +1,6 @@
 """What a node does by itself: old segments go, fsync where a topic asks for it, memory stays bounded."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from ottla.protocol import messages as m
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.testing import Cluster
+from tests.support.nodes import Ottla
+from tests.support.patience import eventually
 from tests.support.requests import batch, create_topic, delete_topic, list_offset, produce, produced
 from tests.support.wire import Deadline, Wire
 
@@ -125,3 +128,20 @@ def test_a_nearly_full_disk_refuses_produce_and_goes_on_serving_the_rest(tmp_pat
         part = produce(wire, topic, batch(1))
         assert (part.error_code, "nearly full" in part.error_message) == (KAFKA_STORAGE_ERROR, True)
         assert list_offset(wire, topic, EARLIEST).offset == 0
+
+
+def test_a_directory_that_is_removed_goes_offline_and_the_other_one_goes_on(tmp_path: Path, topic: str) -> None:
+    kept, removed = tmp_path / "kept", tmp_path / "removed"
+    # Nobody writes to the directory: whoever watches the disks has to find out.
+    never = {"replica.high.watermark.checkpoint.interval.ms": "86400000"}
+    with (
+        Ottla(tmp_path / "node", extra={"log.dirs": f"{kept},{removed}", **never}) as node,
+        Wire(node.bootstrap) as wire,
+    ):
+        create_topic(wire, topic, 2)
+        (lost,) = [index for index in range(2) if (removed / f"{topic}-{index}").exists()]
+        shutil.rmtree(removed)
+        eventually(lambda: "cannot be used any more: No such file or directory" in node.printed())
+        assert produce(wire, topic, batch(1), partition=lost).error_code == KAFKA_STORAGE_ERROR
+        assert produce(wire, topic, batch(1), partition=1 - lost).error_code == 0
+        assert "Traceback" not in node.printed()

@@ -236,14 +236,21 @@ class Housekeeping:
             log.warning("forgot %d idle producers: ottla.producer.ids.max is reached", excess)
 
     def _watch_disks(self) -> None:
-        settings = self._configs.settings
-        low_bytes = settings.get_int("ottla.disk.low.water.bytes")
-        low_ratio = settings.get_float("ottla.disk.low.water.ratio")
         for directory in self._replicas.directories:
-            if not directory.is_online:
-                continue
+            if directory.is_online:
+                try:
+                    self._watch(directory)
+                except StorageError as error:
+                    self._replicas.storage_failed(directory, error)
+
+    def _watch(self, directory: LogDirectory) -> None:
+        settings = self._configs.settings
+        try:
             free, total = directory.space()
-            is_low = free < min(low_bytes, low_ratio * total)
+            low_water = min(
+                settings.get_int("ottla.disk.low.water.bytes"), settings.get_float("ottla.disk.low.water.ratio") * total
+            )
+            is_low = free < low_water
             if not directory.is_full and not directory.has_reserve:
                 self._replicas.no_room(directory)  # the metadata log has found out
             elif is_low and not directory.low_on_space:
@@ -251,6 +258,8 @@ class Housekeeping:
                 log.error("%s has %d bytes left: produce is refused until there is room", directory.path, free)
             elif directory.low_on_space and not is_low and (not directory.is_full or directory.hold_reserve()):
                 self._replicas.room_again(directory)
+        except OSError as error:
+            directory.latch.fail("cannot be used any more", error)  # removed, unmounted, or out of order
 
 
 def flush_is_due(found: Log, now: int) -> bool:
