@@ -9,6 +9,7 @@ from ottla.broker.dispatch import CONTROLLER_HANDLERS, HANDLERS, Routes
 from ottla.broker.security.authorizer import AllowAll, Authorizer
 from ottla.broker.server import CannotListen, Server
 from ottla.broker.services import ControllerServices
+from ottla.metadata.batches import CorruptMetadata
 from ottla.model.errors import Errors
 from ottla.model.properties import Listener, Settings
 from ottla.net.connection import ReadBudget
@@ -17,7 +18,7 @@ from ottla.node import options
 from ottla.node.local_broker import LocalBroker
 from ottla.node.surroundings import Surroundings
 from ottla.runtime.control_plane import ControlPlane, controller_registration
-from ottla.runtime.formatting import FormatError
+from ottla.runtime.formatting import METADATA_LOG, FormatError
 from ottla.runtime.joining import cluster_to_join
 from ottla.runtime.lifecycle import RegistrationRefused
 from ottla.runtime.metadata_log import MetadataLogError
@@ -76,6 +77,12 @@ class Node:
         except (CannotListen, FormatError, MetadataLogError, CorruptLog, DirectoryInUse, RegistrationRefused) as error:
             await self.stop(clean=False)
             raise StartFailed(str(error)) from error
+        except CorruptMetadata as error:
+            await self.stop(clean=False)
+            raise StartFailed(
+                f"{self.settings.metadata_log_dir}/{METADATA_LOG} cannot be read: {error}. Restore it "
+                "from a backup, or from the other controllers."
+            ) from error
         except OSError as error:
             await self.stop(clean=False)
             raise StartFailed(_os_error_text(error)) from error

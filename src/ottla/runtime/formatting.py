@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from ottla.controller.activation import default_bootstrap_records
+from ottla.metadata.batches import CorruptMetadata
 from ottla.metadata.features import LATEST_METADATA_VERSION
 from ottla.model.ids import ZERO_UUID, Uuid, uuid_text
 from ottla.model.ports import Clock, Ids
@@ -200,11 +201,15 @@ def _voters_bytes(voters: VoterSet, now: int) -> bytes:
 
 def bootstrap_records(fs: Filesystem, directory: str) -> list[Message]:
     """What a new cluster begins with; the defaults of this release if the file is gone."""
+    path = f"{directory}/{BOOTSTRAP_FILE}"
     try:
-        data = fs.read(f"{directory}/{BOOTSTRAP_FILE}")
+        return decode_snapshot(fs.read(path)).records
     except FileNotFoundError:
         return default_bootstrap_records()
-    return decode_snapshot(data).records
+    except CorruptMetadata as error:
+        raise FormatError(
+            f"{path} is damaged: {error}. Remove it to begin with the defaults of this release."
+        ) from error
 
 
 def write_file(fs: Filesystem, path: str, data: bytes) -> None:

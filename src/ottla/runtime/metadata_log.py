@@ -12,6 +12,7 @@ from ottla.metadata.batches import (
     KRAFT_VERSION,
     KRAFT_VOTERS,
     LEADER_CHANGE,
+    CorruptMetadata,
     decode_batch,
     encode_batches,
     encode_control_batch,
@@ -27,7 +28,7 @@ from ottla.protocol import batch as b
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.raft import election
-from ottla.raft.election import ElectionState
+from ottla.raft.election import CorruptQuorumState, ElectionState
 from ottla.raft.exchange import EpochEnd
 from ottla.raft.follower import leads_to
 from ottla.raft.snapshots import (
@@ -45,9 +46,11 @@ from ottla.raft.wire import TOPIC_ID
 from ottla.runtime.formatting import METADATA_LOG
 from ottla.runtime.runner import Placed
 from ottla.storage.config import LogConfig
+from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.fs import NO_ROOM, File, Filesystem, Latch, StorageError, replace_file
 from ottla.storage.log import RAFT, Appended, Deletion, FileSlice, Flush, Log, Rejected
-from ottla.storage.names import RESERVE
+from ottla.storage.names import LEADER_EPOCHS, RESERVE, parse_file
+from ottla.storage.names import SNAPSHOT as PRODUCER_SNAPSHOT
 from ottla.storage.segment import OpenFiles
 
 log = logging.getLogger(__name__)
@@ -73,6 +76,14 @@ class QuorumFacts(NamedTuple):
     kraft_version: int = 0
     voters: VoterSet | None = None
     voters_offset: int = -1
+
+
+class Witness(NamedTuple):
+    """A file beside the log that says how far it went at least: a clean stop leaves one, and so does a new epoch."""
+
+    end: int
+    path: str
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,7 @@ class MetadataLog:
         "metadata_version",
         "settings",
         "snapshots",
+        "witness",
     )
 
     def __init__(self, settings: MetadataLogSettings, files: OpenFiles, clock: Clock) -> None:
@@ -131,6 +143,7 @@ class MetadataLog:
         self._files = files
         self._clock = clock
         self._latch = Latch(settings.path.rpartition("/")[0])
+        self.witness = self._find_witness()
         self.log = self._open_log()
         self.snapshots: list[SnapshotId] = []
         self._snapshot_bytes: dict[SnapshotId, tuple[int, int]] = {}
@@ -147,9 +160,33 @@ class MetadataLog:
     def fs(self) -> Filesystem:
         return self._files.fs
 
+    def _names(self) -> list[str]:
+        path = self.settings.path
+        return [entry.name for entry in self.fs.list(path)] if self.fs.exists(path) else []
+
+    def _find_witness(self) -> Witness:
+        """Asked before the log is opened, which brings these files into line with what it finds. An epoch is noted
+        before its first batch is written, so that one may be missing."""
+        epochs = LeaderEpochs(self.fs, self.settings.path)
+        epochs.load()
+        found = [(start, LEADER_EPOCHS) for start in epochs.starts[-1:]]
+        for name in self._names():
+            parsed = parse_file(name)
+            if parsed is not None and parsed[1] == PRODUCER_SNAPSHOT:
+                found.append((parsed[0], name))
+        if not found:
+            return Witness(0, "", b"")
+        end, name = max(found)
+        path = f"{self.settings.path}/{name}"
+        return Witness(end, path, self.fs.read(path))
+
+    def keep_witness(self) -> None:
+        """For the next start: it is to find what this one has found."""
+        replace_file(self.fs, self.witness.path, self.witness.content)
+
     def _open_log(self) -> Log:
         path, config, now = self.settings.path, self.settings.log_config, self._clock.wall()
-        names = [entry.name for entry in self.fs.list(path)] if self.fs.exists(path) else []
+        names = self._names()
         if not any(name.endswith(".log") for name in names):
             newest = max((f.id for n in names if (f := parse_name(n)) and f.suffix == SUFFIX), default=None)
             return Log.create(
@@ -211,7 +248,12 @@ class MetadataLog:
         self.snapshots.sort()
 
     def _load_snapshot(self, snapshot: SnapshotId, cluster_id: str) -> MetadataImage:
-        loaded = decode_snapshot(self.fs.read(self._snapshot_path(snapshot)))
+        try:
+            loaded = decode_snapshot(self.fs.read(self._snapshot_path(snapshot)))
+        except CorruptMetadata as error:
+            raise MetadataLogError(
+                f"{self._snapshot_path(snapshot)} is damaged: {error}. {self._remedy(snapshot)}"
+            ) from error
         self._restart_history(snapshot, loaded)
         if snapshot.offset == 0:
             return image_of(loaded.records, cluster_id)
@@ -221,6 +263,15 @@ class MetadataLog:
             offset=snapshot.offset - 1,
             epoch=snapshot.epoch,
             timestamp=loaded.last_contained_timestamp,
+        )
+
+    def _remedy(self, damaged: SnapshotId) -> str:
+        start = self.start_offset
+        if damaged.offset > 0 and (start == 0 or any(start <= s.offset < damaged.offset for s in self.snapshots)):
+            return "Move the file away: older files have all that is in it."
+        return (
+            "Restore the file. Without it, a broker can fetch everything anew if its "
+            f"{METADATA_LOG} is moved away; one of several controllers has to leave the quorum before that."
         )
 
     def _restart_history(self, snapshot: SnapshotId, loaded: Snapshot) -> None:
@@ -298,10 +349,16 @@ class MetadataLog:
         return self.fs.open(self._snapshot_path(snapshot)).pread(max_bytes, position)
 
     def read_election(self) -> ElectionState:
+        path = f"{self.settings.path}/{election.FILE_NAME}"
         try:
-            return election.decode(self.fs.read(f"{self.settings.path}/{election.FILE_NAME}"))
+            return election.decode(self.fs.read(path))
         except FileNotFoundError:
             return ElectionState()
+        except CorruptQuorumState as error:
+            raise MetadataLogError(
+                f"{path} is damaged: {error}. Restore the file, or remove it if this node is the only controller, or "
+                "none. One of several controllers may have voted: it has to leave the quorum before that."
+            ) from error
 
     def write_election(self, state: ElectionState) -> None:
         """Durable when it returns; may run in any thread."""

@@ -21,7 +21,7 @@ from ottla.protocol.codec import Message
 from ottla.raft import wire
 from ottla.raft.core import Draw, Quorum, Timing
 from ottla.raft.describe import describe_quorum
-from ottla.raft.election import NOBODY
+from ottla.raft.election import NOBODY, ElectionState
 from ottla.raft.exchange import (
     Advance,
     Append,
@@ -46,7 +46,10 @@ from ottla.runtime.disk import DiskThread
 from ottla.runtime.formatting import local_voter
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogError
 from ottla.runtime.runner import NotLeader, Placed
+from ottla.storage.fs import Filesystem
 from ottla.storage.log import Flush
+from ottla.storage.names import LEADER_EPOCHS, METADATA_TOPIC, parse_log_dir
+from ottla.storage.names import SNAPSHOT as PRODUCER_SNAPSHOT
 
 log = logging.getLogger(__name__)
 
@@ -500,10 +503,13 @@ def start_quorum(settings: Settings, metadata_log: MetadataLog, directory_id: Uu
         if configured is not None:
             local = local._replace(endpoints=configured.endpoints)
     _refuse_unusable(settings, metadata_log, directory_id)
+    election = metadata_log.read_election()
+    if history.voters.ids == (settings.node_id,):
+        _refuse_lost_records(settings, metadata_log, election)
     return Quorum(
         local,
         metadata_log,
-        election=metadata_log.read_election(),
+        election=election,
         draw=draw,
         now=now,
         timing=_timing(settings),
@@ -526,6 +532,30 @@ def _refuse_unusable(settings: Settings, metadata_log: MetadataLog, directory_id
             f"Voter {settings.node_id} is known with directory {uuid_text(known.directory_id)}, but meta.properties "
             f"says {uuid_text(directory_id)}: this is not the disk the quorum was formatted with."
         )
+
+
+def _refuse_lost_records(settings: Settings, metadata_log: MetadataLog, election: ElectionState) -> None:
+    """Nobody else has the records that a quorum of one has lost. To go on without them would set the logs of all
+    topics aside, and the brokers' view of the cluster would follow."""
+    path, end, witnessed = metadata_log.settings.path, metadata_log.end_offset, metadata_log.witness.end
+    if witnessed > end:
+        metadata_log.keep_witness()
+        raise MetadataLogError(
+            f"{path} ends at offset {end}, and went to {witnessed} at least: metadata is lost. Restore it from a "
+            f"backup. To go on without it, remove {LEADER_EPOCHS} and *{PRODUCER_SNAPSHOT} there: topics that it told "
+            "of are lost then."
+        )
+    is_blank = end == 0 and all(snapshot.offset == 0 for snapshot in metadata_log.snapshots)
+    if is_blank and (election.epoch > 1 or _holds_topics(settings, metadata_log.fs)):
+        raise MetadataLogError(
+            f"{path} is empty, and this node has had a cluster: its metadata is lost. Restore it from a backup, or "
+            f"move {', '.join(settings.log_dirs)} away to start afresh."
+        )
+
+
+def _holds_topics(settings: Settings, fs: Filesystem) -> bool:
+    found = [parse_log_dir(e.name) for path in settings.log_dirs for e in fs.list(path) if e.is_dir]
+    return any(each is not None and not each[1] and each[0].topic != METADATA_TOPIC for each in found)
 
 
 def _timing(settings: Settings) -> Timing:

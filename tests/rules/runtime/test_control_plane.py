@@ -247,6 +247,115 @@ def test_a_crash_at_any_step_loses_nothing_that_was_answered(configured: Setting
             assert not missing, f"{missing} lost by a crash before step {step}: {whole.steps[step]}"
 
 
+# Damage
+
+
+def overwritten(disk: SimDisk, path: str, content: bytes) -> None:
+    file = disk.open(path)
+    file.truncate(0)
+    file.pwrite(content, 0)
+
+
+async def stopped_with_topics(disk: SimDisk, configured: Settings, *, snapshot: bool = False) -> None:
+    plane = await started(disk, configured)
+    await create(plane, "orders", "payments")
+    if snapshot:
+        take_snapshot(plane)
+    await create(plane, "later")
+    await plane.close()
+
+
+def segment(disk: SimDisk) -> str:
+    (found,) = [entry.name for entry in disk.list(LOG) if entry.name.endswith(".log")]
+    return f"{LOG}/{found}"
+
+
+@BOTH
+@pytest.mark.parametrize("left", ["half of it", "nothing", "not even the file"])
+def test_a_quorum_of_one_that_has_lost_metadata_does_not_start_however_often_it_tries(
+    configured: Settings, left: str
+) -> None:
+    disk = SimDisk()
+    run(lambda: stopped_with_topics(disk, configured))
+    content = disk.read(segment(disk))
+    if left == "not even the file":
+        disk.remove(segment(disk))
+    else:
+        overwritten(disk, segment(disk), content[: len(content) // 2 if left == "half of it" else 0])
+    for _ in range(2):
+        with pytest.raises(MetadataLogError, match=r"metadata is lost\. Restore it from a backup"):
+            opened(disk, configured)
+
+
+@BOTH
+def test_who_says_so_goes_on_with_what_is_left_of_the_metadata(configured: Settings) -> None:
+    disk = SimDisk()
+    run(lambda: stopped_with_topics(disk, configured))
+    overwritten(disk, segment(disk), disk.read(segment(disk))[:-10])
+    for entry in disk.list(LOG):
+        if entry.name.endswith(".snapshot") or entry.name == "leader-epoch-checkpoint":
+            disk.remove(f"{LOG}/{entry.name}")
+    assert "orders" in run(lambda: started(disk, configured, ids=5000)).image.topics
+
+
+def test_a_node_with_topics_and_without_any_metadata_does_not_begin_a_cluster_over_them() -> None:
+    disk = SimDisk()
+    run(lambda: stopped_with_topics(disk, settings()))
+    for entry in disk.list(LOG):
+        disk.remove(f"{LOG}/{entry.name}")
+    disk.mkdir("/data/orders-0")
+    with pytest.raises(MetadataLogError, match="is empty, and this node has had a cluster"):
+        opened(disk)
+
+
+def test_a_voter_among_others_may_begin_with_an_empty_log() -> None:
+    disk = SimDisk()
+    three = settings(controller_quorum_voters="1@127.0.0.1:9093,2@127.0.0.1:9095,3@127.0.0.1:9097")
+    opened(disk, three)
+    disk.mkdir("/data/orders-0")
+    assert opened(disk, three).raft.metadata_log.end_offset == 0
+
+
+@BOTH
+def test_a_damaged_snapshot_is_named_with_what_to_do(configured: Settings) -> None:
+    disk = SimDisk()
+    run(lambda: stopped_with_topics(disk, configured, snapshot=True))
+    newest = max(entry.name for entry in disk.list(LOG) if entry.name.endswith(".checkpoint"))
+    overwritten(disk, f"{LOG}/{newest}", disk.read(f"{LOG}/{newest}")[:-10])
+    with pytest.raises(MetadataLogError, match=rf"{LOG}/{newest} is damaged: .*\. Move the file away") as refused:
+        opened(disk, configured)
+    assert "older files have all that is in it" in str(refused.value)
+    disk.remove(f"{LOG}/{newest}")
+    assert set(image_on(disk, configured).topics) == {"orders", "payments", "later"}
+
+
+def test_a_damaged_snapshot_that_nothing_can_replace_is_to_be_restored() -> None:
+    disk = SimDisk()
+    configured = dynamic()
+    run(lambda: stopped_with_topics(disk, configured))
+    overwritten(disk, f"{LOG}/00000000000000000000-0000000000.checkpoint", b"")
+    with pytest.raises(MetadataLogError, match=r"0000000000\.checkpoint is damaged: .*\. Restore the file"):
+        opened(disk, configured)
+
+
+def test_a_damaged_quorum_state_is_named_with_what_to_do() -> None:
+    disk = SimDisk()
+    run(lambda: stopped_with_topics(disk, settings()))
+    overwritten(disk, f"{LOG}/quorum-state", b"{")
+    with pytest.raises(MetadataLogError, match=f"{LOG}/quorum-state is damaged: .* or remove it if this node is the"):
+        opened(disk)
+    disk.remove(f"{LOG}/quorum-state")
+    assert set(run(lambda: started(disk, ids=5000)).image.topics) == {"orders", "payments", "later"}
+
+
+def test_a_damaged_bootstrap_file_is_named_with_what_to_do() -> None:
+    disk = SimDisk()
+    opened(disk)
+    overwritten(disk, "/data/bootstrap.checkpoint", b"junk")
+    with pytest.raises(FormatError, match=r"/data/bootstrap\.checkpoint is damaged: .*\. Remove it"):
+        run(lambda: started(disk))
+
+
 # Snapshots
 
 
