@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from ottla.protocol import messages as m
+from tests.support.group_conversations import commit, ready
 from tests.support.nodes import START_S, Node, Ottla
+from tests.support.patience import eventually
 from tests.support.requests import (
     batch,
     create_topic,
@@ -21,7 +23,9 @@ from tests.support.requests import (
     records_in,
     wait_for_topic,
 )
-from tests.support.wire import Wire
+from tests.support.wire import Wire, latest
+
+COORDINATOR_LOAD_IN_PROGRESS = 14
 
 
 @pytest.fixture(params=["stopped", "killed"])
@@ -139,3 +143,40 @@ def test_nohup_outlives_its_terminal(tmp_path: Path) -> None:
     with Wire(node.bootstrap) as wire:
         create_topic(wire, "still-there")
     assert node.stop() == 0
+
+
+def offset_fetch_error(wire: Wire, group: str) -> int:
+    kind = m.OffsetFetchRequest
+    (told,) = wire.ask(kind(groups=[kind.OffsetFetchRequestGroup(group, topics=None)])).groups
+    error: int = told.error_code
+    return error
+
+
+def test_a_coordinator_whose_log_is_damaged_says_so_in_one_line_and_the_rest_of_the_node_works(tmp_path: Path) -> None:
+    node = Ottla(tmp_path / "node")
+    with node, Wire(node.bootstrap) as wire:
+        topic_id = create_topic(wire, "read")
+        ready(wire, "readers")
+        version = latest(m.OffsetCommitRequest.API_KEY)
+        told = wire.ask(commit("readers", "read", topic_id, version, offset=7))
+        assert told.topics[0].partitions[0].error_code == 0
+    log = node.data / "__consumer_offsets-0"
+    segment = log / "00000000000000000000.log"
+    damaged = bytearray(segment.read_bytes())
+    damaged[80] ^= 0x10
+    segment.write_bytes(damaged)
+
+    with node, Wire(node.bootstrap) as wire:
+        complaint = (
+            "__consumer_offsets-0 cannot be loaded, and those whose coordinator it is have none: "
+            f"the batch at offset 0 cannot be read: it fails its CRC. Restore {log} from a copy. Or move it away"
+        )
+        eventually(lambda: f"{complaint} and restart" in node.printed() and "Tried again in 2 s" in node.printed())
+        assert node.printed().count(complaint) <= 3, "the pauses do not grow"
+        assert offset_fetch_error(wire, "readers") == COORDINATOR_LOAD_IN_PROGRESS
+        produced(wire, "read", batch(1))
+    assert "Traceback" not in node.printed()
+
+    log.rename(tmp_path / "moved away")
+    with node, Wire(node.bootstrap) as wire:
+        eventually(lambda: offset_fetch_error(wire, "readers") == 0)

@@ -23,7 +23,8 @@ from ottla.protocol.batch import TRANSACTIONAL
 from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.runtime.control_plane import ControlPlane
-from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Transaction
+from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Transaction, UnreadableJournal
+from ottla.storage.fs import CorruptLog
 from ottla.storage.log import Rejected
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ ShardT = TypeVar("ShardT", bound=Shard)
 R = TypeVar("R")
 
 _RELOAD_AFTER_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 60.0
 _RECORD_OVERHEAD: Final = 40
 """More than the varints of one record take."""
 _BATCH_OVERHEAD: Final = 61
@@ -142,6 +144,7 @@ class Coordinators(Generic[ShardT]):
         "_loads",
         "_look",
         "_make_shard",
+        "_pauses",
         "_perform",
         "_runners",
         "_timeout_ms",
@@ -171,6 +174,8 @@ class Coordinators(Generic[ShardT]):
         self._epochs: dict[int, int] = {}
         """Leader epoch each runner was made for."""
         self._loads: dict[int, Task[None]] = {}
+        self._pauses: dict[int, float] = {}
+        """How long each partition that could not be loaded was left alone before the last attempt."""
         self._creating: Task[Errors] | None = None
         self._look: TimerHandle | None = None
         self._closed = False
@@ -287,9 +292,32 @@ class Coordinators(Generic[ShardT]):
     def _loaded(self, index: int, epoch: int, task: "Task[None]") -> None:
         if self._loads.get(index) is task:
             del self._loads[index]
-        if not task.cancelled() and task.exception() is not None:
-            log.error("%s-%d could not be loaded", self.topic.name, index, exc_info=task.exception())
-            self._lost(index, epoch)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self._pauses.pop(index, None)
+            return
+        pause = self._pauses[index] = min(2 * self._pauses.get(index, _RELOAD_AFTER_S / 2), _LONGEST_PAUSE_S)
+        self._tell(index, error, pause)
+        self._lost(index, epoch, pause)
+
+    def _tell(self, index: int, error: BaseException, pause: float) -> None:
+        name = f"{self.topic.name}-{index}"
+        if not isinstance(error, UnreadableJournal | CorruptLog | OSError):
+            log.error("%s could not be loaded", name, exc_info=error)
+            return
+        partition = self._host.replicas.find(self.topic.name, index)
+        where = "its log" if partition is None or partition.log is None else partition.log.path
+        log.error(
+            "%s cannot be loaded, and those whose coordinator it is have none: %s. Restore %s from a copy. Or move it "
+            "away and restart: it is copied from another replica, or, if there is none, begins empty. Tried again in "
+            "%g s.",
+            name,
+            error,
+            where,
+            pause,
+        )
 
     def _drop(self, index: int) -> None:
         self._epochs.pop(index, None)
@@ -300,13 +328,13 @@ class Coordinators(Generic[ShardT]):
         if runner is not None:
             runner.resign()
 
-    def _lost(self, index: int, epoch: int) -> None:
+    def _lost(self, index: int, epoch: int, pause: float = _RELOAD_AFTER_S) -> None:
         def reload() -> None:
             if self._epochs.get(index) == epoch:
                 self._drop(index)
                 self._take(index, epoch)
 
-        self._host.loop.call_later(_RELOAD_AFTER_S, reload)
+        self._host.loop.call_later(pause, reload)
 
     def close(self) -> None:
         self._closed = True

@@ -17,7 +17,7 @@ from ottla.model.errors import Errors
 from ottla.model.ports import Clock
 from ottla.protocol import batch as b
 from ottla.protocol.codec import DecodeError
-from ottla.protocol.records import NewRecord, read_records
+from ottla.protocol.records import CorruptBatch, NewRecord, read_records
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,10 @@ class CoordinatorError(Exception):
     def __init__(self, error: Errors) -> None:
         super().__init__(error.name)
         self.error = error
+
+
+class UnreadableJournal(Exception):
+    """What a shard is to be loaded from is damaged. The text says where and how."""
 
 
 class Transaction(NamedTuple):
@@ -117,7 +121,7 @@ class CoordinatorRunner(Generic[ShardT]):
     # ---- loading
 
     async def load(self, image: Callable[[], MetadataImage]) -> None:
-        """Replays the log, a few batches at a time, then lets requests in."""
+        """Replays the log, a few batches at a time, then lets requests in. Raises UnreadableJournal."""
         began = self._clock.monotonic()
         position, caught_up = 0, False
         while not caught_up:
@@ -141,6 +145,15 @@ class CoordinatorRunner(Generic[ShardT]):
     def _replay_batch(self, batch: memoryview) -> int:
         """Gives the offset behind the batch."""
         header = b.read_header(batch)
+        try:
+            # A clean stop vouches for the log, not for the disk: what is wrong here would be handed out as offsets.
+            if header.crc != b.computed_crc(batch):
+                raise CorruptBatch("it fails its CRC")
+            return self._replay_records(batch, header)
+        except CorruptBatch as error:
+            raise UnreadableJournal(f"the batch at offset {header.base_offset} cannot be read: {error}") from error
+
+    def _replay_records(self, batch: memoryview, header: b.BatchHeader) -> int:
         end = header.base_offset + header.last_offset_delta + 1
         if header.attributes & b.CONTROL:
             for record in read_records(batch):

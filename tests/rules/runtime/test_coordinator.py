@@ -13,9 +13,9 @@ from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol import messages
-from ottla.protocol.batch import CONTROL, TRANSACTIONAL
+from ottla.protocol.batch import CONTROL, TRANSACTIONAL, seal
 from ottla.protocol.records import NewRecord, build_batch
-from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Transaction
+from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Transaction, UnreadableJournal
 
 
 class Diary:
@@ -123,6 +123,24 @@ def test_nothing_is_served_before_the_log_is_replayed() -> None:
         assert runner.submit(lambda shard, now: Decision("answer")) == "answer"
 
     play(scene)
+
+
+@pytest.mark.parametrize("resealed", [False, True], ids=["by its CRC", "by its records"])
+def test_a_damaged_batch_is_told_with_its_offset_and_nothing_of_it_is_replayed(resealed: bool) -> None:
+    good = build_batch([NewRecord(b"\0\2\0\1a", None, 0)], base_offset=0)
+    damaged = build_batch([NewRecord(b"\0\2\0\1b", None, 0)], base_offset=1)
+    damaged[61] ^= 0x10
+    if resealed:
+        seal(damaged)
+
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        with pytest.raises(UnreadableJournal, match="the batch at offset 1 cannot be read: "):
+            await begun(runner)
+        assert diary.events == [("a", 0, -1)]
+        with pytest.raises(CoordinatorError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+            runner.submit(lambda shard, now: Decision("answer"))
+
+    play(scene, [bytes(good), bytes(damaged)])
 
 
 def test_the_log_is_replayed_with_its_transactions_and_their_ends() -> None:
