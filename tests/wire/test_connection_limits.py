@@ -2,9 +2,11 @@
 
 import os
 import re
+import resource
 import signal
 import socket
 import struct
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -117,18 +119,39 @@ def test_connections_leave_the_descriptors_that_logs_need(tmp_path: Path) -> Non
         assert node.printed().count("refusing a connection") == 1
 
 
-def test_a_node_without_a_descriptor_left_waits_and_says_so_once_a_second(tmp_path: Path) -> None:
-    node = Confined(tmp_path / "node", extra=UNHURRIED)
-    node.descriptors = "-n 64"
-    with node:
+def test_with_too_few_descriptors_a_node_does_not_start(tmp_path: Path) -> None:
+    node = Confined(tmp_path / "node")
+    node.descriptors = "-n 128"
+    done = subprocess.run(node.command(), capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "ottla cannot start: the process may open 128 files (ulimit -n), 256 at least are needed. "
+        "Raise the limit; with 10000 or more it is of no concern.\n",
+    )
+
+
+def test_without_a_descriptor_left_newcomers_wait_and_logs_are_written_on_those_that_they_have(tmp_path: Path) -> None:
+    with (
+        Ottla(tmp_path / "node", extra={**UNHURRIED, "ottla.open.files.max": "64"}) as node,
+        Wire(node.bootstrap) as wire,
+    ):
+        assert node.process is not None
+        pid = node.process.pid
+        create_topic(wire, "more-than-are-kept-open", 100)
+        for partition in range(100):
+            produced(wire, "more-than-are-kept-open", batch(1), partition=partition)
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")), hard))
         with ExitStack() as stack:
-            crowd(stack, node, 60)
-            deadline = Deadline("the end of all descriptors")
-            while "no connection can be accepted for 1 s" not in node.printed():
-                deadline.check(node.printed())
-            assert node.process is not None and node.process.poll() is None
-        assert is_let_in(node.bootstrap)
+            crowd(stack, node, 20)
+            eventually(lambda: "no connection can be accepted for 1 s" in node.printed())
+            for partition in range(100):
+                produced(wire, "more-than-are-kept-open", batch(1), partition=partition)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        eventually(lambda: is_let_in(node.bootstrap))
         assert node.printed().count("no connection can be accepted") <= 5
+        assert "Traceback" not in node.printed()
 
 
 def sockets_held(node: Ottla) -> int:

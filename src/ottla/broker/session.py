@@ -120,6 +120,9 @@ class Session:
         except (DecodeError, error, IndexError) as problem:
             self._refuse(f"a request cannot be read: {problem}")
             return
+        except OSError as problem:  # no descriptor is left to load the handler with
+            self._refuse(f"a request could not be begun: {problem}")
+            return
         except Exception:  # whatever it is, a client that gets no answer must see the connection close
             log.exception("a request of %s could not be begun", self.host)
             self.connection.close()

@@ -74,7 +74,15 @@ class Node:
         """Raises StartFailed with a sentence for the operator, and leaves nothing behind."""
         try:
             await self._start()
-        except (CannotListen, FormatError, MetadataLogError, CorruptLog, DirectoryInUse, RegistrationRefused) as error:
+        except (
+            CannotListen,
+            CorruptLog,
+            DirectoryInUse,
+            FormatError,
+            MetadataLogError,
+            RegistrationRefused,
+            options.TooFewDescriptors,
+        ) as error:
             await self.stop(clean=False)
             raise StartFailed(str(error)) from error
         except CorruptMetadata as error:
@@ -90,6 +98,7 @@ class Node:
     async def _start(self) -> None:
         settings = self.settings
         loop = asyncio.get_running_loop()
+        options.check_descriptors()
         budget = ReadBudget(settings.get_int("queued.max.request.bytes"))
         doors = options.doors(settings)
         server = self._server = self._world.listen(loop, doors, budget, options.options(settings))

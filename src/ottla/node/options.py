@@ -15,9 +15,24 @@ _DESCRIPTORS_KEPT_FREE = 256
 _FRAME_OVERHEAD = 1 << 20
 _DEFAULT_OPEN_FILES = 1024
 _FEWEST = 64
+"""Connections, and segments kept open: with fewer a node is of no use."""
+_LEAST_DESCRIPTORS = 256
+"""Room for so many of both, and for indexes, checkpoints, segments being sent and connections to other nodes."""
 
 
 log = logging.getLogger(__name__)
+
+
+class TooFewDescriptors(Exception):
+    """The process may open so few files that its storage would fail sooner or later."""
+
+
+def check_descriptors() -> None:
+    if _descriptors() < _LEAST_DESCRIPTORS:
+        raise TooFewDescriptors(
+            f"the process may open {_descriptors()} files (ulimit -n), {_LEAST_DESCRIPTORS} at least are needed. Raise "
+            "the limit; with 10000 or more it is of no concern."
+        )
 
 
 def doors(settings: Settings) -> Doors:
@@ -114,7 +129,7 @@ def open_files(settings: Settings) -> int:
     """Segments kept open: what the process may have, less what connections and the rest need."""
     asked = settings.get_int("ottla.open.files.max")
     if asked > 0:
-        return asked
+        return min(asked, _descriptors() - _LEAST_DESCRIPTORS + _FEWEST)
     room = _descriptors() - settings.get_int("max.connections") - _DESCRIPTORS_KEPT_FREE
     return max(_FEWEST, min(_DEFAULT_OPEN_FILES, room))
 

@@ -98,8 +98,8 @@ class LeaderEpochs:
         self.epochs, self.starts, self.latest = [], [], NO_EPOCH
 
     def write(self) -> None:
+        self.dirty = True  # before: a write that failed for lack of room is made good by the next flush
         replace_file(self._fs, self._path, encode_epochs(zip(self.epochs, self.starts, strict=True)), sync=False)
-        self.dirty = True
 
     @property
     def path(self) -> str:

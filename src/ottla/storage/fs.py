@@ -16,7 +16,8 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 Buffer = bytes | bytearray | memoryview
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-ROOM_ERRORS: Final = NO_ROOM | {errno.EMFILE, errno.ENFILE}
+NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
+ROOM_ERRORS: Final = NO_ROOM | NO_DESCRIPTOR
 """Out of space or descriptors: the disk itself is sound, so a rolled-back write leaves the directory online."""
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from ottla.protocol.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_frame, read_header
 from ottla.storage import names
 from ottla.storage.config import LogConfig
-from ottla.storage.fs import Buffer, CorruptLog, File, Filesystem
+from ottla.storage.fs import NO_DESCRIPTOR, Buffer, CorruptLog, File, Filesystem
 from ottla.storage.index import (
     MAX_RELATIVE,
     NO_TIMESTAMP,
@@ -188,8 +188,9 @@ class Segment:
         self.size = position
 
     def rollback(self) -> None:
-        """Cuts off what a failed append may have left behind."""
-        (self.file or self.files.open(self)).truncate(self.size)
+        """Cuts off what a failed append may have left behind: nothing, if the file could not even be opened."""
+        if self.file is not None:
+            self.file.truncate(self.size)
 
     def is_full(self, size: int, last_offset: int, max_timestamp: int, config: LogConfig, now: int) -> bool:
         """Kafka's LogSegment.shouldRoll for a batch of `size` bytes."""
@@ -482,13 +483,23 @@ class OpenFiles:
         return len(self._ring)
 
     def open(self, segment: Segment, *, create: bool = False) -> File:
-        file = self.fs.open(segment.path(), create=create)
+        file = self._open(segment, create=create)
         segment.file = file
         segment.hot = True
         self._ring[segment] = None
         while len(self._ring) > self.limit:
             self._give_up_one(segment)
         return file
+
+    def _open(self, segment: Segment, *, create: bool) -> File:
+        """When all descriptors of the process are taken, logs live on those that they have."""
+        while True:
+            try:
+                return self.fs.open(segment.path(), create=create)
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTOR or not self._ring:
+                    raise
+                self._give_up_one(segment)
 
     def _give_up_one(self, wanted: Segment) -> None:
         """Second chance: whoever was used since the hand last passed goes to the back of the queue."""

@@ -7,16 +7,19 @@ from random import Random
 
 import pytest
 
+from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import CorruptLog, RealFilesystem, StorageError
 from ottla.storage.log import COORDINATOR, Log
-from ottla.testing.disk import Crashed, SimDisk
+from ottla.storage.segment import OpenFiles
+from ottla.testing.disk import Crashed, SimDisk, SimFile
 from tests.rules.storage.scene import (
     NOW,
     PATH,
     a_batch,
     a_marker,
+    accepted,
     append,
     created,
     everything,
@@ -363,3 +366,56 @@ def test_a_damaged_segment_is_a_storage_error_to_its_readers_and_to_nobody_else(
     assert log.is_online
     assert fetched(log, 9) == [9]
     numbered(log, 1)
+
+
+class Crowded(SimDisk):
+    """The disk of a process that may have so many files open."""
+
+    descriptors = 1 << 30
+    files: OpenFiles | None = None
+
+    def open(self, path: str, *, create: bool = False) -> SimFile:
+        if (len(self.files) if self.files is not None else 0) >= self.descriptors:
+            raise OSError(errno.EMFILE, "no descriptor is left")
+        return super().open(path, create=create)
+
+
+def test_an_append_that_finds_no_descriptor_fails_alone_and_the_directory_stays_online() -> None:
+    disk = Crowded()
+    log = created(disk)
+    append(log, b"before")
+    log.active.files.forget(log.active)
+    disk.descriptors = 0
+    with pytest.raises(StorageError, match="no descriptor is left"):
+        append(log, b"refused")
+    assert log.is_online
+    disk.descriptors = 1
+    assert append(log, b"after").base_offset == 1
+    assert values(log) == [b"before", b"after"]
+
+
+def test_when_descriptors_run_out_one_log_gets_that_of_another() -> None:
+    disk = Crowded()
+    files = disk.files = OpenFiles(disk)
+    one = Log.create(files, "/data/one-0", TopicPartition("one", 0), None, LogConfig(), now=NOW)
+    two = Log.create(files, "/data/two-0", TopicPartition("two", 0), None, LogConfig(), now=NOW)
+    append(one, b"a")
+    append(two, b"a")
+    files.forget(one.active)
+    disk.descriptors = 1
+    append(one, b"b")
+    append(two, b"b")
+    assert values(one) == values(two) == [b"a", b"b"]
+
+
+def test_an_epoch_that_could_not_be_written_is_written_by_the_next_flush() -> None:
+    disk = Crowded()
+    log = created(disk)
+    append(log, b"before")
+    disk.descriptors = 0
+    with pytest.raises(StorageError):
+        log.append_as_leader(a_batch(b"refused"), 7, NOW)
+    disk.descriptors = 1
+    assert accepted(log.append_as_leader(a_batch(b"after"), 7, NOW)).base_offset == 1
+    log.flush()
+    assert reopened(disk, clean=True).epoch_at(1) == 7
