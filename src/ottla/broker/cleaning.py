@@ -321,7 +321,7 @@ class Cleaning:
         new, deletion = done.replacement, None
         if work.is_wanted:
             old = [(work.segments[source.base_offset], source.size) for source in group]
-            deletion = work.log.replace_segments(old, new, self._clock.wall())
+            deletion = work.log.replace_segments(old, new)
         if deletion is None:
             await self._discard(work, new.base_offset)
             return False

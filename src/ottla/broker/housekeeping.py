@@ -19,7 +19,7 @@ from ottla.runtime.cleaner.cleaners import Cleaner, Pace
 from ottla.runtime.timers import Repeating
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import StorageError
-from ottla.storage.log import Flush, Log
+from ottla.storage.log import Deletion, Flush, Log
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _LOGS_PER_TURN: Final = 200
 
 
 class Housekeeping:
-    __slots__ = ("_clock", "_configs", "_loop", "_pending", "_replicas", "_tasks", "_timers", "cleaning")
+    __slots__ = ("_clock", "_configs", "_doomed", "_loop", "_pending", "_replicas", "_tasks", "_timers", "cleaning")
 
     def __init__(
         self,
@@ -44,6 +44,8 @@ class Housekeeping:
         self._replicas = replicas
         self._configs = configs
         self._clock = clock
+        self._doomed: list[tuple[int, LogDirectory, Deletion]] = []
+        """Files that are to be removed, with the time to do it."""
         self._pending: dict[Partition, None] = {}
         self._tasks: dict[str, Task[None]] = {}
         self._timers: list[Repeating] = []
@@ -199,19 +201,18 @@ class Housekeeping:
                 self._replicas.deletions.append((directory, deletion))
 
     def _remove_files(self) -> None:
-        if self._replicas.deletions:
+        """By the clock that nobody sets: a wall clock set back would keep the files, set forward it would take them."""
+        new, self._replicas.deletions = self._replicas.deletions, []
+        now = self._clock.monotonic()
+        self._doomed += [(now + deletion.delay_ms, directory, deletion) for directory, deletion in new]
+        if self._doomed:
             self._begin("files", self._remove_due_files)
 
     async def _remove_due_files(self) -> None:
-        now = self._clock.wall()
-        waiting, self._replicas.deletions = self._replicas.deletions, []
-        due = []
-        for directory, deletion in waiting:
-            if deletion.due <= now:
-                due.append((directory, deletion))
-            else:
-                self._replicas.deletions.append((directory, deletion))
-        for directory, deletion in due:
+        now = self._clock.monotonic()
+        due = [doomed for doomed in self._doomed if doomed[0] <= now]
+        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now]
+        for _, directory, deletion in due:
             if directory.is_online:
                 try:
                     await self._loop.run_in_executor(None, directory.perform, deletion)

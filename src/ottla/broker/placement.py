@@ -324,9 +324,7 @@ class Placement:
     def _delete(self, partition: Partition) -> None:
         if partition.log is not None and partition.directory is not None:
             try:
-                deletion = partition.directory.delete_log(
-                    partition.log.topic_partition, self._ids.uuid().hex(), self._clock.wall()
-                )
+                deletion = partition.directory.delete_log(partition.log.topic_partition, self._ids.uuid().hex())
                 self._replicas.deletions.append((partition.directory, deletion))
             except StorageError as error:
                 self._replicas.storage_failed(partition.directory, error)

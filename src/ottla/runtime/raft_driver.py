@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -554,8 +555,12 @@ def _refuse_lost_records(settings: Settings, metadata_log: MetadataLog, election
 
 
 def _holds_topics(settings: Settings, fs: Filesystem) -> bool:
-    found = [parse_log_dir(e.name) for path in settings.log_dirs for e in fs.list(path) if e.is_dir]
-    return any(each is not None and not each[1] and each[0].topic != METADATA_TOPIC for each in found)
+    for path in settings.log_dirs:
+        with suppress(OSError):  # a node may start without one of its directories
+            found = [parse_log_dir(entry.name) for entry in fs.list(path) if entry.is_dir]
+            if any(each is not None and not each[1] and each[0].topic != METADATA_TOPIC for each in found):
+                return True
+    return False
 
 
 def _timing(settings: Settings) -> Timing:

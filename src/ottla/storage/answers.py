@@ -60,10 +60,10 @@ class FileSlice:
 
 
 class Deletion(NamedTuple):
-    """Files (or, with `directory`, a whole directory) the runner removes once `due` has come."""
+    """Files (or, with `directory`, a whole directory) the runner removes after so long, whatever clocks are set to."""
 
     paths: tuple[str, ...]
-    due: int
+    delay_ms: int
     directory: str | None = None
 
 

@@ -199,7 +199,7 @@ class LogDirectory:
             if parsed is None or parsed[1] in (names.FUTURE_DIR, names.STRAY_DIR):
                 ignored.append(entry.name)
             elif parsed[1] == names.DELETE_DIR:
-                deletions.append(Deletion((), now, f"{self.path}/{entry.name}"))
+                deletions.append(Deletion((), 0, f"{self.path}/{entry.name}"))
             elif parsed[0].topic != names.METADATA_TOPIC:
                 self._load_one(parsed[0], entry.name, config_of, now)
         self.is_loaded = True
@@ -248,9 +248,9 @@ class LogDirectory:
         path = f"{self.path}/{names.log_dir_name(partition)}"
         return self._adopt(Log.create(self.files, path, partition, topic_id, config, now=now, latch=self.latch))
 
-    def delete_log(self, partition: TopicPartition, unique: str, now: int) -> Deletion:
+    def delete_log(self, partition: TopicPartition, unique: str) -> Deletion:
         """`unique` is 32 fresh hex digits. The caller performs the deletion later."""
-        deletion = self.logs[partition].delete(unique, now)
+        deletion = self.logs[partition].delete(unique)
         del self.logs[partition]
         self.high_watermarks.pop(partition, None)
         self.cleaned_to.pop(partition, None)

@@ -793,12 +793,12 @@ class Log:
         start = self.segments[count].base_offset
         if start > self.log_start_offset:
             self._raise_log_start(start)
-        return self._deletion(self._chain.drop_oldest(count), now)
+        return self._deletion(self._chain.drop_oldest(count))
 
-    def _deletion(self, paths: list[str], now: int) -> Deletion:
-        return Deletion(tuple(paths), now + self.config.file_delete_delay_ms)
+    def _deletion(self, paths: list[str]) -> Deletion:
+        return Deletion(tuple(paths), self.config.file_delete_delay_ms)
 
-    def replace_segments(self, old: Sequence[tuple[Segment, int]], new: Replacement, now: int) -> Deletion | None:
+    def replace_segments(self, old: Sequence[tuple[Segment, int]], new: Replacement) -> Deletion | None:
         """Puts a cleaned segment in the place of `old` ones, each given with the size it had when it was read.
 
         None if the log has changed there since: the caller discards its work. What is returned may be removed only
@@ -809,7 +809,7 @@ class Log:
         if start is None:
             return None
         try:
-            return self._deletion(self._chain.swap(start, start + len(old), new), now)
+            return self._deletion(self._chain.swap(start, start + len(old), new))
         except OSError as error:
             # Half a swap is finished by the next start, and by nothing else: lack of room is no excuse here.
             failure = StorageError(self._latch.directory, f"cannot swap segments of {self.topic_partition}", error)
@@ -832,9 +832,9 @@ class Log:
             return None
         if offset < self.segments[0].base_offset:
             return self.truncate_fully_and_start_at(offset, now)
-        return self._guarded(lambda: self._truncate(offset, now), f"cannot truncate {self.topic_partition}")
+        return self._guarded(lambda: self._truncate(offset), f"cannot truncate {self.topic_partition}")
 
-    def _truncate(self, offset: int, now: int) -> Deletion:
+    def _truncate(self, offset: int) -> Deletion:
         if self._before_truncate is not None:
             self._before_truncate(offset)
         self._generation += 1
@@ -847,7 +847,7 @@ class Log:
         self._chain.remove_snapshots(lambda at: at > offset)
         self._producers = None  # read again from the last snapshot and the log when next needed
         self._chain.unsynced.append(self.path)
-        return self._deletion(paths, now)
+        return self._deletion(paths)
 
     def truncate_fully_and_start_at(self, offset: int, now: int) -> Deletion:
         self._latch.check()
@@ -863,7 +863,7 @@ class Log:
         self.epochs.write()
         self._producers = ProducerStates(offset)
         self._chain.unsynced.append(self.path)
-        return self._deletion(paths, now)
+        return self._deletion(paths)
 
     # -- making durable ------------------------------------------------------------------------------------------
 
@@ -924,13 +924,13 @@ class Log:
         self._take_snapshot(self.log_end_offset)
         self._chain.finish()
 
-    def delete(self, unique: str, now: int) -> Deletion:
+    def delete(self, unique: str) -> Deletion:
         """Renames the directory so that the topic may be created again at once; the rest is removed later."""
         self._latch.check()
         self._chain.close()
         target = f"{parent(self.path)}/{names.marked_dir_name(self.topic_partition, unique, names.DELETE_DIR)}"
         self._guarded(lambda: self._chain.rename(target), f"cannot delete {self.topic_partition}")
-        return Deletion((), now + self.config.file_delete_delay_ms, target)
+        return Deletion((), self.config.file_delete_delay_ms, target)
 
     def _unreadable(self, error: OSError | CorruptLog) -> NoReturn:
         """A disk that fails goes offline; a damaged log is unreadable alone."""

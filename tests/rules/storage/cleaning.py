@@ -69,7 +69,7 @@ def clean(
     mapped = work.map_keys()
     for number, group in enumerate(mapped.groups):
         new = work.rewrite(number, log.last_records(below=group[-1].next_base))
-        deletion = log.replace_segments([(segments[source.base_offset], source.size) for source in group], new, now)
+        deletion = log.replace_segments([(segments[source.base_offset], source.size) for source in group], new)
         if deletion is None:
             discard(log.filesystem, log.path, new.base_offset)
             break

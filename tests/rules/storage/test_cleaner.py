@@ -538,7 +538,7 @@ def test_a_log_that_changed_meanwhile_keeps_its_segments() -> None:
     log.truncate_to(2, NOW)
     assert log.generation != generation
     assert [source.base_offset for source in group] == [segment.base_offset for segment, _ in old]
-    assert log.replace_segments(old, new, NOW) is None
+    assert log.replace_segments(old, new) is None
     discard(log.filesystem, log.path, new.base_offset)
     assert pairs(log) == [(0, b"a", b"0"), (1, b"a", b"1")]
     assert not [path for path in everything(log.filesystem) if "cleaned" in path]  # type: ignore[arg-type]
@@ -624,7 +624,7 @@ def test_a_topic_made_again_under_its_name_begins_dirty() -> None:
     directory = directory_with_log(disk)
     directory.cleaned_to[PARTITION] = 3
     directory.write_cleaner_offsets()
-    directory.delete_log(PARTITION, "0" * 32, NOW)
+    directory.delete_log(PARTITION, "0" * 32)
     assert directory.cleaned_to == {}
     again = LogDirectory.open(OpenFiles(disk.killed()), DIR)
     again.create_log(PARTITION, TOPIC_ID, COMPACT, NOW)

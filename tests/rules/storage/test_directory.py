@@ -246,7 +246,7 @@ def test_a_recreated_topic_does_not_inherit_promises() -> None:
     log.flush()
     log.delete_records_before(2)
     directory.write_checkpoints()
-    directory.delete_log(A, "1" * 32, NOW)
+    directory.delete_log(A, "1" * 32)
     fill(directory.create_log(A, TOPIC_ID, CONFIG, NOW), 2)
     disk = disk.killed()
     del disk.names[f"{DIR}/a-0/{0:020d}.log"].data[-1:]
@@ -257,12 +257,12 @@ def test_a_recreated_topic_does_not_inherit_promises() -> None:
 def test_an_interrupted_topic_deletion_is_handed_on() -> None:
     disk = SimDisk()
     directory = with_logs(disk)
-    directory.delete_log(A, "1" * 32, NOW)
+    directory.delete_log(A, "1" * 32)
     disk = disk.killed()
     directory = LogDirectory.open(OpenFiles(disk), DIR)
     loading = directory.load(lambda topic: CONFIG, NOW)
     target = f"{DIR}/a-0.{'1' * 32}-delete"
-    assert (list(directory.logs), loading.deletions) == ([B], [Deletion((), NOW, target)])
+    assert (list(directory.logs), loading.deletions) == ([B], [Deletion((), 0, target)])
     directory.perform(loading.deletions[0])
     directory.perform(loading.deletions[0])
     assert not disk.exists(target)

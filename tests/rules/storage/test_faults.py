@@ -236,7 +236,7 @@ def refuses_everything(log: Log) -> None:
         lambda: log.apply_retention(NOW),
         log.flush,
         log.close,
-        lambda: log.delete("0" * 32, NOW),
+        lambda: log.delete("0" * 32),
     ]
     for write in writes:
         with pytest.raises(StorageError, match="is offline since an earlier error"):

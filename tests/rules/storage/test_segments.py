@@ -145,7 +145,7 @@ def test_deleted_files_are_renamed_now_and_removed_later() -> None:
     fill(log, 4)
     deletion = log.apply_retention(NOW)
     names = [f"{PATH}/{base:020d}.{suffix}.deleted" for base in (0, 2) for suffix in ("log", "index", "timeindex")]
-    assert deletion == Deletion((*names, f"{PATH}/{2:020d}.snapshot.deleted"), NOW + 60)
+    assert deletion == Deletion((*names, f"{PATH}/{2:020d}.snapshot.deleted"), 60)
     assert all(path in fs.names for path in deletion.paths)
 
 
@@ -185,6 +185,6 @@ def test_deleting_a_log_frees_its_name_at_once() -> None:
     fs = SimDisk()
     log = created(fs)
     fill(log, 2)
-    deletion = log.delete("0" * 32, NOW)
+    deletion = log.delete("0" * 32)
     assert deletion.directory == f"{PATH}.{'0' * 32}-delete"
     assert values(created(fs)) == []
