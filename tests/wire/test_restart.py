@@ -180,3 +180,21 @@ def test_a_coordinator_whose_log_is_damaged_says_so_in_one_line_and_the_rest_of_
     log.rename(tmp_path / "moved away")
     with node, Wire(node.bootstrap) as wire:
         eventually(lambda: offset_fetch_error(wire, "readers") == 0)
+
+
+@pytest.mark.parametrize("damaged", ["its name", "its value"])
+def test_a_damaged_directory_id_is_told_and_the_logs_are_used_all_the_same(tmp_path: Path, damaged: str) -> None:
+    node = Ottla(tmp_path)
+    with node, Wire(node.bootstrap) as wire:
+        create_topic(wire, "kept")
+        produced(wire, "kept", batch(3))
+    file = node.data / "meta.properties"
+    (known,) = [line.partition("=")[2] for line in file.read_text().splitlines() if line.startswith("directory.id=")]
+    another = "directory.id=" + ("B" if known[0] == "A" else "A") + known[1:]
+    replaced = "directory.yd=" + known if damaged == "its name" else another
+    file.write_text(file.read_text().replace("directory.id=" + known, replaced))
+
+    with node, Wire(node.bootstrap) as wire:
+        assert f"replicas of this node are said to be in {known}, and no directory" in node.printed()
+        eventually(lambda: produce(wire, "kept", batch(1)).error_code == 0)
+        assert list_offset(wire, "kept", -1).offset == 4

@@ -1,6 +1,7 @@
 """The broker half of a node: its logs, who leads them, and everything that answers clients."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
@@ -27,7 +28,14 @@ from ottla.broker.verification import Askers, Verifier
 from ottla.broker.waiting import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
-from ottla.model.ids import BrokerId, Millis
+from ottla.model.ids import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    BrokerId,
+    Millis,
+    uuid_text,
+)
 from ottla.model.ports import Ids
 from ottla.model.properties import Listener, Settings
 from ottla.net.peer import Peers
@@ -42,7 +50,10 @@ from ottla.storage.fs import StorageError
 if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
     from ottla.coordinator.group.shard import GroupShard
 
+log = logging.getLogger(__name__)
+
 _SESSION_EVICTION = Millis(120_000)
+_NO_DIRECTORIES = {LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY}
 
 
 class LocalBroker:
@@ -89,6 +100,7 @@ class LocalBroker:
         )
         await lifecycle.register()
         await lifecycle.catch_up()
+        self._tell_of_unknown_directories(self._control_plane.image)
         if self._control_plane.is_whole_cluster:
             # Nobody could see the broker before its logs are there, so these are loaded once, with their leaders.
             await lifecycle.unfence()
@@ -102,6 +114,18 @@ class LocalBroker:
         epochs = {directory.clean_broker_epoch for directory in self._directories}
         epoch = epochs.pop() if len(epochs) == 1 else None
         return -1 if epoch is None else epoch
+
+    def _tell_of_unknown_directories(self, image: MetadataImage) -> None:
+        """A directory that was taken away, or whose meta.properties was damaged or made anew."""
+        me = self._settings.node_id
+        placed = (each for topic in image.topics.values() for each in topic.partitions.values() if me in each.replicas)
+        unknown = {each.directory(me) for each in placed} - {each.id for each in self._directories} - _NO_DIRECTORIES
+        if unknown and all(directory.is_online for directory in self._directories):
+            log.warning(
+                "replicas of this node are said to be in %s, and no directory in log.dirs has that id: see "
+                "meta.properties. Logs that are found elsewhere are used there.",
+                ", ".join(sorted(map(uuid_text, unknown))),
+            )
 
     def _assemble(self, loop: asyncio.AbstractEventLoop, control_plane: ControlPlane) -> Services:
         settings, clock = self._settings, self._world.clock
