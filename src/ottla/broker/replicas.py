@@ -391,7 +391,11 @@ class Replicas:
         """From now on it takes only what coordinators and the controller write, on what was held back for them."""
         log.error("%s is full: records are refused until there is room", directory.path)
         directory.is_full = directory.low_on_space = True
-        directory.release_reserve()
+        try:
+            directory.release_reserve()
+        except StorageError as error:
+            self.storage_failed(directory, error)
+            return
         self._tell_leaders(directory)
 
     def room_again(self, directory: LogDirectory) -> None:

@@ -380,9 +380,9 @@ class LogDirectory:
             if self._reserve_bytes:
                 self.fs.reserve(f"{self.path}/{names.RESERVE}", self._reserve_bytes)
         except OSError as error:
-            self.release_reserve()
             if error.errno not in NO_ROOM:
-                raise
+                self.latch.fail("cannot hold room back", error)
+            self.release_reserve()
             return False
         return True
 
@@ -392,7 +392,10 @@ class LogDirectory:
 
     def release_reserve(self) -> None:
         """Room to finish what must be finished on a full disk."""
-        self.fs.remove(f"{self.path}/{names.RESERVE}")
+        try:
+            self.fs.remove(f"{self.path}/{names.RESERVE}")
+        except OSError as error:
+            self.latch.fail("cannot give up the room that was held back", error)
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """A clean close writes the marker, unless a disk error or a damaged log forbids it."""
