@@ -178,9 +178,9 @@ def described(ottla: Shell, broker: str) -> dict[str, str]:
 
 def test_a_setting_of_one_broker_is_changed_by_way_of_that_broker(ottla: Shell) -> None:
     for broker in ("1", "2", "3"):
-        ottla("configs", "set", "broker", broker, f"log.cleaner.threads={broker}")
-        eventually(lambda: described(ottla, broker) == {"log.cleaner.threads": broker})  # noqa: B023  at once
-        ottla("configs", "delete", "broker", broker, "log.cleaner.threads")
+        ottla("configs", "set", "broker", broker, f"log.cleaner.backoff.ms={broker}")
+        eventually(lambda: described(ottla, broker) == {"log.cleaner.backoff.ms": broker})  # noqa: B023  at once
+        ottla("configs", "delete", "broker", broker, "log.cleaner.backoff.ms")
     assert "the cluster has no such broker; it has 1, 2, 3" in ottla(
         "configs", "set", "broker", "9", "log.cleaner.threads=2", ends=1
     )

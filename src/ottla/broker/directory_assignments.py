@@ -4,8 +4,7 @@ From it the controller knows whose leader to replace when one of several directo
 """
 
 import asyncio
-import logging
-from asyncio import AbstractEventLoop, Task
+from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Final
@@ -14,9 +13,8 @@ from ottla.broker.partition import Partition
 from ottla.model.errors import Errors
 from ottla.model.ids import BrokerId, Uuid
 from ottla.protocol import messages
+from ottla.runtime.errand import Errand
 from ottla.storage.fs import StorageError
-
-log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.1
 _TIMEOUT_MS: Final = 5_000
@@ -29,40 +27,24 @@ Submit = Callable[["messages.AssignReplicasToDirsRequest", int], Awaitable["mess
 class DirectoryAssignments:
     """Follows `Placement.lies_in`. One request at a time."""
 
-    __slots__ = ("_broker_epoch", "_broker_id", "_loop", "_submit", "_task", "_wanted")
+    __slots__ = ("_broker_epoch", "_broker_id", "_errand", "_submit", "_wanted")
 
     def __init__(
         self, loop: AbstractEventLoop, broker_id: BrokerId, submit: Submit, broker_epoch: Callable[[], int]
     ) -> None:
-        self._loop = loop
         self._broker_id = broker_id
         self._submit = submit
         self._broker_epoch = broker_epoch
         self._wanted: dict[Partition, Uuid] = {}
-        self._task: Task[None] | None = None
+        self._errand = Errand(loop, "directory assignments", self._send_all, lambda: bool(self._wanted))
 
     def want(self, partition: Partition, directory: Uuid) -> None:
         self._wanted[partition] = directory
-        self._work()
+        self._errand.work()
 
     async def stop(self) -> None:
         self._wanted.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    def _work(self) -> None:
-        if self._task is None and self._wanted:
-            self._task = self._loop.create_task(self._send_all(), name="directory assignments")
-            self._task.add_done_callback(self._ended)
-
-    def _ended(self, task: "Task[None]") -> None:
-        self._task = None
-        if task.cancelled():
-            return
-        if task.exception() is not None:
-            log.error("directories of replicas cannot be told", exc_info=task.exception())
-        self._work()
+        await self._errand.stop()
 
     async def _send_all(self) -> None:
         while self._wanted:

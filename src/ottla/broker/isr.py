@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from asyncio import AbstractEventLoop, Task
+from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -12,6 +12,7 @@ from ottla.broker.replicas import Replicas
 from ottla.model.errors import Errors
 from ottla.protocol import messages
 from ottla.replication.leader import IsrChange
+from ottla.runtime.errand import Errand
 from ottla.runtime.timers import Repeating
 from ottla.storage.fs import StorageError
 
@@ -29,7 +30,7 @@ Submit = Callable[["messages.AlterPartitionRequest", int], Awaitable["messages.A
 class IsrChanges:
     """Follows `Replicas.isr_change_wanted`, and looks for followers that lag."""
 
-    __slots__ = ("_broker_epoch", "_configs", "_loop", "_replicas", "_submit", "_task", "_timer", "_wanted")
+    __slots__ = ("_broker_epoch", "_configs", "_errand", "_loop", "_replicas", "_submit", "_timer", "_wanted")
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class IsrChanges:
         self._submit = submit
         self._broker_epoch = broker_epoch
         self._wanted: dict[Partition, IsrChange] = {}
-        self._task: Task[None] | None = None
+        self._errand = Errand(loop, "changes of in-sync replicas", self._send_all, lambda: bool(self._wanted))
         self._timer: Repeating | None = None
 
     def start(self) -> None:
@@ -59,28 +60,12 @@ class IsrChanges:
         self._replicas.isr_change_wanted = lambda _: None
         if self._timer is not None:
             self._timer.stop()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._errand.stop()
 
     def want(self, partition: Partition) -> None:
         if partition.leader is not None and partition.leader.pending is not None:
             self._wanted[partition] = partition.leader.pending
-            self._work()
-
-    def _work(self) -> None:
-        if self._task is None and self._wanted:
-            self._task = self._loop.create_task(self._send_all(), name="isr changes")
-            self._task.add_done_callback(self._ended)
-
-    def _ended(self, task: "Task[None]") -> None:
-        self._task = None
-        if task.cancelled():
-            return
-        if task.exception() is not None:
-            log.error("in-sync replicas cannot be changed", exc_info=task.exception())
-        # Whatever came between the last look of the task and this call: nobody else would ask for it again.
-        self._work()
+            self._errand.work()
 
     async def _send_all(self) -> None:
         while self._wanted:
@@ -156,7 +141,7 @@ class IsrChanges:
     def _settle(self, partition: Partition, change: IsrChange, error: Errors) -> None:
         if partition.leader is not None and partition.leader.refused(change, error):
             self._wanted.setdefault(partition, change)
-            self._work()
+            self._errand.work()
 
 
 def _is_current(partition: Partition, change: IsrChange) -> bool:
