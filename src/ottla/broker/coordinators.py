@@ -5,7 +5,7 @@ rule, so every broker and every client-side tool agrees on it.
 """
 
 import logging
-from asyncio import AbstractEventLoop, Future, Task, TimerHandle
+from asyncio import AbstractEventLoop, Future, Task
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -142,7 +142,6 @@ class Coordinators(Generic[ShardT]):
         "_epochs",
         "_host",
         "_loads",
-        "_look",
         "_make_shard",
         "_pauses",
         "_perform",
@@ -177,7 +176,6 @@ class Coordinators(Generic[ShardT]):
         self._pauses: dict[int, float] = {}
         """How long each partition that could not be loaded was left alone before the last attempt."""
         self._creating: Task[Errors] | None = None
-        self._look: TimerHandle | None = None
         self._closed = False
 
     # ---- which shard keeps a key
@@ -261,8 +259,6 @@ class Coordinators(Generic[ShardT]):
     def _take(self, index: int, epoch: int) -> None:
         partition = self._host.replicas.find(self.topic.name, index)
         if partition is None or partition.log is None:
-            if self._look is None:
-                self._look = self._host.loop.call_later(_RELOAD_AFTER_S, self._look_again)
             return
         journal = PartitionJournal(self._host, partition, codec=self._codec, timeout_ms=self._timeout_ms)
         perform = self._perform
@@ -283,11 +279,6 @@ class Coordinators(Generic[ShardT]):
         load = runner.load(lambda: self._host.control_plane.image)
         task = self._loads[index] = self._host.loop.create_task(load, name=f"load {self.topic.name}-{index}")
         task.add_done_callback(lambda done: self._loaded(index, epoch, done))
-
-    def _look_again(self) -> None:
-        """A log that was not there, for lack of room or by damage, may have come without any news of the metadata."""
-        self._look = None
-        self.on_metadata(self._host.control_plane.image)
 
     def _loaded(self, index: int, epoch: int, task: "Task[None]") -> None:
         if self._loads.get(index) is task:
@@ -338,8 +329,6 @@ class Coordinators(Generic[ShardT]):
 
     def close(self) -> None:
         self._closed = True
-        if self._look is not None:
-            self._look.cancel()
         for index in list(self._runners):
             self._drop(index)
 

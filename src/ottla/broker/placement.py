@@ -38,6 +38,7 @@ class Placement:
         "_unopened",
         "_waiting",
         "_without_room",
+        "came_late",
         "lies_in",
     )
 
@@ -54,6 +55,8 @@ class Placement:
         """Those that got none for lack of room or of descriptors: tried again until there is."""
         self.lies_in: Callable[[Partition, Uuid], None] = lambda *_: None
         """Told when the metadata does not know in which directory a replica lies."""
+        self.came_late: Callable[[], None] = lambda: None
+        """Told when logs have come without any news of the metadata: coordinators wait for theirs."""
 
     def load(self, image: MetadataImage) -> None:
         """At start: takes the logs that the image places here, makes those that are missing, sets strangers aside.
@@ -159,10 +162,9 @@ class Placement:
             self._follow(partition, partition.log, placed)
 
     def _open(self, partition: Partition, placed: PartitionImage) -> None:
+        recorded = placed.directory(self._replicas.broker_id)
         # What never had a log was not lost with any directory.
-        assigned = (
-            UNASSIGNED_DIRECTORY if partition in self._without_room else placed.directory(self._replicas.broker_id)
-        )
+        assigned = UNASSIGNED_DIRECTORY if partition in self._without_room else recorded
         name = TopicPartition(partition.topic, partition.index)
         config = self._configs.log_config(partition.topic)
         holding = [d for d in self._replicas.directories if d.is_online and name in d.logs]
@@ -182,7 +184,7 @@ class Placement:
         except (StorageError, CorruptLog) as error:
             partition.offline = True
             self._not_opened(partition, placed, error)
-            if len(placed.replicas) > 1 and assigned in (UNASSIGNED_DIRECTORY, *self._online()):
+            if len(placed.replicas) > 1 and recorded in (UNASSIGNED_DIRECTORY, *self._online()):
                 self.lies_in(partition, LOST_DIRECTORY)  # so that another one leads
             return
         partition.offline = False
@@ -200,16 +202,14 @@ class Placement:
                 self._waiting.loop.call_later(_TRY_AGAIN_S, self._try_again)
             self._without_room[partition] = None
             return
-        remedy = "have it copied from its leader" if len(placed.replicas) > 1 else "begin with an empty one"
-        log.error(
-            "%s-%d is offline and untouched: %s. Restore its directory from a copy, or move it away and restart to %s.",
-            partition.topic,
-            partition.index,
-            error,
-            remedy,
-        )
+        remedy = "Make that directory usable and restart"
+        if isinstance(error, CorruptLog):
+            then = "have it copied from its leader" if len(placed.replicas) > 1 else "begin with an empty one"
+            remedy = f"Restore its directory from a copy, or move it away and restart to {then}"
+        log.error("%s-%d is offline and untouched: %s. %s.", partition.topic, partition.index, error, remedy)
 
     def _try_again(self) -> None:
+        before = len(self._without_room)
         for partition in list(self._without_room):
             placed = self._placed_here(Uuid(partition.topic_id), partition.index)
             if placed is not None:
@@ -219,6 +219,8 @@ class Placement:
             if placed is not None and partition.log is not None:
                 log.warning("%s-%d is online, as there is room again", partition.topic, partition.index)
                 self._place(partition.topic, partition.topic_id, partition.index, placed)
+        if len(self._without_room) < before:
+            self.came_late()
         if self._without_room:
             self._waiting.loop.call_later(_TRY_AGAIN_S, self._try_again)
 

@@ -150,6 +150,7 @@ class LocalBroker:
         transactions.coordinators.on_metadata(control_plane.image)
         control_plane.subscribe(lambda delta, image: lost_leaders.on_metadata(delta, image, clock.monotonic()))
         control_plane.subscribe(self._on_metadata)
+        placement.came_late = lambda: self._tell_coordinators(control_plane.image)
         self._housekeeping = Housekeeping(loop, replicas, configs, clock, self._world.cleaner)
         self._housekeeping.start()
         return Services(
@@ -236,11 +237,16 @@ class LocalBroker:
         self._lifecycle.on_metadata(delta)
         settings_changed = self._configs.on_metadata(delta, image)
         self._placement.on_metadata(delta, image, settings_changed=settings_changed)
-        self._groups.on_metadata(image)
-        self._transactions.coordinators.on_metadata(image)
+        self._tell_coordinators(image)
         if settings_changed:
             reconfigure(self._groups, self._configs.settings)
             self.on_settings(self._configs.settings)
+
+    def _tell_coordinators(self, image: MetadataImage) -> None:
+        """Of partitions that have come or gone."""
+        assert self._groups is not None and self._transactions is not None
+        self._groups.on_metadata(image)
+        self._transactions.coordinators.on_metadata(image)
 
     def directories_failed(self) -> None:
         for directory in self._directories:

@@ -1,5 +1,6 @@
 """Aggregates record by record, in plain Python: what tasks and the test driver compute where Spark has its own."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
 
@@ -8,29 +9,18 @@ from ottla.streams.functions import Evaluator
 from ottla.streams.types import DOUBLE, Type
 
 
-class FoldFunctions:
+class FoldFunctions(ABC):
     """initial, then add for each record, then result. None stands for "nothing yet"."""
-
-    def __init__(self, evaluate: Evaluator | None, kind: Type) -> None:
-        self._evaluate = evaluate
-        self._type = kind
 
     def initial(self) -> Any:
         return None
 
+    @abstractmethod
     def add(self, state: Any, inputs: Any) -> Any:
-        """The state with one more record. A null changes nothing."""
-        given = None if self._evaluate is None else self._evaluate(inputs)
-        return state if given is None else self._with(state, given)
+        """The state with one more record."""
 
-    def _with(self, state: Any, given: Any) -> Any:
-        raise NotImplementedError  # only those without an argument have no use for it, and an `add` of their own
-
-    def merge(self, state: Any, other: Any) -> Any:
-        return state if other is None else other if state is None else self._merged(state, other)
-
-    def _merged(self, state: Any, other: Any) -> Any:
-        return self._with(state, other)
+    @abstractmethod
+    def merge(self, state: Any, other: Any) -> Any: ...
 
     def result(self, state: Any) -> Any:
         return state
@@ -40,21 +30,46 @@ class FoldFunctions:
         return result
 
 
-class _Count(FoldFunctions):
+class _OfRecords(FoldFunctions):
+    """Of one expression over each record; None: of the records themselves."""
+
+    def __init__(self, evaluate: Evaluator | None, kind: Type) -> None:
+        self._evaluate = evaluate
+        self._type = kind
+
+
+class _Count(_OfRecords):
     def initial(self) -> int:
         return 0
 
     def add(self, state: int, inputs: Any) -> int:
         return state + 1 if self._evaluate is None or self._evaluate(inputs) is not None else state
 
-    def _merged(self, state: int, other: int) -> int:
-        return state + other
+    def merge(self, state: int | None, other: int | None) -> int:
+        return (state or 0) + (other or 0)
 
     def resume(self, result: int | None) -> int:
         return result or 0
 
 
-class _Sum(FoldFunctions):
+class _OfValues(_OfRecords):
+    """A null changes nothing."""
+
+    def add(self, state: Any, inputs: Any) -> Any:
+        given = None if self._evaluate is None else self._evaluate(inputs)
+        return state if given is None else self._with(state, given)
+
+    def merge(self, state: Any, other: Any) -> Any:
+        return state if other is None else other if state is None else self._merged(state, other)
+
+    @abstractmethod
+    def _with(self, state: Any, given: Any) -> Any: ...
+
+    def _merged(self, state: Any, other: Any) -> Any:
+        return self._with(state, other)
+
+
+class _Sum(_OfValues):
     _TOO_LARGE: Final = "too large"
 
     def _with(self, state: Any, given: Any) -> Any:
@@ -67,7 +82,7 @@ class _Sum(FoldFunctions):
         return None if state == self._TOO_LARGE else state
 
 
-class _Extreme(FoldFunctions):
+class _Extreme(_OfValues):
     _largest = False
 
     def _with(self, state: Any, given: Any) -> Any:
@@ -78,7 +93,7 @@ class _Maximum(_Extreme):
     _largest = True
 
 
-class _Average(FoldFunctions):
+class _Average(_OfValues):
     """The state is [sum, count]."""
 
     def _with(self, state: Any, given: float) -> list[float]:
@@ -114,7 +129,7 @@ class StructFold(FoldFunctions):
         return [part.resume(result.get(name)) for name, part in self._parts.items()]
 
 
-FOLDS: Final[dict[str, type[FoldFunctions]]] = {
+FOLDS: Final[dict[str, type[_OfRecords]]] = {
     "count": _Count,
     "sum": _Sum,
     "min": _Extreme,

@@ -297,10 +297,15 @@ def test_a_log_that_finds_no_room_is_made_when_there_is_some_and_others_lead_mea
     assert late.log is None
 
     scene.decided(m.PartitionChangeRecord(partition_id=4, topic_id=TOPIC, directories=[LOST_DIRECTORY, DIRECTORIES[0]]))
-    scene.disk.room = None
     told.clear()
+    came: list[bool] = []
+    scene.placement.came_late = lambda: came.append(True)
+    scene.loop.run_until_complete(sleep(3))
+    assert (told, came) == ([], [])  # the metadata knows
+    scene.disk.room = None
     scene.loop.run_until_complete(sleep(2))
     assert late.log is not None and late.leader is not None
+    assert came == [True]
     assert (late.offline, told[:1]) == (False, [DIRECTORIES[0]])
 
 
