@@ -89,10 +89,10 @@ def test_kafka_configs(shell: Shell, topic: str) -> None:
 def test_kafka_configs_changes_the_levels_of_loggers(shell: Shell) -> None:
     of_loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
     assert "  root=" in shell(CONFIGS, *of_loggers, "--describe")
-    shell(CONFIGS, *of_loggers, "--alter", "--add-config", "ottla.broker.session=ERROR")
-    assert "  ottla.broker.session=ERROR sensitive=false" in shell(CONFIGS, *of_loggers, "--describe")
-    shell(CONFIGS, *of_loggers, "--alter", "--delete-config", "ottla.broker.session")
-    assert "ottla.broker.session=ERROR" not in shell(CONFIGS, *of_loggers, "--describe")
+    shell(CONFIGS, *of_loggers, "--alter", "--add-config", "ottla.broker.front.session=ERROR")
+    assert "  ottla.broker.front.session=ERROR sensitive=false" in shell(CONFIGS, *of_loggers, "--describe")
+    shell(CONFIGS, *of_loggers, "--alter", "--delete-config", "ottla.broker.front.session")
+    assert "ottla.broker.front.session=ERROR" not in shell(CONFIGS, *of_loggers, "--describe")
 
 
 def test_kafka_configs_of_brokers(shell: Shell) -> None:

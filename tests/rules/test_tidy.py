@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.dispatch import HANDLERS, Routes, load_route
+from ottla.broker.front.dispatch import HANDLERS, Routes, load_route
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.protocol import messages
 

@@ -369,7 +369,7 @@ def test_log_dirs_tell_the_size_of_partitions(wire: Wire, topic: str) -> None:
 
 
 def test_the_level_of_a_logger_can_be_changed_while_the_node_runs(wire: Wire, node_id: str) -> None:
-    name = "ottla.broker.session"
+    name = "ottla.broker.front.session"
     before = described(wire, LOGGERS, node_id)
     assert before["root"].config_source == OF_LOGGER and not before["root"].read_only
 
@@ -382,19 +382,19 @@ def test_the_level_of_a_logger_can_be_changed_while_the_node_runs(wire: Wire, no
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (("ottla.broker.session", SET, "LOUD"), INVALID_CONFIG),
+        (("ottla.broker.front.session", SET, "LOUD"), INVALID_CONFIG),
         (("no.such.logger", SET, "INFO"), INVALID_CONFIG),
         (("no.such.logger", DELETE, None), INVALID_CONFIG),
         (("root", DELETE, None), INVALID_REQUEST),
-        (("ottla.broker.session", APPEND, "INFO"), INVALID_REQUEST),
-        (("ottla.broker.session", SUBTRACT, "INFO"), INVALID_REQUEST),
+        (("ottla.broker.front.session", APPEND, "INFO"), INVALID_REQUEST),
+        (("ottla.broker.front.session", SUBTRACT, "INFO"), INVALID_REQUEST),
     ],
 )
 def test_a_level_that_makes_no_sense_is_refused_and_nothing_changes(
     wire: Wire, node_id: str, change: tuple[str, int, str | None], error: int
 ) -> None:
     before = {name: entry.value for name, entry in described(wire, LOGGERS, node_id).items()}
-    assert changed(wire, LOGGERS, node_id, ("ottla.broker.server", SET, "FATAL"), change) == error
+    assert changed(wire, LOGGERS, node_id, ("ottla.broker.front.server", SET, "FATAL"), change) == error
     assert {name: entry.value for name, entry in described(wire, LOGGERS, node_id).items()} == before
 
 

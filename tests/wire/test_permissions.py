@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.dispatch import HANDLERS
+from ottla.broker.front.dispatch import HANDLERS
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.model.errors import Errors
 from ottla.model.properties import Settings

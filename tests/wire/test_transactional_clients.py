@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from ottla.broker.coordinators import positive_hash
+from ottla.broker.coordination.coordinators import positive_hash
 from ottla.coordinator.records import encode_key, encode_value
 from ottla.protocol import messages as m
 from ottla.protocol.records import NewRecord, build_batch

@@ -4,23 +4,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.broker.configs import Configs
-from ottla.broker.coordinators import Coordinators
-from ottla.broker.fetch_sessions import FetchSessions
-from ottla.broker.lost_leaders import LostLeaders
-from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.replicas import Replicas
+from ottla.broker.coordination.coordinators import Coordinators
+from ottla.broker.coordination.producer_ids import ProducerIds
+from ottla.broker.replicas.fetch_sessions import FetchSessions
+from ottla.broker.replicas.lost_leaders import LostLeaders
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.replicas.throttles import ReplicationThrottle
 from ottla.broker.security.authorizer import Authorizer
-from ottla.broker.throttles import ReplicationThrottle
-from ottla.broker.waiting import WaitingRequests
+from ottla.broker.settings.configs import Configs
+from ottla.broker.waiting.requests import WaitingRequests
 from ottla.model.ids import BrokerId
 from ottla.model.ports import Clock
 from ottla.runtime.control_plane import ControlPlane
 
 if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
-    from ottla.broker.markers import LocalMarkers
-    from ottla.broker.transactions import Transactions
-    from ottla.broker.verification import Verifier
+    from ottla.broker.coordination.markers import LocalMarkers
+    from ottla.broker.coordination.transactions import Transactions
+    from ottla.broker.coordination.verification import Verifier
     from ottla.coordinator.group.shard import GroupShard
 
 

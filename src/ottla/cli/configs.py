@@ -327,7 +327,10 @@ COMMANDS = (
             ("Keep records for a day", "ottla configs set topic orders retention.ms=86400000"),
             ("For all brokers", "ottla configs set cluster-default log.retention.ms=86400000"),
             ("For one broker", "ottla configs set broker 1 log.cleaner.threads=2"),
-            ("More in its log, until it stops", "ottla configs set broker-loggers 1 ottla.broker.replicas=DEBUG"),
+            (
+                "More in its log, until it stops",
+                "ottla configs set broker-loggers 1 ottla.broker.replicas=DEBUG",
+            ),
         ),
     ),
     Command(

@@ -6,26 +6,26 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ottla.broker.configs import Configs
-from ottla.broker.coordinators import Coordinators, Host
-from ottla.broker.courier import Neighbours
-from ottla.broker.directory_assignments import DirectoryAssignments
-from ottla.broker.fetch_sessions import FetchSessions
-from ottla.broker.fetchers import Fetchers, FetchHost
-from ottla.broker.groups import group_coordinators, reconfigure
-from ottla.broker.housekeeping import Housekeeping
-from ottla.broker.isr import IsrChanges
-from ottla.broker.lost_leaders import LostLeaders
-from ottla.broker.markers import LocalMarkers, Markers
-from ottla.broker.placement import Placement
-from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.replicas import Replicas
+from ottla.broker.coordination.coordinators import Coordinators, Host
+from ottla.broker.coordination.courier import Neighbours
+from ottla.broker.coordination.groups import group_coordinators, reconfigure
+from ottla.broker.coordination.markers import LocalMarkers, Markers
+from ottla.broker.coordination.producer_ids import ProducerIds
+from ottla.broker.coordination.transactions import Transactions
+from ottla.broker.coordination.verification import Askers, Verifier
+from ottla.broker.housekeeping.housekeeping import Housekeeping
+from ottla.broker.replicas.directory_assignments import DirectoryAssignments
+from ottla.broker.replicas.fetch_sessions import FetchSessions
+from ottla.broker.replicas.fetchers import Fetchers, FetchHost
+from ottla.broker.replicas.isr import IsrChanges
+from ottla.broker.replicas.lost_leaders import LostLeaders
+from ottla.broker.replicas.placement import Placement
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.replicas.throttles import ReplicationThrottle
 from ottla.broker.security.authorizer import Authorizer
 from ottla.broker.services import Services
-from ottla.broker.throttles import ReplicationThrottle
-from ottla.broker.transactions import Transactions
-from ottla.broker.verification import Askers, Verifier
-from ottla.broker.waiting import WaitingRequests
+from ottla.broker.settings.configs import Configs
+from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.model.ids import (

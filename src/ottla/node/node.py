@@ -4,10 +4,10 @@ import asyncio
 import logging
 import socket
 
-from ottla.broker.admission import Doors
-from ottla.broker.dispatch import CONTROLLER_HANDLERS, HANDLERS, Routes
+from ottla.broker.front.admission import Doors
+from ottla.broker.front.dispatch import CONTROLLER_HANDLERS, HANDLERS, Routes
+from ottla.broker.front.server import CannotListen, Server
 from ottla.broker.security.authorizer import AllowAll, Authorizer
-from ottla.broker.server import CannotListen, Server
 from ottla.broker.services import ControllerServices
 from ottla.metadata.batches import CorruptMetadata
 from ottla.model.errors import Errors

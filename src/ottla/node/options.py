@@ -4,10 +4,10 @@ import logging
 import resource
 import socket
 
-from ottla.broker.admission import UNLIMITED, Admission, Doors, Limits
-from ottla.broker.server import SocketOptions
+from ottla.broker.coordination.verification import Backoff
+from ottla.broker.front.admission import UNLIMITED, Admission, Doors, Limits
+from ottla.broker.front.server import SocketOptions
 from ottla.broker.services import Limits as RequestLimits
-from ottla.broker.verification import Backoff
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener, Settings
 

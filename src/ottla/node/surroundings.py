@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ottla.broker.admission import Doors
-from ottla.broker.server import Server, SocketOptions
+from ottla.broker.front.admission import Doors
+from ottla.broker.front.server import Server, SocketOptions
 from ottla.model.ports import Clock, Ids
 from ottla.net.connection import ReadBudget
 from ottla.net.peer import Peers, SocketPeers

@@ -1,6 +1,6 @@
 """Who gets in, and what is said of those who do not."""
 
-from ottla.broker.admission import Admission, Limits, Refusals
+from ottla.broker.front.admission import Admission, Limits, Refusals
 from ottla.model.ids import Millis
 
 NOW = Millis(0)

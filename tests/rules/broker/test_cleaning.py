@@ -1,6 +1,6 @@
 """How a broker paces its cleaners."""
 
-from ottla.broker.cleaning import Throttle
+from ottla.broker.housekeeping.cleaning import Throttle
 
 
 def test_each_waits_for_what_was_taken_before_it() -> None:

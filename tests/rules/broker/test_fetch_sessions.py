@@ -1,6 +1,6 @@
 """KIP-227: what the broker remembers of a fetch, and when it refuses."""
 
-from ottla.broker.fetch_sessions import FetchContext, FetchSessions, PartitionKey, SessionPartition
+from ottla.broker.replicas.fetch_sessions import FetchContext, FetchSessions, PartitionKey, SessionPartition
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from ottla.broker.configs import Configs
-from ottla.broker.housekeeping import Housekeeping, flush_is_due
-from ottla.broker.replicas import Replicas
-from ottla.broker.waiting import WaitingRequests
+from ottla.broker.housekeeping.housekeeping import Housekeeping, flush_is_due
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.settings.configs import Configs
+from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metadata.image import EMPTY
 from ottla.model.ids import BrokerId
 from ottla.model.properties import Settings

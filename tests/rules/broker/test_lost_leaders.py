@@ -1,6 +1,6 @@
 """What Metadata says of a leader that was just lost: never in one answer that it is gone and who leads instead."""
 
-from ottla.broker.lost_leaders import AGAIN_MS, LINGER_MS, MOMENT_MS, LostLeaders, Moment
+from ottla.broker.replicas.lost_leaders import AGAIN_MS, LINGER_MS, MOMENT_MS, LostLeaders, Moment
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY, MetadataImage
 from ottla.model.ids import Millis

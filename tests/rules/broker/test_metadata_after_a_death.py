@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from ottla.broker.handlers import k03_metadata
-from ottla.broker.lost_leaders import AGAIN_MS, LINGER_MS, MOMENT_MS, LostLeaders
+from ottla.broker.replicas.lost_leaders import AGAIN_MS, LINGER_MS, MOMENT_MS, LostLeaders
 from ottla.broker.security.authorizer import AllowAll
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY, MetadataImage

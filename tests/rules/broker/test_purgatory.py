@@ -2,7 +2,7 @@
 
 from sys import getrefcount
 
-from ottla.broker.purgatory import FetchWait, ProduceWait, Purgatory, StableFetchWait
+from ottla.broker.waiting.purgatory import FetchWait, ProduceWait, Purgatory, StableFetchWait
 from ottla.model.ids import Millis
 
 

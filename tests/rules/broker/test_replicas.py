@@ -12,18 +12,18 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.broker.configs import Configs
-from ottla.broker.dispatch import Routes
-from ottla.broker.fetch_sessions import FetchSession
+from ottla.broker.front.dispatch import Routes
+from ottla.broker.front.session import Session
 from ottla.broker.handlers import k00_produce
 from ottla.broker.partition import Partition
-from ottla.broker.placement import Placement
-from ottla.broker.purgatory import FetchWait
-from ottla.broker.replicas import Replicas
+from ottla.broker.replicas.fetch_sessions import FetchSession
+from ottla.broker.replicas.placement import Placement
+from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.security.authorizer import AllowAll
 from ottla.broker.services import Limits, Services
-from ottla.broker.session import Session
-from ottla.broker.waiting import WaitingRequests
+from ottla.broker.settings.configs import Configs
+from ottla.broker.waiting.purgatory import FetchWait
+from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import BrokerRegistration, MetadataImage, PartitionImage, TopicImage
 from ottla.model.errors import Errors

@@ -1,8 +1,8 @@
 """Requests that the active controller decides as they are: what Kafka's tools send with --bootstrap-controller."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import ControllerServices
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.codec import Message
 from ottla.runtime.refusals import refused

@@ -5,14 +5,14 @@ from collections.abc import Coroutine
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ottla.broker.hints import absent_error, leader_hint, topic_in_image
-from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.front.session import Session
+from ottla.broker.handlers.hints import absent_error, leader_hint, topic_in_image
 from ottla.broker.partition import Partition, TopicPartitions
-from ottla.broker.purgatory import ProduceWait
-from ottla.broker.replicas import Replicas
+from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
+from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
+from ottla.broker.waiting.purgatory import ProduceWait
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol import ordinary_produce
@@ -23,7 +23,7 @@ from ottla.protocol.ordinary_produce import Batch, OrdinaryProduce, ProduceAck, 
 from ottla.storage.log import Rejected
 
 if TYPE_CHECKING:
-    from ottla.broker.verification import Proofs
+    from ottla.broker.coordination.verification import Proofs
 
 WRITE, TOPIC = NEEDS = (Operation.WRITE, Resource.TOPIC)
 DECODERS = ordinary_produce.DECODERS
@@ -109,7 +109,7 @@ def _in_detail(
 ) -> Answer | Future[Answer] | Coroutine[Any, Any, Answer | None] | None:
     if request.transactional_id is None:
         return _produce(services, session, request, version, None, None)
-    from ottla.broker.transactional_produce import proofs_for  # noqa: PLC0415  most producers have no transactions
+    from ottla.broker.handlers.transactional_produce import proofs_for  # noqa: PLC0415  most producers have no transactions
 
     proofs = proofs_for(services, session, request, version)
     if isinstance(proofs, Errors):

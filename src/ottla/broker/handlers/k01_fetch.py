@@ -7,12 +7,12 @@ what it asks for tells the leader how far it has come.
 from asyncio import Future
 from typing import Any, Final, TypeAlias
 
-from ottla.broker.fetch_sessions import FetchContext, PartitionKey, SessionPartition, sent_with_data
+from ottla.broker.front.session import Session
 from ottla.broker.partition import Partition
-from ottla.broker.purgatory import FetchWait, StableFetchWait
+from ottla.broker.replicas.fetch_sessions import FetchContext, PartitionKey, SessionPartition, sent_with_data
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
+from ottla.broker.waiting.purgatory import FetchWait, StableFetchWait
 from ottla.model.errors import Errors
 from ottla.protocol.messages import FetchRequest, FetchResponse
 from ottla.replication.leader import Diverging, PartitionLeader, check_position
@@ -210,7 +210,7 @@ def _read(services: Services, session: Session, reader: Reader, context: FetchCo
 
 def _absent(services: Services, session: Session, asked: SessionPartition) -> PartitionData:
     """Its leader is elsewhere, or it is nowhere. Who may not read a topic does not learn which."""
-    from ottla.broker.hints import absent_error, topic_in_image  # noqa: PLC0415  not on the way of those who ask right
+    from ottla.broker.handlers.hints import absent_error, topic_in_image  # noqa: PLC0415  not on the way of those who ask right
 
     known = topic_in_image(services, asked.topic)
     if known is not None and not services.authorizer.allows(session.principal, session.host, *NEEDS, known.name):
@@ -318,7 +318,7 @@ def _preferred(services: Services, leader: PartitionLeader, asked: SessionPartit
     """KIP-392: a replica in the client's own rack, if the node's settings want that; -1 for this one."""
     if not services.configs.settings.find_str("replica.selector.class"):
         return -1
-    from ottla.broker.read_replicas import preferred_replica  # noqa: PLC0415  few clusters use racks
+    from ottla.broker.replicas.read_replicas import preferred_replica  # noqa: PLC0415  few clusters use racks
 
     return preferred_replica(leader, services.replicas.brokers, reader.rack, asked.fetch_offset)
 
@@ -377,7 +377,7 @@ def _add_hints(services: Services, session: Session, response: FetchResponse, at
     nodes: dict[int, FetchResponse.NodeEndpoint] = {}
     for asked, data in attempt.results:
         if data.error_code in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH):
-            from ottla.broker.hints import leader_hint  # noqa: PLC0415
+            from ottla.broker.handlers.hints import leader_hint  # noqa: PLC0415
 
             hint = leader_hint(services, session, asked.topic, asked.partition)
             if hint is not None:

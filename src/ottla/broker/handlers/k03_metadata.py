@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final, TypeAlias
 
-from ottla.broker.internal_topics import INTERNAL_TOPICS, internal_topic
-from ottla.broker.lost_leaders import Moment
+from ottla.broker.front.session import Session
+from ottla.broker.replicas.lost_leaders import Moment
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
 from ottla.broker.services import Services
-from ottla.broker.session import Session
+from ottla.broker.settings.internal_topics import INTERNAL_TOPICS, internal_topic
 from ottla.metadata.image import MetadataImage, TopicImage, offline_replicas
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID, Uuid

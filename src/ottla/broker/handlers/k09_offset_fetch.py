@@ -5,10 +5,10 @@ from asyncio import Future
 from collections.abc import Coroutine
 from typing import Any, TypeAlias
 
-from ottla.broker.groups import ask
+from ottla.broker.coordination.groups import ask
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID
 from ottla.protocol.messages import OffsetFetchRequest, OffsetFetchResponse

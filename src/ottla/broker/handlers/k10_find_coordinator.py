@@ -3,10 +3,10 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from ottla.broker.coordinators import Coordinators
+from ottla.broker.coordination.coordinators import Coordinators
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.metadata.image import Endpoint
 from ottla.model.errors import Errors
 from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse

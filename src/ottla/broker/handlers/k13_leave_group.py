@@ -3,10 +3,10 @@
 from asyncio import Future
 from typing import TypeAlias
 
-from ottla.broker.groups import ask
+from ottla.broker.coordination.groups import ask
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 

@@ -1,8 +1,8 @@
 """DescribeGroups: the members of classic groups."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.runtime.coordinator import CoordinatorError

@@ -2,9 +2,9 @@
 
 import re
 
-from ottla.broker.dispatch import API_VERSIONS, Permission, Routes
+from ottla.broker.front.dispatch import API_VERSIONS, Permission, Routes
+from ottla.broker.front.session import Session
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.metadata.features import SUPPORTED
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ApiVersionsRequest, ApiVersionsResponse

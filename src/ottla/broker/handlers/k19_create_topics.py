@@ -1,8 +1,8 @@
 """CreateTopics."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 

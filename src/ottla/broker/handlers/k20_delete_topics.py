@@ -2,9 +2,9 @@
 
 from typing import TypeAlias
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID, Uuid
 from ottla.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse

@@ -3,13 +3,13 @@
 from asyncio import Future
 from typing import Any, TypeAlias
 
-from ottla.broker.hints import absent_error
-from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.front.session import Session
+from ottla.broker.handlers.hints import absent_error
 from ottla.broker.partition import Partition
-from ottla.broker.purgatory import ProduceWait
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
+from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
+from ottla.broker.waiting.purgatory import ProduceWait
 from ottla.model.errors import Errors
 from ottla.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 

@@ -3,9 +3,9 @@
 from collections.abc import Coroutine
 from typing import Any
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
@@ -38,7 +38,7 @@ def _transactional(
     services: Services, request: InitProducerIdRequest, name: str, version: int
 ) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
     # Idempotent producers need nothing of this.
-    from ottla.broker.transactions import answered  # noqa: PLC0415
+    from ottla.broker.coordination.transactions import answered  # noqa: PLC0415
     from ottla.coordinator.transaction.machine import Producer  # noqa: PLC0415
     from ottla.coordinator.transaction.shard import InitProducerId, InitReply  # noqa: PLC0415
 

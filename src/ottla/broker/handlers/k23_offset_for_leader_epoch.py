@@ -2,10 +2,10 @@
 
 from typing import TypeAlias
 
-from ottla.broker.hints import absent_error
+from ottla.broker.front.session import Session
+from ottla.broker.handlers.hints import absent_error
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 

@@ -4,11 +4,11 @@ from asyncio import Future
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeAlias
 
-from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.coordination.transactions import answered
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
-from ottla.broker.transactions import answered
+from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
 from ottla.coordinator.transaction.machine import TV0, TV2, Producer
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition

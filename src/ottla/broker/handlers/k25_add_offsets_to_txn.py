@@ -3,11 +3,11 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from ottla.broker.internal_topics import OFFSETS_TOPIC
+from ottla.broker.coordination.transactions import answered
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
-from ottla.broker.transactions import answered
+from ottla.broker.settings.internal_topics import OFFSETS_TOPIC
 from ottla.coordinator.transaction.machine import TV0, Producer
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition

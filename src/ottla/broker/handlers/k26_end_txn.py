@@ -3,10 +3,10 @@
 from collections.abc import Coroutine
 from typing import Any
 
+from ottla.broker.coordination.transactions import answered
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
-from ottla.broker.transactions import answered
 from ottla.coordinator.transaction.machine import TV0, TV2, Producer
 from ottla.coordinator.transaction.shard import EndReply
 from ottla.model.errors import Errors

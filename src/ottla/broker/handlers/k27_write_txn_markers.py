@@ -4,10 +4,10 @@ from asyncio import Future
 from functools import partial
 from typing import TypeAlias
 
-from ottla.broker.markers import Marker, Results
+from ottla.broker.coordination.markers import Marker, Results
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse

@@ -4,11 +4,11 @@ from asyncio import Future
 from collections.abc import Coroutine
 from typing import Any, TypeAlias
 
+from ottla.broker.coordination.verification import Opening, Proofs, offset_commit_rules
+from ottla.broker.front.session import Session
 from ottla.broker.partition import Partition
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
-from ottla.broker.verification import Opening, Proofs, offset_commit_rules
 from ottla.coordinator.group.offsets import txn_commit_error
 from ottla.coordinator.transaction.machine import Producer
 from ottla.model.errors import Errors

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from ottla.broker.configs import Configs
-from ottla.broker.loggers import levels
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
+from ottla.broker.settings.configs import Configs
+from ottla.broker.settings.loggers import levels
 from ottla.metadata.image import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,

@@ -1,9 +1,9 @@
 """AlterConfigs: replaces all the settings of a resource. Clients that can use IncrementalAlterConfigs."""
 
-from ottla.broker.config_changes import screened
+from ottla.broker.front.session import Session
+from ottla.broker.handlers.config_changes import screened
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
 
 NEEDS = (Operation.ALTER_CONFIGS, Resource.CLUSTER)

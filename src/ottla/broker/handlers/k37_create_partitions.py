@@ -1,8 +1,8 @@
 """CreatePartitions: gives a topic more partitions; never fewer."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 

@@ -5,11 +5,11 @@ Also the levels of this broker's loggers (KIP-412), which are no business of the
 
 from typing import TypeAlias
 
-from ottla.broker import loggers
-from ottla.broker.config_changes import screened
+from ottla.broker.front.session import Session
+from ottla.broker.handlers.config_changes import screened
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
+from ottla.broker.settings import loggers
 from ottla.metadata.image import BROKER_LOGGER_RESOURCE
 from ottla.model.errors import Errors
 from ottla.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse

@@ -1,9 +1,9 @@
 """Vote: a candidate for the lead of the metadata log asks for this node's vote."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers import quorum
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import ControllerServices
-from ottla.broker.session import Session
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import VoteRequest
 

@@ -1,9 +1,9 @@
 """BeginQuorumEpoch: the new leader of the metadata log says so."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers import quorum
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import ControllerServices
-from ottla.broker.session import Session
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import BeginQuorumEpochRequest
 

@@ -1,9 +1,9 @@
 """DescribeQuorum: who votes on the metadata log, and how far each has come."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers import quorum
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import ControllerServices, Services
-from ottla.broker.session import Session
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import DescribeQuorumRequest
 

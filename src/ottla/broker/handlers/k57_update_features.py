@@ -3,9 +3,9 @@
 from collections.abc import Coroutine
 from typing import Any
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse

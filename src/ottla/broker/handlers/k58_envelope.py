@@ -1,8 +1,8 @@
 """Envelope: a client's request that a broker has passed on to the active controller (KIP-590)."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import ControllerServices
-from ottla.broker.session import Session
 from ottla.controller.machine import Controller
 from ottla.model.errors import Errors
 from ottla.protocol.codec import DecodeError

@@ -1,9 +1,9 @@
 """FetchSnapshot: a replica that is too far behind the metadata log reads a snapshot of it."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers import quorum
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import ControllerServices
-from ottla.broker.session import Session
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import FetchSnapshotRequest
 

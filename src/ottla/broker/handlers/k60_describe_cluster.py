@@ -1,9 +1,9 @@
 """DescribeCluster: the brokers, or (from version 1) the controllers, and how to reach them."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers.k03_metadata import NOT_ASKED
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
 from ottla.broker.services import ControllerServices, Services
-from ottla.broker.session import Session
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
 from ottla.protocol.messages import DescribeClusterRequest, DescribeClusterResponse

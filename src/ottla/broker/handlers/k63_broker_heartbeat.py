@@ -1,8 +1,8 @@
 """BrokerHeartbeat: a broker lives, has read this far, and wants to be fenced, unfenced or let go (KIP-631)."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers import controlled
 from ottla.broker.services import ControllerServices
-from ottla.broker.session import Session
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import BrokerHeartbeatRequest
 

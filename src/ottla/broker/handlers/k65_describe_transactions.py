@@ -2,9 +2,9 @@
 
 from typing import TypeAlias
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.coordinator.transaction.machine import by_topic
 from ottla.model.errors import Errors
 from ottla.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.coordinator.transaction.shard import ListFilter
 from ottla.coordinator.transaction.states import BY_TITLE
 from ottla.model.errors import Errors

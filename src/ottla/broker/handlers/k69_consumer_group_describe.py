@@ -1,9 +1,9 @@
 """ConsumerGroupDescribe: epochs, members and assignments of consumer-protocol groups."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers.k68_consumer_group_heartbeat import enabled
 from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from ottla.runtime.coordinator import CoordinatorError

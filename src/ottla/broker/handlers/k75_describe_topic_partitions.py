@@ -2,11 +2,11 @@
 
 from typing import TypeAlias
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers.k03_metadata import NOT_ASKED
-from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
 from ottla.broker.services import Services
-from ottla.broker.session import Session
+from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
 from ottla.metadata.image import MetadataImage, TopicImage, offline_replicas
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID

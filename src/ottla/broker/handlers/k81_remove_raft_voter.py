@@ -1,9 +1,9 @@
 """RemoveRaftVoter: a controller leaves the voters on the metadata log."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.handlers import quorum
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import ControllerServices, Services
-from ottla.broker.session import Session
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import RemoveRaftVoterRequest
 

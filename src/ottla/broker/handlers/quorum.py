@@ -1,8 +1,8 @@
 """Requests about the quorum of the metadata log: its member on this node answers, or its leader where clients ask."""
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import ControllerServices, Services
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol import messages
 from ottla.protocol.codec import Message

@@ -2,9 +2,9 @@
 
 from asyncio import Future, get_running_loop
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import ControllerServices
-from ottla.broker.session import Session
 from ottla.model.errors import Errors
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import FetchRequest, FetchResponse

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from ottla.broker.dispatch import Routes
-from ottla.broker.session import Session
+from ottla.broker.front.dispatch import Routes
+from ottla.broker.front.session import Session
 from ottla.model.properties import Listener
 from ottla.net.peer import Address, Outcome, Refused, Then, Unreachable, ask
 from ottla.protocol import messages
@@ -278,7 +278,7 @@ class SimConnection:
 
 
 class SimServer:
-    """The listeners of one simulated node: what a node takes for a `broker.server.Server`."""
+    """The listeners of one simulated node: what a node takes for a `broker.front.server.Server`."""
 
     def __init__(self, network: SimNetwork, life: Life) -> None:
         self._network = network

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 from ottla.broker.partition import Partition
-from ottla.broker.purgatory import FetchWait, ProduceWait, Purgatory, Wait
+from ottla.broker.waiting.purgatory import FetchWait, ProduceWait, Purgatory, Wait
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock
 

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from ottla.broker.front.session import Session
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.metadata.image import TopicImage
 from ottla.model.errors import Errors
 from ottla.model.ids import Uuid

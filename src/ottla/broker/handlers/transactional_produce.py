@@ -3,12 +3,12 @@
 from asyncio import Future
 from collections.abc import Iterator
 
-from ottla.broker.internal_topics import INTERNAL_TOPICS
+from ottla.broker.coordination.verification import Opening, Proofs, produce_rules
+from ottla.broker.front.session import Session
 from ottla.broker.partition import Partition
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
-from ottla.broker.verification import Opening, Proofs, produce_rules
+from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
 from ottla.coordinator.transaction.machine import Producer
 from ottla.model.errors import Errors
 from ottla.protocol.batch import HEADER_SIZE, TRANSACTIONAL, BatchHeader, read_header

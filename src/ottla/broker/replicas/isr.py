@@ -6,9 +6,9 @@ from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ottla.broker.configs import Configs
 from ottla.broker.partition import Partition
-from ottla.broker.replicas import Replicas
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.settings.configs import Configs
 from ottla.model.errors import Errors
 from ottla.protocol import messages
 from ottla.replication.leader import IsrChange

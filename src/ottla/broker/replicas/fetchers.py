@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Final, NamedTuple
 
-from ottla.broker.configs import Configs
-from ottla.broker.lost_leaders import LostLeaders
 from ottla.broker.partition import Partition
-from ottla.broker.replicas import Replicas
-from ottla.broker.throttles import PAUSE_MS, ReplicationThrottle
-from ottla.broker.waiting import WaitingRequests
+from ottla.broker.replicas.lost_leaders import LostLeaders
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.replicas.throttles import PAUSE_MS, ReplicationThrottle
+from ottla.broker.settings.configs import Configs
+from ottla.broker.waiting.requests import WaitingRequests
 from ottla.model.errors import Errors
 from ottla.model.ports import Clock
 from ottla.net.peer import Address, Outcome, Peers, Unreachable

@@ -8,11 +8,11 @@ from asyncio import Future
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from ottla.broker.coordinators import Coordinators, Host, guarded
-from ottla.broker.internal_topics import TRANSACTION_TOPIC, transaction_topic
-from ottla.broker.markers import Marker, Results
-from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.verification import Answer
+from ottla.broker.coordination.coordinators import Coordinators, Host, guarded
+from ottla.broker.coordination.markers import Marker, Results
+from ottla.broker.coordination.producer_ids import ProducerIds
+from ottla.broker.coordination.verification import Answer
+from ottla.broker.settings.internal_topics import TRANSACTION_TOPIC, transaction_topic
 from ottla.coordinator.records import Decoder
 from ottla.coordinator.shard import Now
 from ottla.coordinator.transaction.machine import NONE, TV2, Producer, Transaction

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.broker.coordinators import Coordinators, Host
-from ottla.broker.courier import Courier, Neighbours
-from ottla.broker.internal_topics import OFFSETS_TOPIC
+from ottla.broker.coordination.coordinators import Coordinators, Host
+from ottla.broker.coordination.courier import Courier, Neighbours
 from ottla.broker.partition import Partition
-from ottla.broker.purgatory import ProduceWait
+from ottla.broker.settings.internal_topics import OFFSETS_TOPIC
+from ottla.broker.waiting.purgatory import ProduceWait
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.net.peer import Outcome

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from struct import Struct, error
 from typing import Any, Final
 
-from ottla.broker.dispatch import API_VERSIONS, Route, Routes
+from ottla.broker.front.dispatch import API_VERSIONS, Route, Routes
 from ottla.broker.services import ControllerServices, Services
 from ottla.net.connection import Line
 from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags

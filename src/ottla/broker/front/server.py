@@ -6,10 +6,10 @@ from asyncio import AbstractEventLoop, TimerHandle
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.broker.admission import Admission, Doors, Refusals
-from ottla.broker.dispatch import Routes
+from ottla.broker.front.admission import Admission, Doors, Refusals
+from ottla.broker.front.dispatch import Routes
+from ottla.broker.front.session import Session
 from ottla.broker.services import ControllerServices, Services
-from ottla.broker.session import Session
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener
 from ottla.net.connection import Connection, ReadBudget, Scratch

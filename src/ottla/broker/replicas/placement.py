@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ottla.broker.configs import Configs
-from ottla.broker.internal_topics import INTERNAL_TOPICS
 from ottla.broker.partition import Partition, TopicPartitions
-from ottla.broker.replicas import Replicas
-from ottla.broker.waiting import WaitingRequests
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.settings.configs import Configs
+from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
+from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY, TOPIC_RESOURCE, MetadataImage, PartitionImage
 from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, TopicPartition, Uuid, uuid_text

@@ -4,8 +4,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from ottla.broker.configs import Configs
-from ottla.broker.replicas import Replicas
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.settings.configs import Configs
 from ottla.net.peer import Address, Outcome, Peers, Unreachable
 from ottla.protocol.codec import Message
 

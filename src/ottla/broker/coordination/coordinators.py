@@ -9,11 +9,11 @@ from asyncio import AbstractEventLoop, Future, Task
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from ottla.broker.internal_topics import InternalTopic
 from ottla.broker.partition import Partition
-from ottla.broker.purgatory import ProduceWait
-from ottla.broker.replicas import Replicas
-from ottla.broker.waiting import WaitingRequests
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.settings.internal_topics import InternalTopic
+from ottla.broker.waiting.purgatory import ProduceWait
+from ottla.broker.waiting.requests import WaitingRequests
 from ottla.coordinator.records import Decoder
 from ottla.coordinator.shard import Shard
 from ottla.metadata.image import MetadataImage

@@ -6,8 +6,8 @@ would throttle the clients that wait for it.
 
 from typing import Final
 
-from ottla.broker.configs import Configs
 from ottla.broker.partition import Partition
+from ottla.broker.settings.configs import Configs
 from ottla.model.properties.property import LONG_MAX
 from ottla.replication.throttle import ByteRate, is_throttled
 

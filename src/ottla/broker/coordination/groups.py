@@ -4,9 +4,9 @@ from asyncio import Future
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ottla.broker.coordinators import Coordinators, Host, guarded
-from ottla.broker.internal_topics import offsets_topic
+from ottla.broker.coordination.coordinators import Coordinators, Host, guarded
 from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.settings.internal_topics import offsets_topic
 from ottla.coordinator.records import Decoder
 from ottla.coordinator.shard import Now
 from ottla.model.core import Decision
@@ -18,8 +18,8 @@ from ottla.protocol import messages
 from ottla.runtime.coordinator import CoordinatorError
 
 if TYPE_CHECKING:
+    from ottla.broker.front.session import Session
     from ottla.broker.services import Services
-    from ottla.broker.session import Session
     from ottla.coordinator.group.caller import Caller
     from ottla.coordinator.group.shard import GroupShard
     from ottla.coordinator.group.state import GroupSettings

@@ -10,10 +10,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from heapq import nsmallest
 from typing import Any, Final
 
-from ottla.broker.cleaning import Cleaning
-from ottla.broker.configs import Configs
+from ottla.broker.housekeeping.cleaning import Cleaning
 from ottla.broker.partition import Partition
-from ottla.broker.replicas import Replicas
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.settings.configs import Configs
 from ottla.model.ports import Clock
 from ottla.runtime.cleaner.cleaners import Cleaner, Pace
 from ottla.runtime.timers import Repeating

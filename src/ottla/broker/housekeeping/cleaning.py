@@ -14,9 +14,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from ottla.broker.configs import Configs
 from ottla.broker.partition import Partition
-from ottla.broker.replicas import Replicas
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.settings.configs import Configs
 from ottla.model.ports import Clock
 from ottla.runtime.cleaner.cleaners import Cleaner, Died, Pace, Unavailable
 from ottla.storage.cleaner import plan

@@ -8,7 +8,7 @@ from asyncio import AbstractEventLoop, Future, sleep
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from ottla.broker.courier import Courier, Neighbours
+from ottla.broker.coordination.courier import Courier, Neighbours
 from ottla.broker.partition import Partition
 from ottla.coordinator.transaction.machine import Producer
 from ottla.model.errors import Errors

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ottla.broker.fetch_sessions import FetchSession
 from ottla.broker.partition import Partition, TopicPartitions
-from ottla.broker.waiting import WaitingRequests
+from ottla.broker.replicas.fetch_sessions import FetchSession
+from ottla.broker.waiting.requests import WaitingRequests
 from ottla.model.errors import Errors
 from ottla.model.ids import BrokerId, TopicPartition, Uuid
 from ottla.model.ports import Clock

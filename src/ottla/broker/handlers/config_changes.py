@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ottla.broker.front.session import Session
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.broker.session import Session
 from ottla.metadata.image import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,

@@ -1,0 +1,1 @@
+"""Coordinators of groups and transactions, and what they need from other brokers."""

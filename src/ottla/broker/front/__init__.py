@@ -1,0 +1,1 @@
+"""The broker's door: listeners, sessions, and which handler answers which request."""

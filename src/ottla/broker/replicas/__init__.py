@@ -1,0 +1,1 @@
+"""The partitions on this node: made, led, followed and told of."""

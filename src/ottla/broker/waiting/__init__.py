@@ -1,0 +1,1 @@
+"""Requests that cannot be answered yet."""
