@@ -15,9 +15,9 @@ INTRODUCTION = """\
 <!-- Written by tools/generate_configuration_page.py from the property table; change the table, not this page. -->
 
 `ottla start` needs no file. `ottla start server.properties` takes the file of an Apache Kafka 4.3 node as it is: names,
-types, defaults and rules are Kafka's. A name that nobody knows is refused together with the name that was probably
-meant; settings for listeners (`listener.name.<listener>.<setting>`) and plugins are passed on, and settings of earlier
-Kafka releases are ignored with a warning.
+types, defaults and rules are Kafka's. A name that nobody knows is logged as not used, as Kafka does; one that is nearly
+a setting is refused together with what was probably meant. Settings of listeners (`listener.name.<listener>.<setting>`)
+and plugins are passed on, and settings of earlier Kafka releases are ignored with a warning.
 
 **Change** says how a setting can be changed: *restart* in the file only, *broker* per broker while it runs, *cluster*
 per broker or for all brokers at once (`ottla configs`). Where our default is not Kafka's, the row says why.

@@ -5,7 +5,6 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from ottla.cli.listening import listeners
-from ottla.cli.output import note
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import settings as name_value_pairs
 
@@ -34,8 +33,6 @@ def start(arguments: Arguments) -> int:
         where = path or "the settings"
         problems = "\n".join(f"  {problem}" for problem in error.problems)
         raise Failure(f"{where} cannot be used:\n{problems}") from error
-    for warning in settings.warnings:
-        note(f"ottla: {warning}")
     from ottla.node import run
 
     return run(settings)

@@ -13,6 +13,7 @@ from ottla.metadata.batches import CorruptMetadata
 from ottla.model.errors import Errors
 from ottla.model.properties import Listener, Settings
 from ottla.net.connection import ReadBudget
+from ottla.net.host_name import NoHostName
 from ottla.net.peer import Peers
 from ottla.node import options
 from ottla.node.local_broker import LocalBroker
@@ -80,6 +81,7 @@ class Node:
             DirectoryInUse,
             FormatError,
             MetadataLogError,
+            NoHostName,
             RegistrationRefused,
             options.TooFewDescriptors,
         ) as error:
@@ -96,7 +98,7 @@ class Node:
             raise StartFailed(_os_error_text(error)) from error
 
     async def _start(self) -> None:
-        settings = self.settings
+        settings = self.settings = self.settings.with_host_name(self._world.host_name)
         loop = asyncio.get_running_loop()
         options.check_descriptors()
         budget = ReadBudget(settings.get_int("queued.max.request.bytes"))

@@ -14,6 +14,8 @@ from ottla.node.node import Node, StartFailed
 from ottla.runtime.standard_streams import announce
 from ottla.runtime.stop_signals import WHOLE_CLUSTER_STOPS, stop_signals
 
+logger = logging.getLogger(__name__)
+
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
     try:
@@ -31,6 +33,8 @@ def run(settings: Settings) -> int:
         format=f"%(asctime)s %(levelname)s {_who(settings)}%(message)s",
         stream=sys.stderr,
     )
+    for warning in settings.warnings:
+        logger.warning("%s", warning)
     options.raise_descriptor_limit()
     loop = new_event_loop()
     asyncio.set_event_loop(loop)

@@ -8,6 +8,7 @@ from ottla.broker.front.admission import Doors
 from ottla.broker.front.server import Server, SocketOptions
 from ottla.model.ports import Clock, Ids
 from ottla.net.connection import ReadBudget
+from ottla.net.host_name import canonical_host_name
 from ottla.net.peer import Peers, SocketPeers
 from ottla.runtime.cleaner.cleaners import Cleaner, CleanerProcess, Pace
 from ottla.runtime.clock import SystemClock, SystemIds
@@ -26,3 +27,4 @@ class Surroundings:
     cleaner: Callable[[Pace], Cleaner] = CleanerProcess
     listen: Listen = Server
     peers: Callable[[asyncio.AbstractEventLoop, str], Peers] = SocketPeers
+    host_name: Callable[[], str] = canonical_host_name

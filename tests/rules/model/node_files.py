@@ -156,6 +156,12 @@ BROKEN: list[Broken] = [
     ),
     (COMBINED, {"group.coordinator.rebalance.protocols": "consumer"}, "group.coordinator.rebalance.protocols: classic"),
     (COMBINED, {"group.consumer.session.timeout.ms": "1"}, "group.consumer.session.timeout.ms: 1 is not allowed: from"),
+    (
+        COMBINED,
+        {"group.consumer.assignors": "uniform,com.example.Mine"},
+        "group.consumer.assignors: com.example.Mine is no assignor of this version, which has uniform and range",
+    ),
+    (COMBINED, {"group.share.assignors": "com.example.Mine"}, "group.share.assignors: com.example.Mine is no"),
     (COMBINED, {"group.share.max.share.sessions": "1"}, "group.share.max.share.sessions: 1 is not allowed"),
     (
         COMBINED,

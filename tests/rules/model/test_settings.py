@@ -69,8 +69,23 @@ def test_a_misspelt_name_is_refused_with_what_was_meant() -> None:
     )
 
 
-def test_a_wholly_unknown_name_is_refused() -> None:
-    assert refused({**COMBINED, "zebra": "5"}).startswith("zebra: not a known setting; ")
+@pytest.mark.parametrize("name", ["log_retention_hours", "Log.Retention.Hours", "log-retention-hours"])
+def test_a_name_in_other_letters_is_refused_with_the_usual_ones(name: str) -> None:
+    assert refused({**COMBINED, name: "5"}) == f"{name}: not a known setting; did you mean log.retention.hours?"
+
+
+def test_names_that_are_nothing_like_a_setting_are_told_as_not_used() -> None:
+    """A file that starts Apache Kafka starts ottla; Kafka logs them as supplied and not used."""
+    given = {**COMBINED, "zebra": "5", "plugin.path": "/p", "max.poll.records": "1", "transaction.timeout.ms": "1"}
+    assert Settings.from_properties(given).warnings == (
+        "not used, since no setting here has such a name: zebra, plugin.path, max.poll.records, transaction.timeout.ms",
+    )
+
+
+def test_a_setting_of_topics_is_not_used_and_the_default_for_all_topics_named() -> None:
+    assert Settings.from_properties({**COMBINED, "retention.ms": "5"}).warnings == (
+        "retention.ms: a setting of topics, not used here; the default of all topics is log.retention.ms",
+    )
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -100,7 +115,7 @@ def test_names_that_kafka_passes_on_are_kept_without_a_warning(name: str) -> Non
 def test_a_foreign_plugin_may_have_names_of_its_own() -> None:
     given = {**COMBINED, "metric.reporters": "com.example.Reporter", "example.host": "h"}
     assert Settings.from_properties(given).warnings == (
-        "example.host: unknown here, kept for the plugin classes this file names",
+        "not used, since no setting here has such a name: example.host",
         "metric.reporters: has no effect in this version, which exports no metrics",
     )
 
@@ -215,6 +230,27 @@ def test_a_controller_on_every_interface_is_advertised_by_its_voter_address() ->
     assert Settings.from_properties(given).advertised_controller_listeners == (
         Listener("CONTROLLER", "PLAINTEXT", "localhost", 9093),
     )
+
+
+def test_a_listener_on_every_interface_is_advertised_by_the_name_of_the_machine() -> None:
+    given = {**COMBINED, "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093"}
+    given["controller.quorum.bootstrap.servers"] = given.pop("controller.quorum.voters").removeprefix("1@")
+    settings = Settings.from_properties(given).with_host_name(lambda: "host.example")
+    assert settings.advertised_listeners == (Listener("PLAINTEXT", "PLAINTEXT", "host.example", 9092),)
+    assert settings.advertised_controller_listeners == (Listener("CONTROLLER", "PLAINTEXT", "host.example", 9093),)
+    assert settings.listeners == Settings.from_properties(given).listeners
+    assert settings.with_dynamic({"num.io.threads": "9"}).advertised_listeners == settings.advertised_listeners
+
+
+def test_nobody_is_asked_for_the_name_of_the_machine_when_all_that_is_advertised_has_one() -> None:
+    settings = Settings.from_properties(SAMPLE)
+    assert settings.with_host_name(lambda: pytest.fail("asked")) is settings
+
+
+def test_kafkas_assignors_go_by_their_classes_too() -> None:
+    classes = "org.apache.kafka.coordinator.group.assignor.RangeAssignor,uniform"
+    settings = Settings.from_properties({**COMBINED, "group.consumer.assignors": classes})
+    assert settings.get_list("group.consumer.assignors") == tuple(classes.split(","))
 
 
 def test_ipv6_listeners_are_read_in_brackets() -> None:

@@ -14,6 +14,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.model.ports import Ids
 from ottla.model.properties import Settings
+from ottla.model.properties.grammar import assignor_name
 from ottla.protocol import messages
 from ottla.runtime.coordinator import CoordinatorError
 
@@ -81,7 +82,7 @@ def group_settings(settings: Settings) -> "GroupSettings":
         consumer_session_timeout=millis("group.consumer.session.timeout.ms"),
         consumer_heartbeat_interval=millis("group.consumer.heartbeat.interval.ms"),
         consumer_assignment_interval=millis("group.consumer.assignment.interval.ms"),
-        consumer_assignors=tuple(settings.get_list("group.consumer.assignors")),
+        consumer_assignors=tuple(dict.fromkeys(map(assignor_name, settings.get_list("group.consumer.assignors")))),
         migration_policy=settings.get_str("group.consumer.migration.policy"),
         regex_refresh=millis("group.consumer.regex.refresh.interval.ms"),
         max_groups=number("ottla.groups.max"),

@@ -13,7 +13,7 @@ from ottla.broker.services import ControllerServices, Services
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener
 from ottla.net.connection import Connection, ReadBudget, Scratch
-from ottla.net.listening import refusal
+from ottla.net.listening import listening_socket, plain_address, refusal
 
 log = logging.getLogger(__name__)
 
@@ -78,17 +78,10 @@ class Server:
 
     def bind(self, listener: Listener) -> tuple[socket.socket, int]:
         """Takes the port, without answering on it yet. Port 0 takes a free one; the port taken is returned."""
-        host = listener.host or "0.0.0.0"
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.setblocking(False)
-            sock.bind((host, listener.port))
-            sock.listen(self._options.backlog)
+            sock = listening_socket(listener.host, listener.port, self._options.backlog)
         except OSError as error:
-            sock.close()
-            raise CannotListen(f"{refusal(error, host, listener.port)}.") from error
+            raise CannotListen(f"{refusal(error, listener.host, listener.port)}.") from error
         self._sockets.append(sock)
         return sock, sock.getsockname()[1]
 
@@ -110,7 +103,7 @@ class Server:
                     _PAUSE_SECONDS, self._accept_again, sock, listener_name, routes, services
                 )
                 return
-            host = address[0]
+            host = plain_address(address[0])
             now = services.clock.monotonic()
             turned_away = self._door(services).refusal(host, listener_name, now)
             if turned_away is not None:

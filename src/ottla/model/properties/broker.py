@@ -85,24 +85,6 @@ PASSED_ON = (
 )
 """Prefixes of settings that Kafka hands to plugins or listeners unread."""
 
-PLUGIN_CLASSES = (
-    "metric.reporters",
-    "kafka.metrics.reporters",
-    "authorizer.class.name",
-    "client.quota.callback.class",
-    "create.topic.policy.class.name",
-    "alter.config.policy.class.name",
-    "principal.builder.class",
-    "replica.selector.class",
-    "remote.log.storage.manager.class.name",
-    "remote.log.metadata.manager.class.name",
-    "ssl.engine.factory.class",
-    "sasl.server.callback.handler.class",
-    "sasl.login.callback.handler.class",
-    "sasl.login.class",
-)
-"""A plugin that is not Apache's may read names nobody else knows."""
-
 RETIRED = frozenset(
     (
         "advertised.host.name",

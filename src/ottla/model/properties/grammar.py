@@ -77,6 +77,12 @@ def pairs(text: str) -> dict[str, str]:
     return found
 
 
+def assignor_name(text: str) -> str:
+    """Kafka's own assignors go by their short names and by the names of their classes."""
+    package, _, name = text.rpartition(".")
+    return name.removesuffix("Assignor").lower() if package == "org.apache.kafka.coordinator.group.assignor" else text
+
+
 def gzip_level(value: Value) -> str | None:
     return None if isinstance(value, int) and (value == -1 or 1 <= value <= 9) else "allowed is 1 to 9, or -1"
 

@@ -261,6 +261,14 @@ def _classic_groups_are_served(settings: NodeValues) -> str | None:
     return "group.coordinator.rebalance.protocols: classic cannot be left out"
 
 
+def _assignors_exist(settings: NodeValues) -> str | None:
+    for name, known in (("group.consumer.assignors", ("uniform", "range")), ("group.share.assignors", ("simple",))):
+        for assignor in settings.get_list(name):
+            if grammar.assignor_name(assignor) not in known:
+                return f"{name}: {assignor} is no assignor of this version, which has {' and '.join(known)}"
+    return None
+
+
 _GROUP_BOUNDS = (
     ("consumer", ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")),
     (
@@ -337,6 +345,7 @@ RULES: tuple[Callable[[NodeValues], str | None], ...] = (
     _connection_overrides_are_readable,
     _failed_logins_are_answered,
     _classic_groups_are_served,
+    _assignors_exist,
     _group_defaults_lie_in_their_bounds,
 )
 

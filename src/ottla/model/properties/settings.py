@@ -1,7 +1,8 @@
 """A node's configuration, checked. Owns the values of one node; where they came from stays visible in `given`.
 
-A Kafka server.properties is accepted as it is. A name nobody knows is refused with what was probably meant, because a
-misspelt setting that is silently ignored shows up as an outage much later.
+A Kafka server.properties is accepted as it is: a name nobody knows is told as not used. Unless it is nearly one that
+is known: then it is refused with what was probably meant, because a misspelt setting that is silently ignored shows up
+as an outage much later.
 """
 
 import re
@@ -13,8 +14,8 @@ from ottla.model.properties.broker import (
     BROKER,
     OWN,
     PASSED_ON,
-    PLUGIN_CLASSES,
     STATIC,
+    TOPIC,
     is_retired,
 )
 from ottla.model.properties.dynamic import base_name, dynamic_problem
@@ -116,7 +117,16 @@ class Settings(NodeValues):
                 values[synonym] = _default_value(BROKER[synonym])
             values[name] = entry.parse(text)
         _clamp_assignment_intervals(values)
-        return Settings(self.given, values, self.warnings, broker, cluster_default)
+        return Settings(self.given, values, self.warnings, broker, cluster_default, self.host_name)
+
+    def with_host_name(self, look_up: Callable[[], str]) -> "Settings":
+        """These settings with the machine's name for what is advertised without a host, as Kafka does it; nobody is
+        asked for the name if everything has one."""
+        if all(each.host for each in (*self.advertised_listeners, *self.advertised_controller_listeners)):
+            return self
+        return Settings(
+            self.given, self._values, self.warnings, self.dynamic_broker, self.dynamic_default, host_name=look_up()
+        )
 
     def _static_values(self) -> Mapping[str, Value]:
         if not self.dynamic_broker and not self.dynamic_default:
@@ -180,8 +190,7 @@ def _parsed(given: Mapping[str, str]) -> tuple[dict[str, Value], list[str], list
         for entry in STATIC.values()
         if entry.default is REQUIRED and entry.name not in given
     ]
-    for name in unknown:
-        _judge_unknown(name, values, problems, warnings)
+    _judge_unknown(unknown, problems, warnings)
     if "queued.max.request.bytes" not in given:
         values["queued.max.request.bytes"] = _request_memory(values)
     return values, problems, warnings
@@ -194,34 +203,41 @@ def _request_memory(values: Mapping[str, Value]) -> int:
     return max(memory // 4, frame)
 
 
-def _judge_unknown(name: str, values: Mapping[str, Value], problems: list[str], warnings: list[str]) -> None:
-    if name.startswith(PASSED_ON):
-        return
-    if is_retired(name):
-        warnings.append(f"{name}: a setting of earlier Kafka releases, ignored")
-        return
-    meant = closest(name, STATIC)
-    if meant is None and _has_foreign_plugin(values):
-        warnings.append(f"{name}: unknown here, kept for the plugin classes this file names")
-        return
-    hint = f"did you mean {meant}?" if meant else "see docs/CONFIGURATION.md for the names that are"
-    problems.append(f"{name}: not a known setting; {hint}")
+def _judge_unknown(names: Iterable[str], problems: list[str], warnings: list[str]) -> None:
+    """Kafka starts with any name in its file and logs those it did not use. So do we, but for what looks misspelt."""
+    unused: list[str] = []
+    for name in names:
+        if name.startswith(PASSED_ON):
+            continue
+        if is_retired(name):
+            warnings.append(f"{name}: a setting of earlier Kafka releases, ignored")
+        elif (for_brokers := f"log.{name}") in STATIC and name in TOPIC:
+            warnings.append(f"{name}: a setting of topics, not used here; the default of all topics is {for_brokers}")
+        elif name not in _OF_OTHERS and (meant := closest(_usual(name), STATIC, _NEAR_MISS)) is not None:
+            problems.append(f"{name}: not a known setting; did you mean {meant}?")
+        else:
+            unused.append(name)
+    if unused:
+        warnings.append(f"not used, since no setting here has such a name: {', '.join(unused)}")
 
 
-def _has_foreign_plugin(values: Mapping[str, Value]) -> bool:
-    for name in PLUGIN_CLASSES:
-        value = values[name]
-        classes = value if isinstance(value, tuple) else (value,)
-        if any(isinstance(each, str) and each and not each.startswith("org.apache.kafka.") for each in classes):
-            return True
-    return False
+def _usual(name: str) -> str:
+    """As settings are written: nobody means another thing with log_retention_hours."""
+    return name.lower().replace("_", ".").replace("-", ".")
 
 
-def closest(name: str, names: Iterable[str]) -> str | None:
+_NEAR_MISS = 0.9
+"""Of two names alike in all but a letter or two. Less would take settings of Kafka's clients for misspelt ones of
+brokers, and a file with those in it starts Kafka."""
+_OF_OTHERS = frozenset((*TOPIC, "max.in.flight.requests.per.connection", "transaction.timeout.ms"))
+"""Names that topics and clients have and brokers have not, though one much like it."""
+
+
+def closest(name: str, names: Iterable[str], likeness: float = 0.8) -> str | None:
     """The known name that a misspelt one was probably meant to be."""
     import difflib  # noqa: PLC0415 only a mistake pays for it
 
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.8)
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=likeness)
     return found[0] if found else None
 
 

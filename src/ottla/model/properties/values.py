@@ -16,12 +16,23 @@ _OVERRIDES = "max.connections.per.ip.overrides"
 class NodeValues:
     """Read-only. `settings["log.segment.bytes"]` is the value in force: given, dynamic or the default."""
 
-    __slots__ = ("_protocols", "_values", "dynamic_broker", "dynamic_default", "given", "listeners", "warnings")
+    __slots__ = (
+        "_protocols",
+        "_values",
+        "dynamic_broker",
+        "dynamic_default",
+        "given",
+        "host_name",
+        "listeners",
+        "warnings",
+    )
 
     given: Mapping[str, str]
     """What the file said, as text, passed-on names included."""
     dynamic_broker: Mapping[str, str]
     dynamic_default: Mapping[str, str]
+    host_name: str
+    """Advertised for listeners on every interface; empty until the node that starts has asked its machine."""
     listeners: tuple[Listener, ...]
     warnings: tuple[str, ...]
 
@@ -32,6 +43,7 @@ class NodeValues:
         warnings: tuple[str, ...] = (),
         dynamic_broker: Mapping[str, str] | None = None,
         dynamic_default: Mapping[str, str] | None = None,
+        host_name: str = "",
     ) -> None:
         """Takes parsed values as they are. Raises ValueError for listeners that cannot be read."""
         self.given = given
@@ -39,6 +51,7 @@ class NodeValues:
         self.warnings = warnings
         self.dynamic_broker = dynamic_broker or {}
         self.dynamic_default = dynamic_default or {}
+        self.host_name = host_name
         self._protocols = _protocol_map(self)
         self.listeners = self._endpoints("listeners")
 
@@ -138,7 +151,11 @@ class NodeValues:
     def advertised_listeners(self) -> tuple[Listener, ...]:
         """Where clients and brokers are told to go."""
         everything = self.listeners if self._values["advertised.listeners"] is None else self._advertised()
-        return tuple(each for each in everything if each.name not in self.controller_listener_names)
+        return tuple(
+            each._replace(host=each.host or self.host_name)
+            for each in everything
+            if each.name not in self.controller_listener_names
+        )
 
     @property
     def advertised_controller_listeners(self) -> tuple[Listener, ...]:
@@ -148,7 +165,7 @@ class NodeValues:
         found = []
         for position, name in enumerate(self.controller_listener_names):
             if name in given:
-                found.append(given[name])
+                found.append(given[name]._replace(host=given[name].host or self.host_name))
             elif name in own:
                 found.append(self._reachable(own[name], is_first=position == 0))
         return tuple(found)
@@ -176,7 +193,7 @@ class NodeValues:
         for voter in self.voters if is_first else ():
             if voter.id == self.node_id:
                 return listener._replace(host=voter.host, port=voter.port)
-        return listener._replace(host="")
+        return listener._replace(host=self.host_name)
 
     def _advertised(self) -> tuple[Listener, ...]:
         return () if self._values["advertised.listeners"] is None else self._endpoints("advertised.listeners")
