@@ -1,0 +1,102 @@
+"""A port that is bound at once, and a server behind it that is loaded when somebody comes."""
+
+import asyncio
+import importlib
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ottla.http.addresses import Address
+from ottla.http.asgi import AsgiApplication
+from ottla.http.limits import Limits
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG = 128
+
+
+class Listening:
+    """`open` binds, `start` serves on the running loop, `stop` ends it.
+
+    `make` gives the application, and imports what it needs, when the first connection comes: it is called in a thread,
+    so that the loop goes on meanwhile."""
+
+    def __init__(
+        self,
+        address: Address,
+        make: Callable[[Address], AsgiApplication],
+        *,
+        limits: Limits | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        assert (address.scheme == "https") == (tls is not None), f"{address} and its TLS context do not fit"
+        self.address = address
+        """With the port that was got, once it is open."""
+        self._make = make
+        self._limits = limits or Limits()
+        self._tls = tls
+        self._socket: socket.socket | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._server: Any = None
+
+    def open(self) -> Address:
+        """Raises OSError when the address cannot be had."""
+        host = self.address.host
+        family = socket.AF_INET6 if ":" in host or (not host and socket.has_dualstack_ipv6()) else socket.AF_INET
+        bound = socket.create_server(
+            (host, self.address.port),
+            family=family,
+            backlog=_BACKLOG,
+            dualstack_ipv6=not host and family == socket.AF_INET6,
+        )
+        bound.setblocking(False)
+        self._socket = bound
+        self.address = replace(self.address, port=bound.getsockname()[1])
+        return self.address
+
+    def start(self) -> None:
+        """Waits for the first connection, which stays in the backlog until there is a server."""
+        assert self._socket is not None, "not open"
+        asyncio.get_running_loop().add_reader(self._socket, self._first_came)
+
+    async def start_now(self) -> None:
+        """For a process whose work this is: the first client does not wait."""
+        assert self._loading is None
+        await self._load()
+
+    def _first_came(self) -> None:
+        assert self._socket is not None and self._loading is None
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._socket)
+        self._loading = loop.create_task(self._load())
+        self._loading.add_done_callback(self._loaded)
+
+    async def _load(self) -> None:
+        assert self._socket is not None
+        server = await asyncio.to_thread(self._made)
+        await server.start(self._socket)
+        self._server = server
+
+    def _made(self) -> Any:
+        serving = importlib.import_module("ottla.http.serving")
+        return serving.HttpServer(self._make(self.address), self._limits, self._tls)
+
+    def _loaded(self, loading: "asyncio.Task[None]") -> None:
+        if not loading.cancelled() and (error := loading.exception()) is not None:
+            logger.error("%s cannot be served: %s", self.address, error, exc_info=error)
+
+    async def stop(self) -> None:
+        """May be called at any time, and twice."""
+        if self._socket is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._socket)
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.wait((self._loading,))
+        if self._server is not None:
+            await self._server.stop()
+        self._socket.close()
+        self._socket = self._server = self._loading = None

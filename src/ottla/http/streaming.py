@@ -1,0 +1,51 @@
+"""Streams of lines and of server-sent events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from ottla.http import bodies, media
+from ottla.http.answers import Stream
+
+HEARTBEAT: Final = b": \n\n"
+"""A comment: it keeps proxies from closing a stream on which nothing happens."""
+
+
+async def lines(values: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+    """One JSON value a line."""
+    async for value in values:
+        yield bodies.written(value) + b"\n"
+
+
+def event(data: Any, *, name: str | None = None, number: str | None = None) -> bytes:
+    """One server-sent event. `number` comes back as Last-Event-ID when the client resumes."""
+    head = (f"event: {name}\n" if name else "") + (f"id: {number}\n" if number else "")
+    return head.encode() + b"data: " + bodies.written(data).replace(b"\n", b"\ndata: ") + b"\n\n"
+
+
+def events(pieces: AsyncIterator[bytes], *, heartbeat_s: float = 15.0) -> Stream:
+    return Stream(with_heartbeats(pieces, heartbeat_s), media.EVENTS, {"cache-control": "no-store"})
+
+
+async def with_heartbeats(pieces: AsyncIterator[bytes], every_s: float) -> AsyncIterator[bytes]:
+    """What comes, and a comment whenever nothing came for so long."""
+    ended = object()
+
+    async def following() -> bytes | object:
+        return await anext(pieces, ended)
+
+    coming = asyncio.ensure_future(following())
+    try:
+        while True:
+            done, _ = await asyncio.wait((coming,), timeout=every_s)
+            if not done:
+                yield HEARTBEAT
+                continue
+            piece = coming.result()
+            if piece is ended:
+                return
+            assert isinstance(piece, bytes)
+            yield piece
+            coming = asyncio.ensure_future(following())
+    finally:
+        coming.cancel()

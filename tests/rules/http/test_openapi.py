@@ -1,0 +1,39 @@
+"""The OpenAPI document is made of the routes."""
+
+import msgspec
+
+from ottla.http.call import Call
+from ottla.http.media import PLAIN
+from ottla.http.openapi import document
+from ottla.http.routes import Route
+
+
+class NewOrder(msgspec.Struct):
+    item: str
+
+
+async def nothing(call: Call) -> None: ...
+
+
+def test_a_route_is_described_with_its_parts_parameters_body_and_errors() -> None:
+    route = Route("PUT", "/orders/{id}", nothing, "Changes an order", body=NewOrder, query={"dry": "only look"})
+    found = document("orders", "1", [route], PLAIN, {"type": "object"})
+    assert found["paths"]["/orders/{id}"]["put"] == {
+        "summary": "Changes an order",
+        "parameters": [
+            {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}},
+            {"name": "dry", "in": "query", "description": "only look", "schema": {"type": "string"}},
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NewOrder"}}},
+        },
+        "responses": {
+            "200": {"description": "done", "content": {}},
+            "default": {
+                "description": "refused",
+                "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            },
+        },
+    }
+    assert sorted(found["components"]["schemas"]) == ["NewOrder", "Problem"]
