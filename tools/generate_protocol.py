@@ -130,6 +130,11 @@ class Schema:
         return snake(self.name)
 
     @property
+    def response(self) -> str:
+        """What answers this request."""
+        return self.name.removesuffix("Request") + "Response"
+
+    @property
     def numbers(self) -> range:
         return range(self.versions.low, self.versions.high + 1)
 
@@ -708,7 +713,9 @@ FROM_CODEC = (
         "EMPTY",
         "ONE",
         "Message",
+        "MetadataRecord",
         "Records",
+        "Request",
         "Struct",
         "bad_length",
         "bad_tag",
@@ -738,9 +745,16 @@ def python_type(schema: Schema, f: Field) -> str:
     return base
 
 
+def base_class(schema: Schema) -> str:
+    """A request says what answers it, so that who asks need not; a record of the metadata log is told from others."""
+    if schema.type == "request":
+        return f'Request["{schema.response}"]'
+    return "MetadataRecord" if schema.type == "metadata" and schema.origin == "kafka-metadata" else "Message"
+
+
 def class_lines(schema: Schema, spec: StructSchema) -> Iterator[str]:
     top = spec.name == schema.name
-    yield f"class {class_name(schema, spec.name)}({'Message' if top else 'Struct'}):"
+    yield f"class {class_name(schema, spec.name)}({base_class(schema) if top else 'Struct'}):"
     if not top:
         yield f'    __qualname__ = "{schema.name}.{spec.name}"'
     names = ", ".join(f'"{f.name}"' for f in spec.fields)
@@ -817,10 +831,15 @@ def module_text(schema: Schema) -> str:
     structs = [name for name in ("error", "pack", "unpack_from") if name in used]
     head = ["from __future__ import annotations", ""]
     head.append(f"from struct import {', '.join([*(['Struct as Layout'] if layouts else []), *structs])}")
-    if "TypeAlias" in used:
-        head.append("from typing import TypeAlias")
+    is_request = schema.type == "request"
+    names = [*(["TYPE_CHECKING"] if is_request else []), *(["TypeAlias"] if "TypeAlias" in used else [])]
+    if names:
+        head.append(f"from typing import {', '.join(names)}")
     head += ["", f"from ottla.protocol.codec import {', '.join(n for n in FROM_CODEC if n in used)}"]
     head.append("")
+    if is_request:
+        response = schema.response
+        head += ["if TYPE_CHECKING:", f"    from ottla.protocol._generated.{snake(response)} import {response}", ""]
     if "new" in used:
         head.append("new = object.__new__")
     if "ZERO_UUID" in used:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.records import CoordinatorRecord
-from ottla.coordinator.shard import Now
+from ottla.coordinator.shard import Decision, Now
 from ottla.coordinator.transaction.machine import Producer
 from ottla.coordinator.transaction.shard import (
     InitProducerId,
@@ -25,7 +25,6 @@ from ottla.coordinator.transaction.shard import (
     WriteMarkers,
 )
 from ottla.metadata.replay import image_of
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis, TopicPartition
 from ottla.protocol import batch as b

@@ -6,21 +6,21 @@ from typing import Final
 from ottla.metadata.features import DEFAULTS, TRANSACTIONS_METADATA_VERSION
 from ottla.metadata.image import BROKER_RESOURCE, ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, MetadataImage
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import MetadataRecord
 
 _BOOTSTRAP: Final = "Bootstrap records"
 
 
-def default_bootstrap_records() -> list[Message]:
+def default_bootstrap_records() -> list[MetadataRecord]:
     """What `kafka-storage format` puts into bootstrap.checkpoint."""
     return [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in DEFAULTS.items()]
 
 
 def activation_records(
-    image: MetadataImage, bootstrap: Sequence[Message], *, min_isr: str, open_transaction: bool
-) -> list[Message]:
+    image: MetadataImage, bootstrap: Sequence[MetadataRecord], *, min_isr: str, open_transaction: bool
+) -> list[MetadataRecord]:
     """Records to append first in a new epoch. An image without metadata.version is that of an empty log."""
-    records: list[Message] = []
+    records: list[MetadataRecord] = []
     if open_transaction:
         records.append(messages.AbortTransactionRecord(reason="Controller failover"))
     if image.metadata_version:

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
+from ottla.controller.decision import Decision
 from ottla.controller.effective import topic_rules
 from ottla.controller.partitions import ElectionRules, Wanted, change_partition, eligible_leaders, lead_again
 from ottla.controller.sessions import NO_OFFSET, Sessions
 from ottla.metadata.image import BrokerRegistration, MetadataImage, PartitionImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 FENCE: Final = 1
 UNFENCE: Final = -1
@@ -90,7 +91,9 @@ def _next_state(
     return _State.FENCED if request.want_fence else _State.UNFENCED
 
 
-def _transition(image: MetadataImage, settings: Settings, broker: BrokerRegistration, state: _State) -> list[object]:
+def _transition(
+    image: MetadataImage, settings: Settings, broker: BrokerRegistration, state: _State
+) -> list[MetadataRecord]:
     if state is _State.LEAVING:
         return _enter_controlled_shutdown(image, settings, broker)
     if state is _State.UNFENCED:
@@ -112,7 +115,7 @@ def unregister(
     return Decision(messages.UnregisterBrokerResponse(error_message=None), (*records, record))
 
 
-def fence(image: MetadataImage, settings: Settings, broker_id: int) -> list[object]:
+def fence(image: MetadataImage, settings: Settings, broker_id: int) -> list[MetadataRecord]:
     return [
         *without(image, settings, broker_id, where=_given_up_by(image, settings, broker_id)),
         _registration_change(image.brokers[broker_id], fenced=FENCE),
@@ -143,9 +146,9 @@ def _leads_something(image: MetadataImage, settings: Settings, broker_id: int) -
     )
 
 
-def _unfence(image: MetadataImage, settings: Settings, broker: BrokerRegistration) -> list[object]:
+def _unfence(image: MetadataImage, settings: Settings, broker: BrokerRegistration) -> list[MetadataRecord]:
     """The broker may lead again: what has no leader, and what nobody else can lead."""
-    records: list[object] = [_registration_change(broker, fenced=UNFENCE)]
+    records: list[MetadataRecord] = [_registration_change(broker, fenced=UNFENCE)]
     sole = (broker.id,)
     may_lead = eligible_leaders(image, also=broker.id)
     for topic in image.topics_by_id.values():
@@ -163,7 +166,7 @@ def _unfence(image: MetadataImage, settings: Settings, broker: BrokerRegistratio
     return records
 
 
-def after_shutdown(image: MetadataImage, settings: Settings, broker_id: int, *, clean: bool) -> list[object]:
+def after_shutdown(image: MetadataImage, settings: Settings, broker_id: int, *, clean: bool) -> list[MetadataRecord]:
     """What the end of a broker's former life means for partitions that others can lead (KIP-966)."""
     unclean = () if clean or not image.elr_enabled else (broker_id,)
     return without(
@@ -175,8 +178,10 @@ def after_shutdown(image: MetadataImage, settings: Settings, broker_id: int, *, 
     )
 
 
-def _enter_controlled_shutdown(image: MetadataImage, settings: Settings, broker: BrokerRegistration) -> list[object]:
-    records: list[object] = []
+def _enter_controlled_shutdown(
+    image: MetadataImage, settings: Settings, broker: BrokerRegistration
+) -> list[MetadataRecord]:
+    records: list[MetadataRecord] = []
     if not broker.in_controlled_shutdown:
         records.append(
             messages.BrokerRegistrationChangeRecord(
@@ -193,10 +198,10 @@ def without(
     *,
     where: Callable[[PartitionImage], bool],
     unclean: tuple[int, ...] = (),
-) -> list[object]:
+) -> list[MetadataRecord]:
     """Changes that take a broker out of the ISR and the leadership of the partitions `where` picks."""
     may_lead = eligible_leaders(image, without=broker_id)
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     for topic in image.topics_by_id.values():
         rules: ElectionRules | None = None
         for index, partition in topic.partitions.items():
@@ -215,8 +220,8 @@ def _directory_changes(
     settings: Settings,
     broker: BrokerRegistration,
     request: "messages.BrokerHeartbeatRequest",
-) -> list[object]:
-    records: list[object] = []
+) -> list[MetadataRecord]:
+    records: list[MetadataRecord] = []
     lost = [d for d in broker.log_dirs if d in request.offline_log_dirs]
     if lost:
         records += without(

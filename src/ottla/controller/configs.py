@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from ottla.controller.decision import Decision
 from ottla.controller.refusal import Refusal
 from ottla.metadata.image import (
     BROKER_LOGGER_RESOURCE,
@@ -14,10 +15,10 @@ from ottla.metadata.image import (
     MetadataImage,
 )
 from ottla.model import properties, topic_names
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 SET: Final = 0
 DELETE: Final = 1
@@ -44,7 +45,7 @@ def incremental_alter_configs(
     kind = messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     repeated = _repeated([(r.resource_type, r.resource_name) for r in request.resources])
     results = []
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     for key, resource in {(r.resource_type, r.resource_name): r for r in request.resources}.items():
         changes: Changes | Refusal
         changes = repeated.get(key) or _incremental_changes(image, key, resource.configs)
@@ -62,7 +63,7 @@ def alter_configs(
     kind = messages.AlterConfigsResponse.AlterConfigsResourceResponse
     repeated = _repeated([(r.resource_type, r.resource_name) for r in request.resources])
     results = []
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     for key, resource in {(r.resource_type, r.resource_name): r for r in request.resources}.items():
         outcome = repeated.get(key) or _replace_all(image, settings, key, resource.configs)
         results.append(_result(kind, key, outcome))
@@ -149,7 +150,7 @@ def _replace_all(
     settings: Settings,
     key: ConfigKey,
     wanted: "Iterable[messages.AlterConfigsRequest.AlterableConfig]",
-) -> list[object] | Refusal:
+) -> list[MetadataRecord] | Refusal:
     explicit: Changes = {}
     for config in wanted:
         if config.name in explicit:
@@ -161,7 +162,9 @@ def _replace_all(
     return _alter(image, settings, key, {**explicit, **implicit})
 
 
-def _alter(image: MetadataImage, settings: Settings, key: ConfigKey, changes: Changes) -> list[object] | Refusal:
+def _alter(
+    image: MetadataImage, settings: Settings, key: ConfigKey, changes: Changes
+) -> list[MetadataRecord] | Refusal:
     current = image.configs.get(key, {})
     after = {name: value for name, value in {**current, **changes}.items() if value is not None}
     refusal = (
@@ -276,11 +279,11 @@ def _default_text(resource_type: int, name: str) -> str | None:
     return None if declared is None else declared.default_text
 
 
-def _with_elr_cleared(image: MetadataImage, records: Sequence[object]) -> tuple[object, ...]:
+def _with_elr_cleared(image: MetadataImage, records: Sequence[MetadataRecord]) -> tuple[MetadataRecord, ...]:
     """KIP-966: an ELR was computed for the old min.insync.replicas and means nothing under a new one."""
     if not image.elr_enabled:
         return tuple(records)
-    cleared: list[object] = []
+    cleared: list[MetadataRecord] = []
     for record in records:
         if isinstance(record, messages.ConfigRecord) and record.name == _MIN_ISR:
             topic = record.resource_name if record.resource_type == TOPIC_RESOURCE else ""

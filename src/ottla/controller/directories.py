@@ -1,15 +1,16 @@
 """Brokers with several directories say which of their replicas is in which: AssignReplicasToDirs (KIP-858)."""
 
 from ottla.controller.brokers import stale_epoch
+from ottla.controller.decision import Decision
 from ottla.controller.effective import topic_rules
 from ottla.controller.partitions import ElectionRules, Wanted, change_partition, eligible_leaders
 from ottla.metadata.image import BrokerRegistration, MetadataImage, TopicImage
 from ottla.metadata.records import DIRECTORY_ASSIGNMENT_LEVEL
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 
 def assign_replicas(
@@ -21,7 +22,7 @@ def assign_replicas(
     if stale_epoch(image, request.broker_id, request.broker_epoch):
         return Decision(kind(error_code=Errors.STALE_BROKER_EPOCH))
     broker = image.brokers[request.broker_id]
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     directories = []
     for asked in request.directories:
         topics = [_assign_topic(image, settings, broker, Uuid(asked.id), t, records) for t in asked.topics]
@@ -35,7 +36,7 @@ def _assign_topic(
     broker: BrokerRegistration,
     directory: Uuid,
     asked: "messages.AssignReplicasToDirsRequest.TopicData",
-    records: list[object],
+    records: list[MetadataRecord],
 ) -> "messages.AssignReplicasToDirsResponse.TopicData":
     kind = messages.AssignReplicasToDirsResponse
     topic = image.topics_by_id.get(Uuid(asked.topic_id))
@@ -64,7 +65,7 @@ def _assign_one(
     topic: TopicImage,
     index: int,
     rules: ElectionRules,
-    records: list[object],
+    records: list[MetadataRecord],
 ) -> Errors:
     partition = topic.partitions.get(index)
     if partition is None:

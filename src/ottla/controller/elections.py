@@ -3,16 +3,17 @@
 from collections.abc import Iterable
 from typing import Final
 
+from ottla.controller.decision import Decision
 from ottla.controller.effective import allows_unclean_election, topic_rules
 from ottla.controller.partitions import AS_IT_IS, Election, ElectionRules, change_partition, eligible_leaders
 from ottla.controller.refusal import Refusal
 from ottla.controller.watchlist import Places, partitions_at
 from ottla.metadata.image import MetadataImage, TopicImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 MAX_ELECTIONS_AT_ONCE: Final = 1000
 """As in Kafka: what is left is done with the next tick, so that requests come in between."""
@@ -27,7 +28,7 @@ def elect_leaders(
     election = _TYPES.get(request.election_type)
     if election is None:
         return Decision(kind(error_code=Errors.INVALID_REQUEST))
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     results = []
     wanted: Iterable[tuple[str, Iterable[int]]]
     if request.topic_partitions is None:
@@ -51,7 +52,7 @@ def _elect_in_topic(
     name: str,
     indexes: Iterable[int],
     election: Election,
-    records: list[object],
+    records: list[MetadataRecord],
 ) -> "list[messages.ElectLeadersResponse.PartitionResult]":
     kind = messages.ElectLeadersResponse.PartitionResult
     topic = image.topics.get(name)
@@ -85,12 +86,12 @@ def _elect_one(
     return record
 
 
-def balance(image: MetadataImage, settings: Settings, imbalanced: Places) -> list[object]:
+def balance(image: MetadataImage, settings: Settings, imbalanced: Places) -> list[MetadataRecord]:
     """Leadership goes back to first replicas that can take it."""
     return _elect_where(image, settings, imbalanced, Election.PREFERRED)
 
 
-def elect_uncleanly(image: MetadataImage, settings: Settings, leaderless: Places) -> list[object]:
+def elect_uncleanly(image: MetadataImage, settings: Settings, leaderless: Places) -> list[MetadataRecord]:
     """Partitions without a leader get one where their topic says that is better than none."""
     allowed: dict[Uuid, bool] = {}
     places: Places = {}
@@ -102,10 +103,10 @@ def elect_uncleanly(image: MetadataImage, settings: Settings, leaderless: Places
     return _elect_where(image, settings, places, Election.UNCLEAN)
 
 
-def _elect_where(image: MetadataImage, settings: Settings, places: Places, election: Election) -> list[object]:
+def _elect_where(image: MetadataImage, settings: Settings, places: Places, election: Election) -> list[MetadataRecord]:
     may_lead = eligible_leaders(image)
     rules: dict[Uuid, ElectionRules] = {}
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     for topic, index, partition in partitions_at(image, places):
         if topic.id not in rules:
             rules[topic.id] = topic_rules(image, settings, topic, may_lead=may_lead, election=election)

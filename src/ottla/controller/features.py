@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from ottla.controller.decision import Decision
 from ottla.metadata.features import (
     ELR_MINIMUM_METADATA_VERSION,
     METADATA_CHANGED,
@@ -16,10 +17,10 @@ from ottla.metadata.image import (
     MetadataImage,
     VersionRange,
 )
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
@@ -36,7 +37,7 @@ def update_features(
 ) -> "Decision[messages.UpdateFeaturesResponse]":
     updates = {u.feature: u for u in request.feature_updates}
     levels = {**image.features, **{name: u.max_version_level for name, u in updates.items()}}
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     for name, update in updates.items():
         current = kraft_version if name == KRAFT_VERSION else image.features.get(name, 0)
         problem = _problem(image, name, current, update, levels)
@@ -103,9 +104,9 @@ def _why_unsupported(image: MetadataImage, name: str, level: int) -> str | None:
     return None
 
 
-def elr_safety_records(image: MetadataImage, settings: Settings) -> list[object]:
+def elr_safety_records(image: MetadataImage, settings: Settings) -> list[MetadataRecord]:
     """With ELR one min.insync.replicas must hold on all brokers: a cluster-wide one, and none for single brokers."""
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     if _MIN_ISR not in image.cluster_configs:
         records.append(
             messages.ConfigRecord(

@@ -1,15 +1,16 @@
 """A partition's leader asks for another ISR: AlterPartition (KIP-497, KIP-704, KIP-841, KIP-903, KIP-966)."""
 
 from ottla.controller.brokers import stale_epoch
+from ottla.controller.decision import Decision
 from ottla.controller.effective import topic_rules
 from ottla.controller.partitions import ElectionRules, Wanted, change_partition, eligible_leaders
 from ottla.metadata.delta import NO_LEADER_CHANGE, merged
 from ottla.metadata.image import RECOVERED, RECOVERING, MetadataImage, PartitionImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 ANY_EPOCH = -1
 """KIP-903: a broker epoch that is not compared, of leaders or followers too old to know theirs."""
@@ -24,7 +25,7 @@ def alter_partition(
     kind = messages.AlterPartitionResponse
     if stale_epoch(image, request.broker_id, request.broker_epoch):
         return Decision(kind(error_code=Errors.STALE_BROKER_EPOCH))
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     answers = []
     for topic_data in request.topics:
         topic = image.topics_by_id.get(Uuid(topic_data.topic_id))

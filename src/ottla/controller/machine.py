@@ -21,16 +21,16 @@ from ottla.controller import (
     topics,
 )
 from ottla.controller.chores import Chore
+from ottla.controller.decision import Decision
 from ottla.controller.effective import UNCLEAN_ELECTION
 from ottla.controller.sessions import Sessions
 from ottla.controller.watchlist import Watchlist
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import BrokerRegistration, MetadataImage
-from ottla.model.core import Decision
 from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, MetadataRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +130,19 @@ class Controller:
     def _may_balance(self) -> bool:
         return bool(self._watchlist.imbalanced) and self.settings.get_bool("auto.leader.rebalance.enable")
 
-    def _balance(self) -> list[object]:
+    def _balance(self) -> list[MetadataRecord]:
         return elections.balance(self.image, self.settings, self._watchlist.imbalanced)
 
-    def _elect_uncleanly(self) -> list[object]:
+    def _elect_uncleanly(self) -> list[MetadataRecord]:
         return elections.elect_uncleanly(self.image, self.settings, self._watchlist.leaderless)
 
-    def _chore(self, chore: Chore, records: list[object], now: Millis) -> Decision[None]:
+    def _chore(self, chore: Chore, records: list[MetadataRecord], now: Millis) -> Decision[None]:
         chore.done(now, more=len(records) >= elections.MAX_ELECTIONS_AT_ONCE)
         return Decision(None, tuple(records))
 
-    def replay(self, records: Sequence[Message], *, base_offset: int, epoch: int, timestamp: int) -> MetadataDelta:
+    def replay(
+        self, records: Sequence[MetadataRecord], *, base_offset: int, epoch: int, timestamp: int
+    ) -> MetadataDelta:
         """Takes records that are in the log now; the returned delta leads from the former image to the present one."""
         before = self.image
         delta = MetadataDelta(before)

@@ -3,8 +3,8 @@
 from typing import Final
 
 from ottla.controller.brokers import stale_epoch
+from ottla.controller.decision import Decision
 from ottla.metadata.image import MetadataImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.protocol import messages
 

@@ -6,17 +6,18 @@ and then drops those that leave; `partitions.change_partition` ends it with whic
 
 from collections.abc import Iterable
 
+from ottla.controller.decision import Decision
 from ottla.controller.effective import allows_unclean_election, topic_rules
 from ottla.controller.partitions import Election, Wanted, change_partition, eligible_leaders
 from ottla.controller.placement import why_misplaced
 from ottla.controller.refusal import Refusal
 from ottla.controller.watchlist import Places
 from ottla.metadata.image import MetadataImage, PartitionImage, TopicImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 
 def alter_reassignments(
@@ -28,7 +29,7 @@ def alter_reassignments(
 ) -> "Decision[messages.AlterPartitionReassignmentsResponse]":
     kind = messages.AlterPartitionReassignmentsResponse
     allow = request.allow_replication_factor_change
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     responses = []
     for asked in request.topics:
         answers = []

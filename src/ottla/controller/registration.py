@@ -3,14 +3,15 @@
 from typing import Final
 
 from ottla.controller.brokers import after_shutdown
+from ottla.controller.decision import Decision
 from ottla.controller.refusal import Refusal
 from ottla.controller.sessions import Sessions
 from ottla.metadata.image import KRAFT_VERSION, METADATA_VERSION, MetadataImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis, uuid_text
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 RESERVED_DIRECTORY_IDS: Final = 100
 """Directory ids below this number mean unassigned, lost, migrating and the like (KIP-858)."""
@@ -31,7 +32,7 @@ def register(
         return Decision(messages.BrokerRegistrationResponse(error_code=refusal.error))
     existing = image.brokers.get(request.broker_id)
     record = _registration_record(request)
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         # The same process amends its registration: its epoch and state stay.
         record.broker_epoch = existing.epoch

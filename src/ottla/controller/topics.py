@@ -5,17 +5,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.controller import configs
+from ottla.controller.decision import Decision
 from ottla.controller.partitions import default_directory
 from ottla.controller.placement import place, why_misplaced
 from ottla.controller.refusal import Refusal
 from ottla.metadata.image import RECOVERED, TOPIC_RESOURCE, MetadataImage, PartitionImage, TopicImage
 from ottla.metadata.records import partition_record
 from ottla.model import topic_names
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID, Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
@@ -60,7 +61,7 @@ def create_topics(
         return Decision(_all_refused(wanted, refusal))
     repeated = _repeated([t.name for t in wanted])
     results = []
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     for topic, topic_id in zip(wanted, new.topic_ids, strict=True):
         if topic.name in repeated:
             continue
@@ -138,7 +139,7 @@ def _create(
     topic: "messages.CreateTopicsRequest.CreatableTopic",
     topic_id: Uuid,
     new: NewTopics,
-) -> "tuple[messages.CreateTopicsResponse.CreatableTopicResult, list[object]] | Refusal":
+) -> "tuple[messages.CreateTopicsResponse.CreatableTopicResult, list[MetadataRecord]] | Refusal":
     nulls = [c.name for c in topic.configs if c.value is None]
     if nulls:
         return Refusal(Errors.INVALID_CONFIG, f"These configs of topic {topic.name} have no value: {', '.join(nulls)}.")
@@ -150,7 +151,7 @@ def _create(
     if isinstance(replica_lists, Refusal):
         return replica_lists
     created = TopicImage(topic.name, topic_id, dict(enumerate(new_partition(image, r) for r in replica_lists)))
-    records: list[object] = [messages.TopicRecord(name=topic.name, topic_id=topic_id)]
+    records: list[MetadataRecord] = [messages.TopicRecord(name=topic.name, topic_id=topic_id)]
     # Kafka's order: a reader that builds the topic knows its configs before its first partition.
     records += [configs.config_record(TOPIC_RESOURCE, topic.name, k, v) for k, v in overrides.items()]
     records += [partition_record(topic_id, index, partition) for index, partition in created.partitions.items()]
@@ -342,7 +343,7 @@ def create_partitions(
         kind(name=name, error_code=Errors.INVALID_REQUEST, error_message=f"Topic {name} is named twice.")
         for name in repeated
     ]
-    records: list[object] = []
+    records: list[MetadataRecord] = []
     for topic in request.topics:
         if topic.name in repeated:
             continue
@@ -364,7 +365,7 @@ def create_partitions(
 
 def _added_partitions(
     image: MetadataImage, asked: "messages.CreatePartitionsRequest.CreatePartitionsTopic"
-) -> list[object] | Refusal:
+) -> list[MetadataRecord] | Refusal:
     topic = image.topics.get(asked.name)
     if topic is None:
         return Refusal(Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_OR_PARTITION.text)

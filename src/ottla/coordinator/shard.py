@@ -10,10 +10,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.metadata.image import MetadataImage
-from ottla.model.core import Decision
+from ottla.model import core
+from ottla.model.core import ReplyT_co
 from ottla.model.ids import Millis
 
 ShardT = TypeVar("ShardT", bound="Shard")
+
+
+class Decision(core.Decision[ReplyT_co, CoordinatorRecord]):
+    __slots__ = ()
 
 
 class Now(NamedTuple):

@@ -16,6 +16,7 @@ from ottla.metadata.image import (
 )
 from ottla.model.ids import Uuid
 from ottla.protocol import messages
+from ottla.protocol.codec import MetadataRecord
 
 MIGRATION_LEVEL: Final = 8  # 3.4-IV0
 DIRECTORY_ASSIGNMENT_LEVEL: Final = 17  # 3.7-IV2, KIP-858
@@ -53,7 +54,7 @@ _VERSIONS: Final[Mapping[str, Callable[..., int]]] = {
 }
 
 
-def image_records(image: MetadataImage) -> Iterator[object]:
+def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Records that replay into an image equal to `image` but for its offset, epoch and time."""
     yield from _feature_records(image)
     for broker in image.brokers.values():
@@ -75,7 +76,7 @@ def image_records(image: MetadataImage) -> Iterator[object]:
     yield from image.delegation_tokens.values()
 
 
-def _feature_records(image: MetadataImage) -> Iterator[object]:
+def _feature_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     if METADATA_VERSION in image.features:
         yield messages.FeatureLevelRecord(name=METADATA_VERSION, feature_level=image.metadata_version)
     for name, level in image.features.items():
@@ -83,7 +84,7 @@ def _feature_records(image: MetadataImage) -> Iterator[object]:
             yield messages.FeatureLevelRecord(name=name, feature_level=level)
 
 
-def _topic_records(topic: TopicImage) -> Iterator[object]:
+def _topic_records(topic: TopicImage) -> Iterator[MetadataRecord]:
     yield messages.TopicRecord(name=topic.name, topic_id=topic.id)
     for index, partition in topic.partitions.items():
         yield partition_record(topic.id, index, partition)
@@ -148,7 +149,7 @@ def controller_record(controller: ControllerRegistration) -> "messages.RegisterC
     )
 
 
-def _quota_records(image: MetadataImage) -> Iterator[object]:
+def _quota_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for entity, values in image.client_quotas.items():
         for key, value in values.items():
             yield messages.ClientQuotaRecord(

@@ -5,7 +5,7 @@ this file is where long varints, tag sections and refusals live. It knows no mes
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, Self, TypeVar
 
 Buffer = bytes | bytearray | memoryview
 Part = Any
@@ -93,6 +93,28 @@ class Message(Struct):
         parts: list[Part] = []
         encoder(self, parts)
         return parts
+
+
+ResponseT_co = TypeVar("ResponseT_co", bound=Message, covariant=True)
+
+if TYPE_CHECKING:
+
+    class Request(Message, Generic[ResponseT_co]):
+        """A message that is answered by a ResponseT_co: who asks is given that and nothing else."""
+
+else:
+
+    class Request(Message):
+        __slots__ = ()
+
+        def __class_getitem__(cls, _response):
+            return cls  # what answers it is for type checkers; an alias for each request would cost every start
+
+
+class MetadataRecord(Message):
+    """A message of the metadata log."""
+
+    __slots__ = ()
 
 
 def joined(parts: list[Part]) -> list[Part]:

@@ -5,7 +5,7 @@ they live in the log), the records, a control batch with the footer. A file with
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from ottla.metadata.batches import (
     KRAFT_VERSION,
@@ -18,7 +18,7 @@ from ottla.metadata.batches import (
     read_batches,
 )
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, MetadataRecord
 from ottla.raft.voters import VoterSet, voters_of, voters_record
 
 SUFFIX: Final = ".checkpoint"
@@ -87,7 +87,7 @@ def encode_snapshot(
 
 
 class Snapshot(NamedTuple):
-    records: list[Message]
+    records: list[MetadataRecord]
     last_contained_timestamp: int
     kraft_version: int
     voters: VoterSet | None
@@ -95,13 +95,13 @@ class Snapshot(NamedTuple):
 
 def decode_snapshot(data: bytes) -> Snapshot:
     """Raises CorruptMetadata if anything is missing, the footer included."""
-    records: list[Message] = []
+    records: list[MetadataRecord] = []
     control: dict[str, Message] = {}
     for batch in read_batches(data):
         if batch.is_control:
             control |= {type(message).__name__: message for message in batch.records}
         else:
-            records += batch.records
+            records += cast("list[MetadataRecord]", batch.records)  # what is not control was read as such
     header = control.get("SnapshotHeaderRecord")
     if header is None or "SnapshotFooterRecord" not in control:
         raise CorruptMetadata("a snapshot without header or footer was never finished")

@@ -17,7 +17,7 @@ from ottla.model.ports import Clock, Ids
 from ottla.model.properties import Settings
 from ottla.net.peer import Peers
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, MetadataRecord
 from ottla.runtime.missing_brokers import MissingBrokers
 from ottla.runtime.runner import NotLeader, Placed, Runner
 
@@ -33,7 +33,7 @@ class NotController(Exception):
 class LeaderLog(Protocol):
     """What the active controller needs of the quorum."""
 
-    def append(self, records: Sequence[Message]) -> Placed: ...
+    def append(self, records: Sequence[MetadataRecord]) -> Placed: ...
 
     def commit(self) -> None: ...
 
@@ -70,7 +70,9 @@ class ActiveController:
             peers, settings.inter_broker_listener, missing=self.controller.missing, found=self._found
         )
 
-    def activate(self, bootstrap: Sequence[Message], *, min_isr: int, torn_transaction: bool, predecessor: int) -> None:
+    def activate(
+        self, bootstrap: Sequence[MetadataRecord], *, min_isr: int, torn_transaction: bool, predecessor: int
+    ) -> None:
         """Writes what a new cluster begins with, and the end of what the last controller left open. The broker in the
         process of the last controller is the first to be missed."""
         self.controller.activated(self._clock.monotonic(), (predecessor,))
@@ -97,7 +99,7 @@ class ActiveController:
         fresh = len(request.topics) if isinstance(request, messages.CreateTopicsRequest) else 0
         decision = self.controller.decide(request, self._context(fresh))
         # No await between deciding and replaying: two requests must not be decided from the same image.
-        offset = self._runner.carry_out(_messages(decision.records))
+        offset = self._runner.carry_out(decision.records)
         self._schedule()
         await self._runner.committed(offset)
         return decision.reply
@@ -116,7 +118,7 @@ class ActiveController:
             fresh_ids=[self._ids.uuid() for _ in range(fresh_ids)],
         )
 
-    def replay(self, records: Sequence[Message], *, base_offset: int, epoch: int, timestamp: int) -> Change:
+    def replay(self, records: Sequence[MetadataRecord], *, base_offset: int, epoch: int, timestamp: int) -> Change:
         delta = self.controller.replay(records, base_offset=base_offset, epoch=epoch, timestamp=timestamp)
         if delta.features_changed:
             self._on_features(self.controller.image)
@@ -154,11 +156,7 @@ class ActiveController:
         for effect in decision.effects:
             log.warning("%s", effect)
         try:
-            self._runner.carry_out(_messages(decision.records))
+            self._runner.carry_out(decision.records)
         except NotLeader:
             return  # whoever leads next ticks for itself
         self._schedule()
-
-
-def _messages(records: Sequence[object]) -> list[Message]:
-    return [record for record in records if isinstance(record, Message)]

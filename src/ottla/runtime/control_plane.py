@@ -18,7 +18,7 @@ from ottla.model.ports import Clock, Ids
 from ottla.model.properties import Settings
 from ottla.net.peer import Peers
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, MetadataRecord
 from ottla.raft.snapshots import SnapshotId
 from ottla.runtime.active import ActiveController, NotController
 from ottla.runtime.clock import SystemClock, SystemIds
@@ -442,7 +442,7 @@ class ControlPlane:
 
     # ---- what the active controller writes to
 
-    def append(self, records: Sequence[Message]) -> Placed:
+    def append(self, records: Sequence[MetadataRecord]) -> Placed:
         """Raises NotLeader, and StorageError if the disk refuses and nobody else can be the active controller."""
         try:
             return self.raft.append(records)

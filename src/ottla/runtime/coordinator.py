@@ -9,10 +9,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from ottla.coordinator.records import CoordinatorRecord, Decoder, encode
-from ottla.coordinator.shard import Now, Parked, Respond, Run, Shard
+from ottla.coordinator.records import Decoder, encode
+from ottla.coordinator.shard import Decision, Now, Parked, Respond, Run, Shard
 from ottla.metadata.image import MetadataImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ports import Clock
 from ottla.protocol import batch as b
@@ -226,7 +225,7 @@ class CoordinatorRunner(Generic[ShardT]):
             self._arm()
 
     def _append(self, decision: Decision[Any], transaction: Transaction | None) -> int:
-        records = cast("tuple[CoordinatorRecord, ...]", decision.records)
+        records = decision.records
         if not records:
             return self._last_offset
         wall = self._clock.wall()

@@ -14,7 +14,7 @@ from ottla.metadata.features import LATEST_METADATA_VERSION
 from ottla.model.ids import ZERO_UUID, Uuid, uuid_text
 from ottla.model.ports import Clock, Ids
 from ottla.model.properties import Settings
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import MetadataRecord
 from ottla.raft.snapshots import BOOTSTRAP_FILE, SUFFIX, SnapshotId, decode_snapshot, encode_snapshot
 from ottla.raft.voters import Voter, VoterEndpoint, VoterSet
 from ottla.storage.checkpoints import (
@@ -179,7 +179,7 @@ def local_voter(settings: Settings, directory_id: Uuid) -> Voter:
     return Voter(settings.node_id, directory_id, tuple(endpoints))
 
 
-def _bootstrap_bytes(records: Sequence[Message], now: int) -> bytes:
+def _bootstrap_bytes(records: Sequence[MetadataRecord], now: int) -> bytes:
     return b"".join(
         encode_snapshot(records, epoch=0, now=now, last_contained_timestamp=0, metadata_version=LATEST_METADATA_VERSION)
     )
@@ -199,7 +199,7 @@ def _voters_bytes(voters: VoterSet, now: int) -> bytes:
     )
 
 
-def bootstrap_records(fs: Filesystem, directory: str) -> list[Message]:
+def bootstrap_records(fs: Filesystem, directory: str) -> list[MetadataRecord]:
     """What a new cluster begins with; the defaults of this release if the file is gone."""
     path = f"{directory}/{BOOTSTRAP_FILE}"
     try:

@@ -26,7 +26,7 @@ from ottla.model.ports import Clock
 from ottla.model.properties import Settings
 from ottla.protocol import batch as b
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, MetadataRecord
 from ottla.raft import election
 from ottla.raft.election import CorruptQuorumState, ElectionState
 from ottla.raft.exchange import EpochEnd
@@ -369,7 +369,7 @@ class MetadataLog:
 
     # Appending
 
-    def append(self, records: Sequence[Message]) -> Placed:
+    def append(self, records: Sequence[MetadataRecord]) -> Placed:
         now = self._clock.wall()
         base_offset = self.log.log_end_offset
         batches = encode_batches(
@@ -593,9 +593,8 @@ class SnapshotJob:
         temporary = f"{directory}/{self.id.stem}{PARTIAL_SUFFIX}"
         file = fs.open(temporary, create=True)
         file.truncate(0)
-        records: list[Message] = [r for r in image_records(self.image) if isinstance(r, Message)]
         for batch in encode_snapshot(
-            records,
+            image_records(self.image),
             epoch=self.id.epoch,
             now=self._now,
             last_contained_timestamp=self.image.timestamp,

@@ -18,7 +18,7 @@ from ottla.model.ports import Clock
 from ottla.model.properties import Settings
 from ottla.net.peer import Address, Outcome, Peers, Unreachable
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, MetadataRecord
 from ottla.raft import wire
 from ottla.raft.core import Draw, Quorum, Timing
 from ottla.raft.describe import describe_quorum
@@ -219,7 +219,7 @@ class RaftDriver:
         """The controller listener of the leader."""
         return self._address(self.quorum.leader_endpoints)
 
-    def append(self, records: Sequence[Message]) -> Placed:
+    def append(self, records: Sequence[MetadataRecord]) -> Placed:
         """Raises NotLeader."""
         if not (self.is_leader and self.quorum.is_active) or self._state.error is not None:
             raise NotLeader(f"node {self.quorum.local.id} does not lead the quorum in epoch {self.quorum.epoch}")

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import MetadataRecord
 
 Change = TypeVar("Change")
 
@@ -28,7 +28,7 @@ class NotLeader(Exception):
 
 
 class Journal(Protocol):
-    def append(self, records: Sequence[Message]) -> Placed:
+    def append(self, records: Sequence[MetadataRecord]) -> Placed:
         """All of the records or none; raises if the log refuses them."""
 
     def commit(self) -> None:
@@ -36,7 +36,7 @@ class Journal(Protocol):
 
 
 class Core(Protocol[Change]):  # type: ignore[misc]  # replay gives a Change and never takes one
-    def replay(self, records: Sequence[Message], *, base_offset: int, epoch: int, timestamp: int) -> Change: ...
+    def replay(self, records: Sequence[MetadataRecord], *, base_offset: int, epoch: int, timestamp: int) -> Change: ...
 
 
 class Runner(Generic[Change]):
@@ -53,10 +53,12 @@ class Runner(Generic[Change]):
         self.error: BaseException | None = None
         self.high_watermark = -1
 
-    def carry_out(self, records: Sequence[Message]) -> int | None:
+    def carry_out(self, records: Sequence[MetadataRecord]) -> int | None:
         """Appends and replays what a core decided. Gives the offset to wait for, None if there was nothing to do."""
         if not records:
             return self._replayed[-1][0].last_offset if self._replayed else None
+        # Appended, it could not be replayed, here or anywhere: better no answer than a log that nobody can read.
+        assert all(isinstance(record, MetadataRecord) for record in records), records
         placed = self._journal.append(records)
         change = self._core.replay(
             records, base_offset=placed.base_offset, epoch=placed.epoch, timestamp=placed.timestamp

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
+from ottla.controller.decision import Decision
 from ottla.controller.machine import CommandContext, Controller
 from ottla.metadata.features import DEFAULTS, SUPPORTED
 from ottla.metadata.image import MetadataImage, PartitionImage
 from ottla.metadata.replay import image_of
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, MetadataRecord
 
 CLUSTER = "cluster-for-tests-aaaa"
 EPOCH = 3
@@ -54,11 +54,9 @@ class Scene:
         context = CommandContext(now=self.now, next_offset=self.image.offset + 1, fresh_ids=fresh)
         return self.controller.decide(command, context)
 
-    def replay(self, records: Sequence[object]) -> None:
-        content = [record for record in records if isinstance(record, Message)]
-        assert len(content) == len(records)
-        if content:
-            self.controller.replay(content, base_offset=self.image.offset + 1, epoch=EPOCH, timestamp=2)
+    def replay(self, records: Sequence[MetadataRecord]) -> None:
+        if records:
+            self.controller.replay(records, base_offset=self.image.offset + 1, epoch=EPOCH, timestamp=2)
 
     def play(self, command: Message, fresh_ids: int = 0) -> Decision[Message]:
         decision = self.decide(command, fresh_ids)

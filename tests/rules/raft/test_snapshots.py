@@ -8,7 +8,7 @@ from ottla.metadata.image import EMPTY
 from ottla.metadata.records import image_records
 from ottla.metadata.replay import image_of
 from ottla.model.ids import Uuid
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import MetadataRecord
 from ottla.raft.snapshots import (
     DELETED_SUFFIX,
     PARTIAL_SUFFIX,
@@ -26,7 +26,7 @@ from tests.rules.metadata.lives import lives
 VOTERS = VoterSet((Voter(1, Uuid(bytes(range(16)))),))
 
 
-def a_snapshot(records: list[Message], kraft_version: int = 0) -> bytes:
+def a_snapshot(records: list[MetadataRecord], kraft_version: int = 0) -> bytes:
     return b"".join(
         encode_snapshot(
             records,
@@ -56,9 +56,9 @@ def test_other_files_are_no_snapshots(name: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(lives())
-def test_a_snapshot_file_holds_the_image(life: list[Message]) -> None:
+def test_a_snapshot_file_holds_the_image(life: list[MetadataRecord]) -> None:
     image = image_of(life)
-    records = [r for r in image_records(image) if isinstance(r, Message)]
+    records = list(image_records(image))
     snapshot = decode_snapshot(a_snapshot(records))
     assert image_of(snapshot.records) == image
     assert (snapshot.last_contained_timestamp, snapshot.kraft_version, snapshot.voters) == (90, 0, None)

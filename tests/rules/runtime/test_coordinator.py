@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.records import CoordinatorRecord, Decoder
-from ottla.coordinator.shard import Now, Parked, Respond, Run
+from ottla.coordinator.shard import Decision, Now, Parked, Respond, Run
 from ottla.metadata.image import EMPTY, MetadataImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol import messages

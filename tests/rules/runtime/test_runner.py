@@ -8,7 +8,7 @@ import pytest
 
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import MetadataRecord
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.runtime.disk import Done, GroupCommit, InlineDisk, Job, SyncThread
 from ottla.runtime.runner import Placed, Runner
@@ -30,11 +30,11 @@ class Listing:
         self.broken = False
         self.commits = 0
 
-    def replay(self, records: Sequence[Message], *, base_offset: int, epoch: int, timestamp: int) -> int:
+    def replay(self, records: Sequence[MetadataRecord], *, base_offset: int, epoch: int, timestamp: int) -> int:
         self.replayed.append(base_offset)
         return base_offset
 
-    def append(self, records: Sequence[Message]) -> Placed:
+    def append(self, records: Sequence[MetadataRecord]) -> Placed:
         if self.broken:
             raise StorageError("/data", "is full")
         base, self.end = self.end, self.end + len(records)
@@ -57,6 +57,13 @@ def test_a_failed_append_leaves_the_core_untouched() -> None:
     assert (listing.replayed, listing.end, listing.commits) == ([], 0, 0)
     listing.broken = False
     assert runner.carry_out([NOOP]) == 0
+
+
+def test_what_is_no_record_of_the_metadata_log_is_never_appended() -> None:
+    listing = Listing()
+    with pytest.raises(AssertionError, match="CreateTopicsRequest"):
+        a_runner(listing, []).carry_out([NOOP, messages.CreateTopicsRequest()])  # type: ignore[list-item]
+    assert (listing.replayed, listing.end) == ([], 0)
 
 
 def test_changes_are_published_in_order_and_before_their_answers() -> None:

@@ -8,8 +8,7 @@ from ottla.broker.coordination.coordinators import Coordinators, Host, guarded
 from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.settings.internal_topics import offsets_topic
 from ottla.coordinator.records import Decoder
-from ottla.coordinator.shard import Now
-from ottla.model.core import Decision
+from ottla.coordinator.shard import Decision, Now
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.model.ports import Ids

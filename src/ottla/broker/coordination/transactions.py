@@ -14,7 +14,7 @@ from ottla.broker.coordination.producer_ids import ProducerIds
 from ottla.broker.coordination.verification import Answer
 from ottla.broker.settings.internal_topics import TRANSACTION_TOPIC, transaction_topic
 from ottla.coordinator.records import Decoder
-from ottla.coordinator.shard import Now
+from ottla.coordinator.shard import Decision, Now
 from ottla.coordinator.transaction.machine import NONE, TV2, Producer, Transaction
 from ottla.coordinator.transaction.shard import (
     EndReply,
@@ -29,7 +29,6 @@ from ottla.coordinator.transaction.shard import (
     WantsProducerId,
     WriteMarkers,
 )
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.model.properties import Settings

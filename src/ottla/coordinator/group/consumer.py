@@ -16,8 +16,7 @@ from ottla.coordinator.group.consumer_member import LEFT, LEFT_FOR_NOW, Consumer
 from ottla.coordinator.group.migration import Migration
 from ottla.coordinator.group.reconcile import Goal, OwnedTopic, reconcile
 from ottla.coordinator.group.state import Draft, GroupError, GroupState
-from ottla.coordinator.shard import Now, Run
-from ottla.model.core import Decision
+from ottla.coordinator.shard import Decision, Now, Run
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 

@@ -6,9 +6,8 @@ from typing import Any, Final, TypeAlias
 from ottla.coordinator.group.committed import ByTopic, Committed, Spot
 from ottla.coordinator.group.state import Group, GroupError, GroupState
 from ottla.coordinator.records import CoordinatorRecord, tombstone
-from ottla.coordinator.shard import Now
+from ottla.coordinator.shard import Decision, Now
 from ottla.metadata.image import MetadataImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID
 from ottla.protocol.messages import (

@@ -20,9 +20,8 @@ from ottla.coordinator.group.mixed import MixedGroups
 from ottla.coordinator.group.offsets import OffsetCommands
 from ottla.coordinator.group.state import Draft, Group, GroupError, GroupSettings, GroupState
 from ottla.coordinator.records import CoordinatorRecord
-from ottla.coordinator.shard import Now, Parked, Respond
+from ottla.coordinator.shard import Decision, Now, Parked, Respond
 from ottla.metadata.image import MetadataImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol.messages import (

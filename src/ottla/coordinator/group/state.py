@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from ottla.coordinator.group.committed import Offsets
 from ottla.coordinator.records import CoordinatorRecord
-from ottla.coordinator.shard import Now, Respond
+from ottla.coordinator.shard import Decision, Now, Respond
 from ottla.metadata.image import EMPTY, GROUP_RESOURCE, MetadataImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 

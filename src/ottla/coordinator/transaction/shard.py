@@ -12,11 +12,10 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.records import CoordinatorRecord, tombstone
-from ottla.coordinator.shard import Now, Respond
+from ottla.coordinator.shard import Decision, Now, Respond
 from ottla.coordinator.transaction.machine import NONE, Producer, Step, Transaction, newborn
 from ottla.coordinator.transaction.states import BY_TITLE, TransactionState
 from ottla.metadata.image import MetadataImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis, TopicPartition
 from ottla.protocol.messages import TransactionLogKey, TransactionLogValue

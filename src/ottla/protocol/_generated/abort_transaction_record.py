@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from struct import error
 
-from ottla.protocol.codec import ONE, Message, bad_length, bad_tag, long_string, long_varint, malformed, string_head, tag_head, unwritable, varint
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, bad_tag, long_string, long_varint, malformed, string_head, tag_head, unwritable, varint
 
 new = object.__new__
 
 
-class AbortTransactionRecord(Message):
+class AbortTransactionRecord(MetadataRecord):
     __slots__ = FIELDS = ("reason",)
     API_KEY = 25
     FIRST_FLEXIBLE = 0

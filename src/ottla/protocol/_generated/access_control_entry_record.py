@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import ONE, Message, bad_length, bad_uuid, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, bad_uuid, long_string, malformed, skip_tags, string_head, unwritable
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -18,7 +18,7 @@ _w_bB = Layout(">bB").pack
 _w_bbx = Layout(">bbx").pack
 
 
-class AccessControlEntryRecord(Message):
+class AccessControlEntryRecord(MetadataRecord):
     __slots__ = FIELDS = ("id", "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type")
     API_KEY = 18
     FIRST_FLEXIBLE = 0

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, Request, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -16,7 +20,7 @@ _w_qhB = Layout(">qhB").pack
 _w_qhh = Layout(">qhh").pack
 
 
-class AddOffsetsToTxnRequest(Message):
+class AddOffsetsToTxnRequest(Request["AddOffsetsToTxnResponse"]):
     __slots__ = FIELDS = ("transactional_id", "producer_id", "producer_epoch", "group_id")
     API_KEY = 25
     FIRST_FLEXIBLE = 3

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -54,7 +57,7 @@ class _AddPartitionsToTxnTransaction(Struct):
         self.topics: list[_AddPartitionsToTxnTopic] = [] if topics is EMPTY else topics
 
 
-class AddPartitionsToTxnRequest(Message):
+class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
     __slots__ = FIELDS = ("transactions", "v3_and_below_transactional_id", "v3_and_below_producer_id", "v3_and_below_producer_epoch", "v3_and_below_topics")
     AddPartitionsToTxnTopic: TypeAlias = _AddPartitionsToTxnTopic
     AddPartitionsToTxnTransaction: TypeAlias = _AddPartitionsToTxnTransaction

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.add_raft_voter_response import AddRaftVoterResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -33,7 +36,7 @@ class _Listener(Struct):
         self.port = port
 
 
-class AddRaftVoterRequest(Message):
+class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
     __slots__ = FIELDS = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "listeners", "ack_when_committed")
     Listener: TypeAlias = _Listener
     API_KEY = 80

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import Message, malformed, skip_tags, unwritable
+from ottla.protocol.codec import Request, malformed, skip_tags, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.allocate_producer_ids_response import AllocateProducerIdsResponse
 
 new = object.__new__
 _r_iqB = Layout(">iqB").unpack_from
 _w_iqx = Layout(">iqx").pack
 
 
-class AllocateProducerIdsRequest(Message):
+class AllocateProducerIdsRequest(Request["AllocateProducerIdsResponse"]):
     __slots__ = FIELDS = ("broker_id", "broker_epoch")
     API_KEY = 67
     FIRST_FLEXIBLE = 0

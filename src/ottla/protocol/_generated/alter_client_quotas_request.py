@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.alter_client_quotas_response import AlterClientQuotasResponse
 
 new = object.__new__
 _r_t = Layout(">?").unpack_from
@@ -63,7 +66,7 @@ class _EntryData(Struct):
         self.ops: list[_OpData] = [] if ops is EMPTY else ops
 
 
-class AlterClientQuotasRequest(Message):
+class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
     __slots__ = FIELDS = ("entries", "validate_only")
     EntityData: TypeAlias = _EntityData
     OpData: TypeAlias = _OpData

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.alter_configs_response import AlterConfigsResponse
 
 new = object.__new__
 _r_t = Layout(">?").unpack_from
@@ -51,7 +54,7 @@ class _AlterConfigsResource(Struct):
         self.configs: list[_AlterableConfig] = [] if configs is EMPTY else configs
 
 
-class AlterConfigsRequest(Message):
+class AlterConfigsRequest(Request["AlterConfigsResponse"]):
     __slots__ = FIELDS = ("resources", "validate_only")
     AlterableConfig: TypeAlias = _AlterableConfig
     AlterConfigsResource: TypeAlias = _AlterConfigsResource

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
 
 new = object.__new__
 _r_itB = Layout(">i?B").unpack_from
@@ -43,7 +46,7 @@ class _ReassignableTopic(Struct):
         self.partitions: list[_ReassignablePartition] = [] if partitions is EMPTY else partitions
 
 
-class AlterPartitionReassignmentsRequest(Message):
+class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsResponse"]):
     __slots__ = FIELDS = ("timeout_ms", "allow_replication_factor_change", "topics")
     ReassignablePartition: TypeAlias = _ReassignablePartition
     ReassignableTopic: TypeAlias = _ReassignableTopic

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, not_in_version, skip_tags, unwritable, varint
+from ottla.protocol.codec import EMPTY, Request, Struct, bad_length, bad_uuid, long_varint, malformed, not_in_version, skip_tags, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.alter_partition_response import AlterPartitionResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -70,7 +73,7 @@ class _TopicData(Struct):
         self.partitions: list[_PartitionData] = [] if partitions is EMPTY else partitions
 
 
-class AlterPartitionRequest(Message):
+class AlterPartitionRequest(Request["AlterPartitionResponse"]):
     __slots__ = FIELDS = ("broker_id", "broker_epoch", "topics")
     BrokerState: TypeAlias = _BrokerState
     PartitionData: TypeAlias = _PartitionData

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -40,7 +43,7 @@ class _AlterReplicaLogDir(Struct):
         self.topics: list[_AlterReplicaLogDirTopic] = [] if topics is EMPTY else topics
 
 
-class AlterReplicaLogDirsRequest(Message):
+class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"]):
     __slots__ = FIELDS = ("dirs",)
     AlterReplicaLogDirTopic: TypeAlias = _AlterReplicaLogDirTopic
     AlterReplicaLogDir: TypeAlias = _AlterReplicaLogDir

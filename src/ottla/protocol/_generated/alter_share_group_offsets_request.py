@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 
 new = object.__new__
 _r_iqB = Layout(">iqB").unpack_from
@@ -38,7 +41,7 @@ class _AlterShareGroupOffsetsRequestTopic(Struct):
         self.partitions: list[_AlterShareGroupOffsetsRequestPartition] = [] if partitions is EMPTY else partitions
 
 
-class AlterShareGroupOffsetsRequest(Message):
+class AlterShareGroupOffsetsRequest(Request["AlterShareGroupOffsetsResponse"]):
     __slots__ = FIELDS = ("group_id", "topics")
     AlterShareGroupOffsetsRequestPartition: TypeAlias = _AlterShareGroupOffsetsRequestPartition
     AlterShareGroupOffsetsRequestTopic: TypeAlias = _AlterShareGroupOffsetsRequestTopic

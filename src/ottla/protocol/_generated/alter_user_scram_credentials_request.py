@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
@@ -47,7 +50,7 @@ class _ScramCredentialUpsertion(Struct):
         self.salted_password = salted_password
 
 
-class AlterUserScramCredentialsRequest(Message):
+class AlterUserScramCredentialsRequest(Request["AlterUserScramCredentialsResponse"]):
     __slots__ = FIELDS = ("deletions", "upsertions")
     ScramCredentialDeletion: TypeAlias = _ScramCredentialDeletion
     ScramCredentialUpsertion: TypeAlias = _ScramCredentialUpsertion

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, Request, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.api_versions_response import ApiVersionsResponse
 
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
 _w_ix = Layout(">ix").pack
 
 
-class ApiVersionsRequest(Message):
+class ApiVersionsRequest(Request["ApiVersionsResponse"]):
     __slots__ = FIELDS = ("client_software_name", "client_software_version", "cluster_id", "node_id")
     API_KEY = 18
     FIRST_FLEXIBLE = 3

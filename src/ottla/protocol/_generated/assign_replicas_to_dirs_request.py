@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import EMPTY, Request, Struct, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -56,7 +59,7 @@ class _DirectoryData(Struct):
         self.topics: list[_TopicData] = [] if topics is EMPTY else topics
 
 
-class AssignReplicasToDirsRequest(Message):
+class AssignReplicasToDirsRequest(Request["AssignReplicasToDirsResponse"]):
     __slots__ = FIELDS = ("broker_id", "broker_epoch", "directories")
     PartitionData: TypeAlias = _PartitionData
     TopicData: TypeAlias = _TopicData

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.begin_quorum_epoch_response import BeginQuorumEpochResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -68,7 +71,7 @@ class _LeaderEndpoint(Struct):
         self.port = port
 
 
-class BeginQuorumEpochRequest(Message):
+class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"]):
     __slots__ = FIELDS = ("cluster_id", "voter_id", "topics", "leader_endpoints")
     PartitionData: TypeAlias = _PartitionData
     TopicData: TypeAlias = _TopicData

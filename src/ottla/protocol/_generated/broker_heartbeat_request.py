@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, bad_tag, bad_uuid, long_varint, malformed, not_in_version, skip_tags, tag_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, bad_tag, bad_uuid, long_varint, malformed, not_in_version, skip_tags, tag_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.broker_heartbeat_response import BrokerHeartbeatResponse
 
 new = object.__new__
 _r_iqqttB = Layout(">iqq??B").unpack_from
@@ -12,7 +16,7 @@ _w_iqqtt = Layout(">iqq??").pack
 _w_iqqttx = Layout(">iqq??x").pack
 
 
-class BrokerHeartbeatRequest(Message):
+class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
     __slots__ = FIELDS = ("broker_id", "broker_epoch", "current_metadata_offset", "want_fence", "want_shut_down", "offline_log_dirs", "cordoned_log_dirs")
     API_KEY = 63
     FIRST_FLEXIBLE = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, bad_tag, bad_uuid, long_varint, malformed, not_in_version, tag_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, MetadataRecord, bad_length, bad_tag, bad_uuid, long_varint, malformed, not_in_version, tag_head, unwritable, varint
 
 new = object.__new__
 _r_b = Layout(">b").unpack_from
@@ -13,7 +13,7 @@ _w_b = Layout(">b").pack
 _w_iq = Layout(">iq").pack
 
 
-class BrokerRegistrationChangeRecord(Message):
+class BrokerRegistrationChangeRecord(MetadataRecord):
     __slots__ = FIELDS = ("broker_id", "broker_epoch", "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs")
     API_KEY = 17
     FIRST_FLEXIBLE = 0

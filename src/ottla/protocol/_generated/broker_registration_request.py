@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.broker_registration_response import BrokerRegistrationResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -59,7 +62,7 @@ class _Feature(Struct):
         self.max_supported_version = max_supported_version
 
 
-class BrokerRegistrationRequest(Message):
+class BrokerRegistrationRequest(Request["BrokerRegistrationResponse"]):
     __slots__ = FIELDS = ("broker_id", "cluster_id", "incarnation_id", "listeners", "features", "rack", "is_migrating_zk_broker", "log_dirs", "previous_broker_epoch")
     Listener: TypeAlias = _Listener
     Feature: TypeAlias = _Feature

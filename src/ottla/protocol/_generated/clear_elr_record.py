@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from struct import error
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, long_string, malformed, skip_tags, string_head, unwritable
 
 new = object.__new__
 
 
-class ClearElrRecord(Message):
+class ClearElrRecord(MetadataRecord):
     __slots__ = FIELDS = ("topic_name",)
     API_KEY = 28
     FIRST_FLEXIBLE = 0

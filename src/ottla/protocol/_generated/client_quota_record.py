@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct as Layout, error
 from typing import TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, MetadataRecord, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
 new = object.__new__
 _r_dtB = Layout(">d?B").unpack_from
@@ -25,7 +25,7 @@ class _EntityData(Struct):
         self.entity_name = entity_name
 
 
-class ClientQuotaRecord(Message):
+class ClientQuotaRecord(MetadataRecord):
     __slots__ = FIELDS = ("entity", "key", "value", "remove")
     EntityData: TypeAlias = _EntityData
     API_KEY = 14

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, long_string, malformed, skip_tags, string_head, unwritable
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
@@ -12,7 +12,7 @@ _w_b = Layout(">b").pack
 _w_bB = Layout(">bB").pack
 
 
-class ConfigRecord(Message):
+class ConfigRecord(MetadataRecord):
     __slots__ = FIELDS = ("resource_type", "resource_name", "name", "value")
     API_KEY = 4
     FIRST_FLEXIBLE = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.controller_registration_response import ControllerRegistrationResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -50,7 +53,7 @@ class _Feature(Struct):
         self.max_supported_version = max_supported_version
 
 
-class ControllerRegistrationRequest(Message):
+class ControllerRegistrationRequest(Request["ControllerRegistrationResponse"]):
     __slots__ = FIELDS = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features")
     Listener: TypeAlias = _Listener
     Feature: TypeAlias = _Feature

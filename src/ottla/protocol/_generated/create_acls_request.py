@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.create_acls_response import CreateAclsResponse
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
@@ -46,7 +49,7 @@ class _AclCreation(Struct):
         self.permission_type = permission_type
 
 
-class CreateAclsRequest(Message):
+class CreateAclsRequest(Request["CreateAclsResponse"]):
     __slots__ = FIELDS = ("creations",)
     AclCreation: TypeAlias = _AclCreation
     API_KEY = 30

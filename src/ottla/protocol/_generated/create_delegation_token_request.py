@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.create_delegation_token_response import CreateDelegationTokenResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -31,7 +34,7 @@ class _CreatableRenewers(Struct):
         self.principal_name = principal_name
 
 
-class CreateDelegationTokenRequest(Message):
+class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
     __slots__ = FIELDS = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms")
     CreatableRenewers: TypeAlias = _CreatableRenewers
     API_KEY = 38

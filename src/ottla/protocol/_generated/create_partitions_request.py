@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.create_partitions_response import CreatePartitionsResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -49,7 +52,7 @@ class _CreatePartitionsTopic(Struct):
         self.assignments: list[_CreatePartitionsAssignment] | None = [] if assignments is EMPTY else assignments
 
 
-class CreatePartitionsRequest(Message):
+class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
     __slots__ = FIELDS = ("topics", "timeout_ms", "validate_only")
     CreatePartitionsAssignment: TypeAlias = _CreatePartitionsAssignment
     CreatePartitionsTopic: TypeAlias = _CreatePartitionsTopic

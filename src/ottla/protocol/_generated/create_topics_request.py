@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.create_topics_response import CreateTopicsResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -72,7 +75,7 @@ class _CreatableTopic(Struct):
         self.configs: list[_CreatableTopicConfig] = [] if configs is EMPTY else configs
 
 
-class CreateTopicsRequest(Message):
+class CreateTopicsRequest(Request["CreateTopicsResponse"]):
     __slots__ = FIELDS = ("topics", "timeout_ms", "validate_only")
     CreatableReplicaAssignment: TypeAlias = _CreatableReplicaAssignment
     CreatableTopicConfig: TypeAlias = _CreatableTopicConfig

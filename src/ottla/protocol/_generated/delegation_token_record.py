@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, MetadataRecord, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
 new = object.__new__
 _r_qqqB = Layout(">qqqB").unpack_from
@@ -12,7 +12,7 @@ _w_qqq = Layout(">qqq").pack
 _w_qqqB = Layout(">qqqB").pack
 
 
-class DelegationTokenRecord(Message):
+class DelegationTokenRecord(MetadataRecord):
     __slots__ = FIELDS = ("owner", "requester", "renewers", "issue_timestamp", "max_timestamp", "expiration_timestamp", "token_id")
     API_KEY = 10
     FIRST_FLEXIBLE = 0

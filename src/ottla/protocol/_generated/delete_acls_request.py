@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.delete_acls_response import DeleteAclsResponse
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
@@ -47,7 +50,7 @@ class _DeleteAclsFilter(Struct):
         self.permission_type = permission_type
 
 
-class DeleteAclsRequest(Message):
+class DeleteAclsRequest(Request["DeleteAclsResponse"]):
     __slots__ = FIELDS = ("filters",)
     DeleteAclsFilter: TypeAlias = _DeleteAclsFilter
     API_KEY = 31

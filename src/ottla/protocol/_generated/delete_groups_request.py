@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.delete_groups_response import DeleteGroupsResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -13,7 +17,7 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 
 
-class DeleteGroupsRequest(Message):
+class DeleteGroupsRequest(Request["DeleteGroupsResponse"]):
     __slots__ = FIELDS = ("groups_names",)
     API_KEY = 42
     FIRST_FLEXIBLE = 2

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.delete_records_response import DeleteRecordsResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -46,7 +49,7 @@ class _DeleteRecordsTopic(Struct):
         self.partitions: list[_DeleteRecordsPartition] = [] if partitions is EMPTY else partitions
 
 
-class DeleteRecordsRequest(Message):
+class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
     __slots__ = FIELDS = ("topics", "timeout_ms")
     DeleteRecordsPartition: TypeAlias = _DeleteRecordsPartition
     DeleteRecordsTopic: TypeAlias = _DeleteRecordsTopic

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
 
 new = object.__new__
 
@@ -21,7 +24,7 @@ class _DeleteShareGroupOffsetsRequestTopic(Struct):
         self.topic_name = topic_name
 
 
-class DeleteShareGroupOffsetsRequest(Message):
+class DeleteShareGroupOffsetsRequest(Request["DeleteShareGroupOffsetsResponse"]):
     __slots__ = FIELDS = ("group_id", "topics")
     DeleteShareGroupOffsetsRequestTopic: TypeAlias = _DeleteShareGroupOffsetsRequestTopic
     API_KEY = 92

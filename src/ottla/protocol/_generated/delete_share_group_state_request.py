@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.delete_share_group_state_response import DeleteShareGroupStateResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -40,7 +43,7 @@ class _DeleteStateData(Struct):
         self.partitions: list[_PartitionData] = [] if partitions is EMPTY else partitions
 
 
-class DeleteShareGroupStateRequest(Message):
+class DeleteShareGroupStateRequest(Request["DeleteShareGroupStateResponse"]):
     __slots__ = FIELDS = ("group_id", "topics")
     PartitionData: TypeAlias = _PartitionData
     DeleteStateData: TypeAlias = _DeleteStateData

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.delete_topics_response import DeleteTopicsResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -32,7 +35,7 @@ class _DeleteTopicState(Struct):
         self.topic_id = topic_id
 
 
-class DeleteTopicsRequest(Message):
+class DeleteTopicsRequest(Request["DeleteTopicsResponse"]):
     __slots__ = FIELDS = ("topics", "topic_names", "timeout_ms")
     DeleteTopicState: TypeAlias = _DeleteTopicState
     API_KEY = 20

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, Request, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_acls_response import DescribeAclsResponse
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
@@ -21,7 +25,7 @@ _w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 
 
-class DescribeAclsRequest(Message):
+class DescribeAclsRequest(Request["DescribeAclsResponse"]):
     __slots__ = FIELDS = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type")
     API_KEY = 29
     FIRST_FLEXIBLE = 2

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_client_quotas_response import DescribeClientQuotasResponse
 
 new = object.__new__
 _r_t = Layout(">?").unpack_from
@@ -39,7 +42,7 @@ class _ComponentData(Struct):
         self.match = match
 
 
-class DescribeClientQuotasRequest(Message):
+class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
     __slots__ = FIELDS = ("components", "strict")
     ComponentData: TypeAlias = _ComponentData
     API_KEY = 48

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import Message, malformed, not_in_version, skip_tags, unwritable
+from ottla.protocol.codec import Request, malformed, not_in_version, skip_tags, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_cluster_response import DescribeClusterResponse
 
 new = object.__new__
 _r_tB = Layout(">?B").unpack_from
@@ -15,7 +19,7 @@ _w_tbx = Layout(">?bx").pack
 _w_tx = Layout(">?x").pack
 
 
-class DescribeClusterRequest(Message):
+class DescribeClusterRequest(Request["DescribeClusterResponse"]):
     __slots__ = FIELDS = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
     API_KEY = 60
     FIRST_FLEXIBLE = 0

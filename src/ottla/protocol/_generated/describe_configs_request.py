@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_configs_response import DescribeConfigsResponse
 
 new = object.__new__
 _r_t = Layout(">?").unpack_from
@@ -40,7 +43,7 @@ class _DescribeConfigsResource(Struct):
         self.configuration_keys: list[str] | None = [] if configuration_keys is EMPTY else configuration_keys
 
 
-class DescribeConfigsRequest(Message):
+class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
     __slots__ = FIELDS = ("resources", "include_synonyms", "include_documentation")
     DescribeConfigsResource: TypeAlias = _DescribeConfigsResource
     API_KEY = 32

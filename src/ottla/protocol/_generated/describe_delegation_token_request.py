@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_delegation_token_response import DescribeDelegationTokenResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -27,7 +30,7 @@ class _DescribeDelegationTokenOwner(Struct):
         self.principal_name = principal_name
 
 
-class DescribeDelegationTokenRequest(Message):
+class DescribeDelegationTokenRequest(Request["DescribeDelegationTokenResponse"]):
     __slots__ = FIELDS = ("owners",)
     DescribeDelegationTokenOwner: TypeAlias = _DescribeDelegationTokenOwner
     API_KEY = 41

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_groups_response import DescribeGroupsResponse
 
 new = object.__new__
 _r_t = Layout(">?").unpack_from
@@ -17,7 +21,7 @@ _w_h = Layout(">h").pack
 _w_i = Layout(">i").pack
 
 
-class DescribeGroupsRequest(Message):
+class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
     __slots__ = FIELDS = ("groups", "include_authorized_operations")
     API_KEY = 15
     FIRST_FLEXIBLE = 5

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_log_dirs_response import DescribeLogDirsResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -27,7 +30,7 @@ class _DescribableLogDirTopic(Struct):
         self.partitions: list[int] = [] if partitions is EMPTY else partitions
 
 
-class DescribeLogDirsRequest(Message):
+class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"]):
     __slots__ = FIELDS = ("topics",)
     DescribableLogDirTopic: TypeAlias = _DescribableLogDirTopic
     API_KEY = 35

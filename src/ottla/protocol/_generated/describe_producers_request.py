@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_producers_response import DescribeProducersResponse
 
 new = object.__new__
 
@@ -23,7 +26,7 @@ class _TopicRequest(Struct):
         self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
 
 
-class DescribeProducersRequest(Message):
+class DescribeProducersRequest(Request["DescribeProducersResponse"]):
     __slots__ = FIELDS = ("topics",)
     TopicRequest: TypeAlias = _TopicRequest
     API_KEY = 61

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_quorum_response import DescribeQuorumResponse
 
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
@@ -36,7 +39,7 @@ class _TopicData(Struct):
         self.partitions: list[_PartitionData] = [] if partitions is EMPTY else partitions
 
 
-class DescribeQuorumRequest(Message):
+class DescribeQuorumRequest(Request["DescribeQuorumResponse"]):
     __slots__ = FIELDS = ("topics",)
     PartitionData: TypeAlias = _PartitionData
     TopicData: TypeAlias = _TopicData

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
 
 new = object.__new__
 
@@ -36,7 +39,7 @@ class _DescribeShareGroupOffsetsRequestGroup(Struct):
         self.topics: list[_DescribeShareGroupOffsetsRequestTopic] | None = [] if topics is EMPTY else topics
 
 
-class DescribeShareGroupOffsetsRequest(Message):
+class DescribeShareGroupOffsetsRequest(Request["DescribeShareGroupOffsetsResponse"]):
     __slots__ = FIELDS = ("groups",)
     DescribeShareGroupOffsetsRequestTopic: TypeAlias = _DescribeShareGroupOffsetsRequestTopic
     DescribeShareGroupOffsetsRequestGroup: TypeAlias = _DescribeShareGroupOffsetsRequestGroup

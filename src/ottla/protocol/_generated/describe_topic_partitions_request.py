@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
@@ -39,7 +42,7 @@ class _Cursor(Struct):
         self.partition_index = partition_index
 
 
-class DescribeTopicPartitionsRequest(Message):
+class DescribeTopicPartitionsRequest(Request["DescribeTopicPartitionsResponse"]):
     __slots__ = FIELDS = ("topics", "response_partition_limit", "cursor")
     TopicRequest: TypeAlias = _TopicRequest
     Cursor: TypeAlias = _Cursor

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from struct import error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_transactions_response import DescribeTransactionsResponse
 
 new = object.__new__
 
 
-class DescribeTransactionsRequest(Message):
+class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"]):
     __slots__ = FIELDS = ("transactional_ids",)
     API_KEY = 65
     FIRST_FLEXIBLE = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.describe_user_scram_credentials_response import DescribeUserScramCredentialsResponse
 
 new = object.__new__
 
@@ -21,7 +24,7 @@ class _UserName(Struct):
         self.name = name
 
 
-class DescribeUserScramCredentialsRequest(Message):
+class DescribeUserScramCredentialsRequest(Request["DescribeUserScramCredentialsResponse"]):
     __slots__ = FIELDS = ("users",)
     UserName: TypeAlias = _UserName
     API_KEY = 50

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.elect_leaders_response import ElectLeadersResponse
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
@@ -35,7 +38,7 @@ class _TopicPartitions(Struct):
         self.partitions: list[int] = [] if partitions is EMPTY else partitions
 
 
-class ElectLeadersRequest(Message):
+class ElectLeadersRequest(Request["ElectLeadersResponse"]):
     __slots__ = FIELDS = ("election_type", "topic_partitions", "timeout_ms")
     TopicPartitions: TypeAlias = _TopicPartitions
     API_KEY = 43

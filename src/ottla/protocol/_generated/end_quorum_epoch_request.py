@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.end_quorum_epoch_response import EndQuorumEpochResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -84,7 +87,7 @@ class _LeaderEndpoint(Struct):
         self.port = port
 
 
-class EndQuorumEpochRequest(Message):
+class EndQuorumEpochRequest(Request["EndQuorumEpochResponse"]):
     __slots__ = FIELDS = ("cluster_id", "topics", "leader_endpoints")
     ReplicaInfo: TypeAlias = _ReplicaInfo
     PartitionData: TypeAlias = _PartitionData

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from struct import error
 
-from ottla.protocol.codec import Message, malformed, skip_tags, unwritable
+from ottla.protocol.codec import MetadataRecord, malformed, skip_tags, unwritable
 
 new = object.__new__
 
 
-class EndTransactionRecord(Message):
+class EndTransactionRecord(MetadataRecord):
     __slots__ = FIELDS = ()
     API_KEY = 24
     FIRST_FLEXIBLE = 0

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, Request, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.end_txn_response import EndTxnResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -15,7 +19,7 @@ _w_qht = Layout(">qh?").pack
 _w_qhtx = Layout(">qh?x").pack
 
 
-class EndTxnRequest(Message):
+class EndTxnRequest(Request["EndTxnResponse"]):
     __slots__ = FIELDS = ("transactional_id", "producer_id", "producer_epoch", "committed")
     API_KEY = 26
     FIRST_FLEXIBLE = 3

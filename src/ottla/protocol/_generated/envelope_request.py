@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from struct import error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import ONE, Request, bad_length, long_varint, malformed, skip_tags, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.envelope_response import EnvelopeResponse
 
 new = object.__new__
 
 
-class EnvelopeRequest(Message):
+class EnvelopeRequest(Request["EnvelopeResponse"]):
     __slots__ = FIELDS = ("request_data", "request_principal", "client_host_address")
     API_KEY = 58
     FIRST_FLEXIBLE = 0

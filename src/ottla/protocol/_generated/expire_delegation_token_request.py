@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import ONE, Request, bad_length, long_varint, malformed, skip_tags, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.expire_delegation_token_response import ExpireDelegationTokenResponse
 
 new = object.__new__
 _r_i = Layout(">i").unpack_from
@@ -15,7 +19,7 @@ _w_q = Layout(">q").pack
 _w_qx = Layout(">qx").pack
 
 
-class ExpireDelegationTokenRequest(Message):
+class ExpireDelegationTokenRequest(Request["ExpireDelegationTokenResponse"]):
     __slots__ = FIELDS = ("hmac", "expiry_time_period_ms")
     API_KEY = 40
     FIRST_FLEXIBLE = 2

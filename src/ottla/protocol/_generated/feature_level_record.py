@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, long_string, malformed, skip_tags, string_head, unwritable
 
 new = object.__new__
 _r_hB = Layout(">hB").unpack_from
 _w_hx = Layout(">hx").pack
 
 
-class FeatureLevelRecord(Message):
+class FeatureLevelRecord(MetadataRecord):
     __slots__ = FIELDS = ("name", "feature_level")
     API_KEY = 12
     FIRST_FLEXIBLE = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, shared_default, skip_tags, string_head, tag_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.fetch_response import FetchResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -113,7 +116,7 @@ class _ForgottenTopic(Struct):
         self.partitions: list[int] = [] if partitions is EMPTY else partitions
 
 
-class FetchRequest(Message):
+class FetchRequest(Request["FetchResponse"]):
     __slots__ = FIELDS = ("cluster_id", "replica_id", "replica_state", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "topics", "forgotten_topics_data", "rack_id")
     ReplicaState: TypeAlias = _ReplicaState
     FetchPartition: TypeAlias = _FetchPartition

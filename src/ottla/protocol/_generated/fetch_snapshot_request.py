@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, tag_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, tag_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.fetch_snapshot_response import FetchSnapshotResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -68,7 +71,7 @@ class _TopicSnapshot(Struct):
         self.partitions: list[_PartitionSnapshot] = [] if partitions is EMPTY else partitions
 
 
-class FetchSnapshotRequest(Message):
+class FetchSnapshotRequest(Request["FetchSnapshotResponse"]):
     __slots__ = FIELDS = ("cluster_id", "replica_id", "max_bytes", "topics")
     SnapshotId: TypeAlias = _SnapshotId
     PartitionSnapshot: TypeAlias = _PartitionSnapshot

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.find_coordinator_response import FindCoordinatorResponse
 
 new = object.__new__
 _r_b = Layout(">b").unpack_from
@@ -16,7 +20,7 @@ _w_bx = Layout(">bx").pack
 _w_h = Layout(">h").pack
 
 
-class FindCoordinatorRequest(Message):
+class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
     __slots__ = FIELDS = ("key", "key_type", "coordinator_keys")
     API_KEY = 10
     FIRST_FLEXIBLE = 3

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import Message, bad_uuid, malformed, skip_tags, unwritable
+from ottla.protocol.codec import Request, bad_uuid, malformed, skip_tags, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -12,7 +16,7 @@ _r_UB = Layout(">16sB").unpack_from
 _w_Ux = Layout(">16sx").pack
 
 
-class GetTelemetrySubscriptionsRequest(Message):
+class GetTelemetrySubscriptionsRequest(Request["GetTelemetrySubscriptionsResponse"]):
     __slots__ = FIELDS = ("client_instance_id",)
     API_KEY = 71
     FIRST_FLEXIBLE = 0

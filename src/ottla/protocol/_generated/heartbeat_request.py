@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, not_in_version, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, Request, bad_length, long_string, malformed, not_in_version, skip_tags, string_head, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.heartbeat_response import HeartbeatResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -16,7 +20,7 @@ _w_iB = Layout(">iB").pack
 _w_ih = Layout(">ih").pack
 
 
-class HeartbeatRequest(Message):
+class HeartbeatRequest(Request["HeartbeatResponse"]):
     __slots__ = FIELDS = ("group_id", "generation_id", "member_id", "group_instance_id")
     API_KEY = 12
     FIRST_FLEXIBLE = 4

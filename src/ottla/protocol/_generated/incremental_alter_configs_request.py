@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
 new = object.__new__
 _r_t = Layout(">?").unpack_from
@@ -54,7 +57,7 @@ class _AlterConfigsResource(Struct):
         self.configs: list[_AlterableConfig] = [] if configs is EMPTY else configs
 
 
-class IncrementalAlterConfigsRequest(Message):
+class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"]):
     __slots__ = FIELDS = ("resources", "validate_only")
     AlterableConfig: TypeAlias = _AlterableConfig
     AlterConfigsResource: TypeAlias = _AlterConfigsResource

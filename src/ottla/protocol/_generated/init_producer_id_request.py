@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, not_in_version, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, Request, bad_length, long_string, malformed, not_in_version, skip_tags, string_head, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.init_producer_id_response import InitProducerIdResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -19,7 +23,7 @@ _w_iqhx = Layout(">iqhx").pack
 _w_ix = Layout(">ix").pack
 
 
-class InitProducerIdRequest(Message):
+class InitProducerIdRequest(Request["InitProducerIdResponse"]):
     __slots__ = FIELDS = ("transactional_id", "transaction_timeout_ms", "producer_id", "producer_epoch", "enable2_pc", "keep_prepared_txn")
     API_KEY = 22
     FIRST_FLEXIBLE = 2

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.join_group_response import JoinGroupResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -34,7 +37,7 @@ class _JoinGroupRequestProtocol(Struct):
         self.metadata = metadata
 
 
-class JoinGroupRequest(Message):
+class JoinGroupRequest(Request["JoinGroupResponse"]):
     __slots__ = FIELDS = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason")
     JoinGroupRequestProtocol: TypeAlias = _JoinGroupRequestProtocol
     API_KEY = 11

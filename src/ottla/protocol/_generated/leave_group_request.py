@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.leave_group_response import LeaveGroupResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -29,7 +32,7 @@ class _MemberIdentity(Struct):
         self.reason = reason
 
 
-class LeaveGroupRequest(Message):
+class LeaveGroupRequest(Request["LeaveGroupResponse"]):
     __slots__ = FIELDS = ("group_id", "member_id", "members")
     MemberIdentity: TypeAlias = _MemberIdentity
     API_KEY = 13

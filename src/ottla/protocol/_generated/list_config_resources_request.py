@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from struct import error, pack, unpack_from
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_varint, malformed, not_in_version, skip_tags, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, long_varint, malformed, not_in_version, skip_tags, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.list_config_resources_response import ListConfigResourcesResponse
 
 new = object.__new__
 
 
-class ListConfigResourcesRequest(Message):
+class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"]):
     __slots__ = FIELDS = ("resource_types",)
     API_KEY = 74
     FIRST_FLEXIBLE = 0

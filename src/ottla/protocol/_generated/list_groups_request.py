@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from struct import error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.list_groups_response import ListGroupsResponse
 
 new = object.__new__
 
 
-class ListGroupsRequest(Message):
+class ListGroupsRequest(Request["ListGroupsResponse"]):
     __slots__ = FIELDS = ("states_filter", "types_filter")
     API_KEY = 16
     FIRST_FLEXIBLE = 3

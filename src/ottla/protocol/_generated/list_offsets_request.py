@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.list_offsets_response import ListOffsetsResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -57,7 +60,7 @@ class _ListOffsetsTopic(Struct):
         self.partitions: list[_ListOffsetsPartition] = [] if partitions is EMPTY else partitions
 
 
-class ListOffsetsRequest(Message):
+class ListOffsetsRequest(Request["ListOffsetsResponse"]):
     __slots__ = FIELDS = ("replica_id", "isolation_level", "topics", "timeout_ms")
     ListOffsetsPartition: TypeAlias = _ListOffsetsPartition
     ListOffsetsTopic: TypeAlias = _ListOffsetsTopic

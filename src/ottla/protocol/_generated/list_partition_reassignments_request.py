@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
@@ -27,7 +30,7 @@ class _ListPartitionReassignmentsTopics(Struct):
         self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
 
 
-class ListPartitionReassignmentsRequest(Message):
+class ListPartitionReassignmentsRequest(Request["ListPartitionReassignmentsResponse"]):
     __slots__ = FIELDS = ("timeout_ms", "topics")
     ListPartitionReassignmentsTopics: TypeAlias = _ListPartitionReassignmentsTopics
     API_KEY = 46

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.list_transactions_response import ListTransactionsResponse
 
 new = object.__new__
 _r_qB = Layout(">qB").unpack_from
@@ -13,7 +17,7 @@ _w_qB = Layout(">qB").pack
 _w_qx = Layout(">qx").pack
 
 
-class ListTransactionsRequest(Message):
+class ListTransactionsRequest(Request["ListTransactionsResponse"]):
     __slots__ = FIELDS = ("state_filters", "producer_id_filters", "duration_filter", "transactional_id_pattern")
     API_KEY = 66
     FIRST_FLEXIBLE = 0

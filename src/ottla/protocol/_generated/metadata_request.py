@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.metadata_response import MetadataResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -40,7 +43,7 @@ class _MetadataRequestTopic(Struct):
         self.name = name
 
 
-class MetadataRequest(Message):
+class MetadataRequest(Request["MetadataResponse"]):
     __slots__ = FIELDS = ("topics", "allow_auto_topic_creation", "include_cluster_authorized_operations", "include_topic_authorized_operations")
     MetadataRequestTopic: TypeAlias = _MetadataRequestTopic
     API_KEY = 3

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from struct import error
 
-from ottla.protocol.codec import Message, malformed, skip_tags, unwritable
+from ottla.protocol.codec import MetadataRecord, malformed, skip_tags, unwritable
 
 new = object.__new__
 
 
-class NoOpRecord(Message):
+class NoOpRecord(MetadataRecord):
     __slots__ = FIELDS = ()
     API_KEY = 20
     FIRST_FLEXIBLE = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.offset_commit_response import OffsetCommitResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -64,7 +67,7 @@ class _OffsetCommitRequestTopic(Struct):
         self.partitions: list[_OffsetCommitRequestPartition] = [] if partitions is EMPTY else partitions
 
 
-class OffsetCommitRequest(Message):
+class OffsetCommitRequest(Request["OffsetCommitResponse"]):
     __slots__ = FIELDS = ("group_id", "generation_id_or_member_epoch", "member_id", "group_instance_id", "retention_time_ms", "topics")
     OffsetCommitRequestPartition: TypeAlias = _OffsetCommitRequestPartition
     OffsetCommitRequestTopic: TypeAlias = _OffsetCommitRequestTopic

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, Message, Struct, bad_length, malformed, unwritable
+from ottla.protocol.codec import EMPTY, Request, Struct, bad_length, malformed, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.offset_delete_response import OffsetDeleteResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -38,7 +41,7 @@ class _OffsetDeleteRequestTopic(Struct):
         self.partitions: list[_OffsetDeleteRequestPartition] = [] if partitions is EMPTY else partitions
 
 
-class OffsetDeleteRequest(Message):
+class OffsetDeleteRequest(Request["OffsetDeleteResponse"]):
     __slots__ = FIELDS = ("group_id", "topics")
     OffsetDeleteRequestPartition: TypeAlias = _OffsetDeleteRequestPartition
     OffsetDeleteRequestTopic: TypeAlias = _OffsetDeleteRequestTopic

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.offset_fetch_response import OffsetFetchResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -68,7 +71,7 @@ class _OffsetFetchRequestGroup(Struct):
         self.topics: list[_OffsetFetchRequestTopics] | None = [] if topics is EMPTY else topics
 
 
-class OffsetFetchRequest(Message):
+class OffsetFetchRequest(Request["OffsetFetchResponse"]):
     __slots__ = FIELDS = ("group_id", "topics", "groups", "require_stable")
     OffsetFetchRequestTopic: TypeAlias = _OffsetFetchRequestTopic
     OffsetFetchRequestTopics: TypeAlias = _OffsetFetchRequestTopics

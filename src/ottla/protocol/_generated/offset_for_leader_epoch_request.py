@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -50,7 +53,7 @@ class _OffsetForLeaderTopic(Struct):
         self.partitions: list[_OffsetForLeaderPartition] = [] if partitions is EMPTY else partitions
 
 
-class OffsetForLeaderEpochRequest(Message):
+class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"]):
     __slots__ = FIELDS = ("replica_id", "topics")
     OffsetForLeaderPartition: TypeAlias = _OffsetForLeaderPartition
     OffsetForLeaderTopic: TypeAlias = _OffsetForLeaderTopic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
 
-from ottla.protocol.codec import ONE, Message, bad_length, bad_tag, bad_uuid, long_varint, malformed, not_in_version, tag_head, unwritable, varint
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, bad_tag, bad_uuid, long_varint, malformed, not_in_version, tag_head, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -16,7 +16,7 @@ _w_i = Layout(">i").pack
 _w_iU = Layout(">i16s").pack
 
 
-class PartitionChangeRecord(Message):
+class PartitionChangeRecord(MetadataRecord):
     __slots__ = FIELDS = ("partition_id", "topic_id", "isr", "leader", "replicas", "removing_replicas", "adding_replicas", "leader_recovery_state", "directories", "eligible_leader_replicas", "last_known_elr")
     API_KEY = 5
     FIRST_FLEXIBLE = 0

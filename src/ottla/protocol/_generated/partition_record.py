@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, bad_tag, bad_uuid, long_varint, malformed, not_in_version, tag_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, MetadataRecord, bad_length, bad_tag, bad_uuid, long_varint, malformed, not_in_version, tag_head, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -18,7 +18,7 @@ _w_iii = Layout(">iii").pack
 _w_iiiB = Layout(">iiiB").pack
 
 
-class PartitionRecord(Message):
+class PartitionRecord(MetadataRecord):
     __slots__ = FIELDS = ("partition_id", "topic_id", "replicas", "isr", "removing_replicas", "adding_replicas", "leader", "leader_recovery_state", "leader_epoch", "partition_epoch", "directories", "eligible_leader_replicas", "last_known_elr")
     API_KEY = 3
     FIRST_FLEXIBLE = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Records, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Records, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.produce_response import ProduceResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -56,7 +59,7 @@ class _TopicProduceData(Struct):
         self.partition_data: list[_PartitionProduceData] = [] if partition_data is EMPTY else partition_data
 
 
-class ProduceRequest(Message):
+class ProduceRequest(Request["ProduceResponse"]):
     __slots__ = FIELDS = ("transactional_id", "acks", "timeout_ms", "topic_data")
     PartitionProduceData: TypeAlias = _PartitionProduceData
     TopicProduceData: TypeAlias = _TopicProduceData

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import Message, malformed, skip_tags, unwritable
+from ottla.protocol.codec import MetadataRecord, malformed, skip_tags, unwritable
 
 new = object.__new__
 _r_iqqB = Layout(">iqqB").unpack_from
 _w_iqqx = Layout(">iqqx").pack
 
 
-class ProducerIdsRecord(Message):
+class ProducerIdsRecord(MetadataRecord):
     __slots__ = FIELDS = ("broker_id", "broker_epoch", "next_producer_id")
     API_KEY = 15
     FIRST_FLEXIBLE = 0

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import Message, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import Request, bad_length, bad_uuid, long_varint, malformed, skip_tags, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.push_telemetry_response import PushTelemetryResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -13,7 +17,7 @@ _w_Uitb = Layout(">16si?b").pack
 _w_UitbB = Layout(">16si?bB").pack
 
 
-class PushTelemetryRequest(Message):
+class PushTelemetryRequest(Request["PushTelemetryResponse"]):
     __slots__ = FIELDS = ("client_instance_id", "subscription_id", "terminating", "compression_type", "metrics")
     API_KEY = 72
     FIRST_FLEXIBLE = 0

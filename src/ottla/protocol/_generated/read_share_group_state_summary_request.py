@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.read_share_group_state_summary_response import ReadShareGroupStateSummaryResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -42,7 +45,7 @@ class _ReadStateSummaryData(Struct):
         self.partitions: list[_PartitionData] = [] if partitions is EMPTY else partitions
 
 
-class ReadShareGroupStateSummaryRequest(Message):
+class ReadShareGroupStateSummaryRequest(Request["ReadShareGroupStateSummaryResponse"]):
     __slots__ = FIELDS = ("group_id", "topics")
     PartitionData: TypeAlias = _PartitionData
     ReadStateSummaryData: TypeAlias = _ReadStateSummaryData

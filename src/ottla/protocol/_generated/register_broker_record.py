@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct as Layout, error
 from typing import TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, tag_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, MetadataRecord, Struct, bad_length, bad_tag, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, tag_head, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -58,7 +58,7 @@ class _BrokerFeature(Struct):
         self.max_supported_version = max_supported_version
 
 
-class RegisterBrokerRecord(Message):
+class RegisterBrokerRecord(MetadataRecord):
     __slots__ = FIELDS = ("broker_id", "is_migrating_zk_broker", "incarnation_id", "broker_epoch", "end_points", "features", "rack", "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs")
     BrokerEndpoint: TypeAlias = _BrokerEndpoint
     BrokerFeature: TypeAlias = _BrokerFeature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct as Layout, error
 from typing import TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, MetadataRecord, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -50,7 +50,7 @@ class _ControllerFeature(Struct):
         self.max_supported_version = max_supported_version
 
 
-class RegisterControllerRecord(Message):
+class RegisterControllerRecord(MetadataRecord):
     __slots__ = FIELDS = ("controller_id", "incarnation_id", "zk_migration_ready", "end_points", "features")
     ControllerEndpoint: TypeAlias = _ControllerEndpoint
     ControllerFeature: TypeAlias = _ControllerFeature

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from struct import error
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, long_string, malformed, skip_tags, string_head, unwritable
 
 new = object.__new__
 
 
-class RemoveDelegationTokenRecord(Message):
+class RemoveDelegationTokenRecord(MetadataRecord):
     __slots__ = FIELDS = ("token_id",)
     API_KEY = 26
     FIRST_FLEXIBLE = 0

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, bad_uuid, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, Request, bad_length, bad_uuid, long_string, malformed, skip_tags, string_head, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.remove_raft_voter_response import RemoveRaftVoterResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -12,7 +16,7 @@ _r_iUB = Layout(">i16sB").unpack_from
 _w_iUx = Layout(">i16sx").pack
 
 
-class RemoveRaftVoterRequest(Message):
+class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"]):
     __slots__ = FIELDS = ("cluster_id", "voter_id", "voter_directory_id")
     API_KEY = 81
     FIRST_FLEXIBLE = 0

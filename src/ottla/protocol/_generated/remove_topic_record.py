@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import Message, bad_uuid, malformed, skip_tags, unwritable
+from ottla.protocol.codec import MetadataRecord, bad_uuid, malformed, skip_tags, unwritable
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -12,7 +12,7 @@ _r_UB = Layout(">16sB").unpack_from
 _w_Ux = Layout(">16sx").pack
 
 
-class RemoveTopicRecord(Message):
+class RemoveTopicRecord(MetadataRecord):
     __slots__ = FIELDS = ("topic_id",)
     API_KEY = 9
     FIRST_FLEXIBLE = 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, long_string, malformed, skip_tags, string_head, unwritable
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
 _w_bx = Layout(">bx").pack
 
 
-class RemoveUserScramCredentialRecord(Message):
+class RemoveUserScramCredentialRecord(MetadataRecord):
     __slots__ = FIELDS = ("name", "mechanism")
     API_KEY = 22
     FIRST_FLEXIBLE = 0

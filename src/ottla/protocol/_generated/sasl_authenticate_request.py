@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_varint, malformed, skip_tags, unwritable, varint
+from ottla.protocol.codec import ONE, Request, bad_length, long_varint, malformed, skip_tags, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.sasl_authenticate_response import SaslAuthenticateResponse
 
 new = object.__new__
 _r_i = Layout(">i").unpack_from
 _w_i = Layout(">i").pack
 
 
-class SaslAuthenticateRequest(Message):
+class SaslAuthenticateRequest(Request["SaslAuthenticateResponse"]):
     __slots__ = FIELDS = ("auth_bytes",)
     API_KEY = 36
     FIRST_FLEXIBLE = 2

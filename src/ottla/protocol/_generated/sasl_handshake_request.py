@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import Message, bad_length, malformed, unwritable
+from ottla.protocol.codec import Request, bad_length, malformed, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.sasl_handshake_response import SaslHandshakeResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
 _w_h = Layout(">h").pack
 
 
-class SaslHandshakeRequest(Message):
+class SaslHandshakeRequest(Request["SaslHandshakeResponse"]):
     __slots__ = FIELDS = ("mechanism",)
     API_KEY = 17
 

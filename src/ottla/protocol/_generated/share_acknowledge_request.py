@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.share_acknowledge_response import ShareAcknowledgeResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -64,7 +67,7 @@ class _AcknowledgeTopic(Struct):
         self.partitions: list[_AcknowledgePartition] = [] if partitions is EMPTY else partitions
 
 
-class ShareAcknowledgeRequest(Message):
+class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
     __slots__ = FIELDS = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
     AcknowledgementBatch: TypeAlias = _AcknowledgementBatch
     AcknowledgePartition: TypeAlias = _AcknowledgePartition

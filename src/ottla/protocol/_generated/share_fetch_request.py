@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.share_fetch_response import ShareFetchResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -82,7 +85,7 @@ class _ForgottenTopic(Struct):
         self.partitions: list[int] = [] if partitions is EMPTY else partitions
 
 
-class ShareFetchRequest(Message):
+class ShareFetchRequest(Request["ShareFetchResponse"]):
     __slots__ = FIELDS = ("group_id", "member_id", "share_session_epoch", "max_wait_ms", "min_bytes", "max_bytes", "max_records", "batch_size", "share_acquire_mode", "is_renew_ack", "topics", "forgotten_topics_data")
     AcknowledgementBatch: TypeAlias = _AcknowledgementBatch
     FetchPartition: TypeAlias = _FetchPartition

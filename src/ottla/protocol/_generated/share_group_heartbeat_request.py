@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import ONE, Request, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
@@ -13,7 +17,7 @@ _w_iB = Layout(">iB").pack
 _w_ix = Layout(">ix").pack
 
 
-class ShareGroupHeartbeatRequest(Message):
+class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
     __slots__ = FIELDS = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names")
     API_KEY = 76
     FIRST_FLEXIBLE = 0

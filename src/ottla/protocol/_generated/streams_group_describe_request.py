@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import EMPTY, ONE, Message, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.streams_group_describe_response import StreamsGroupDescribeResponse
 
 new = object.__new__
 _r_tB = Layout(">?B").unpack_from
 _w_tx = Layout(">?x").pack
 
 
-class StreamsGroupDescribeRequest(Message):
+class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
     __slots__ = FIELDS = ("group_ids", "include_authorized_operations")
     API_KEY = 89
     FIRST_FLEXIBLE = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.sync_group_response import SyncGroupResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -31,7 +34,7 @@ class _SyncGroupRequestAssignment(Struct):
         self.assignment = assignment
 
 
-class SyncGroupRequest(Message):
+class SyncGroupRequest(Request["SyncGroupResponse"]):
     __slots__ = FIELDS = ("group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name", "assignments")
     SyncGroupRequestAssignment: TypeAlias = _SyncGroupRequestAssignment
     API_KEY = 14

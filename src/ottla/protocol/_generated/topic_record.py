@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import ONE, Message, bad_length, bad_uuid, long_string, malformed, skip_tags, string_head, unwritable
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, bad_uuid, long_string, malformed, skip_tags, string_head, unwritable
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -12,7 +12,7 @@ _r_UB = Layout(">16sB").unpack_from
 _w_Ux = Layout(">16sx").pack
 
 
-class TopicRecord(Message):
+class TopicRecord(MetadataRecord):
     __slots__ = FIELDS = ("name", "topic_id")
     API_KEY = 2
     FIRST_FLEXIBLE = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.txn_offset_commit_response import TxnOffsetCommitResponse
 
 new = object.__new__
 _r_h = Layout(">h").unpack_from
@@ -56,7 +59,7 @@ class _TxnOffsetCommitRequestTopic(Struct):
         self.partitions: list[_TxnOffsetCommitRequestPartition] = [] if partitions is EMPTY else partitions
 
 
-class TxnOffsetCommitRequest(Message):
+class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"]):
     __slots__ = FIELDS = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id", "member_id", "group_instance_id", "topics")
     TxnOffsetCommitRequestPartition: TypeAlias = _TxnOffsetCommitRequestPartition
     TxnOffsetCommitRequestTopic: TypeAlias = _TxnOffsetCommitRequestTopic

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import Message, malformed, skip_tags, unwritable
+from ottla.protocol.codec import MetadataRecord, malformed, skip_tags, unwritable
 
 new = object.__new__
 _r_iqB = Layout(">iqB").unpack_from
 _w_iqx = Layout(">iqx").pack
 
 
-class UnfenceBrokerRecord(Message):
+class UnfenceBrokerRecord(MetadataRecord):
     __slots__ = FIELDS = ("id", "epoch")
     API_KEY = 8
     FIRST_FLEXIBLE = 0

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
+from typing import TYPE_CHECKING
 
-from ottla.protocol.codec import Message, malformed, skip_tags, unwritable
+from ottla.protocol.codec import Request, malformed, skip_tags, unwritable
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.unregister_broker_response import UnregisterBrokerResponse
 
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
 _w_ix = Layout(">ix").pack
 
 
-class UnregisterBrokerRequest(Message):
+class UnregisterBrokerRequest(Request["UnregisterBrokerResponse"]):
     __slots__ = FIELDS = ("broker_id",)
     API_KEY = 64
     FIRST_FLEXIBLE = 0

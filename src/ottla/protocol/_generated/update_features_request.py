@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.update_features_response import UpdateFeaturesResponse
 
 new = object.__new__
 _r_tB = Layout(">?B").unpack_from
@@ -36,7 +39,7 @@ class _FeatureUpdateKey(Struct):
         self.upgrade_type = upgrade_type
 
 
-class UpdateFeaturesRequest(Message):
+class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"]):
     __slots__ = FIELDS = ("timeout_ms", "feature_updates", "validate_only")
     FeatureUpdateKey: TypeAlias = _FeatureUpdateKey
     API_KEY = 57

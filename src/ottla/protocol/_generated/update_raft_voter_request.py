@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, shared_default, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.update_raft_voter_response import UpdateRaftVoterResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -49,7 +52,7 @@ class _KRaftVersionFeature(Struct):
 _DEFAULT_KRAFT_VERSION_FEATURE = shared_default(_KRaftVersionFeature)
 
 
-class UpdateRaftVoterRequest(Message):
+class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"]):
     __slots__ = FIELDS = ("cluster_id", "current_leader_epoch", "voter_id", "voter_directory_id", "listeners", "kraft_version_feature")
     Listener: TypeAlias = _Listener
     KRaftVersionFeature: TypeAlias = _KRaftVersionFeature

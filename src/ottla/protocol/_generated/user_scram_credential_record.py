@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import ONE, Message, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import ONE, MetadataRecord, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
@@ -14,7 +14,7 @@ _w_bB = Layout(">bB").pack
 _w_ix = Layout(">ix").pack
 
 
-class UserScramCredentialRecord(Message):
+class UserScramCredentialRecord(MetadataRecord):
     __slots__ = FIELDS = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
     API_KEY = 11
     FIRST_FLEXIBLE = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, not_in_version, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.vote_response import VoteResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -58,7 +61,7 @@ class _TopicData(Struct):
         self.partitions: list[_PartitionData] = [] if partitions is EMPTY else partitions
 
 
-class VoteRequest(Message):
+class VoteRequest(Request["VoteResponse"]):
     __slots__ = FIELDS = ("cluster_id", "voter_id", "topics")
     PartitionData: TypeAlias = _PartitionData
     TopicData: TypeAlias = _TopicData

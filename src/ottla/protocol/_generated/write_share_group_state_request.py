@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, bad_uuid, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.write_share_group_state_response import WriteShareGroupStateResponse
 
 new = object.__new__
 ZERO_UUID = bytes(16)
@@ -73,7 +76,7 @@ class _WriteStateData(Struct):
         self.partitions: list[_PartitionData] = [] if partitions is EMPTY else partitions
 
 
-class WriteShareGroupStateRequest(Message):
+class WriteShareGroupStateRequest(Request["WriteShareGroupStateResponse"]):
     __slots__ = FIELDS = ("group_id", "topics")
     StateBatch: TypeAlias = _StateBatch
     PartitionData: TypeAlias = _PartitionData

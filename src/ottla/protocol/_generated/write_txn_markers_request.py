@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from struct import Struct as Layout, error, pack, unpack_from
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ottla.protocol.codec import EMPTY, ONE, Message, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+from ottla.protocol.codec import EMPTY, ONE, Request, Struct, bad_length, long_string, long_varint, malformed, skip_tags, string_head, unwritable, varint
+
+if TYPE_CHECKING:
+    from ottla.protocol._generated.write_txn_markers_response import WriteTxnMarkersResponse
 
 new = object.__new__
 _r_iB = Layout(">iB").unpack_from
@@ -51,7 +54,7 @@ class _WritableTxnMarker(Struct):
         self.transaction_version = transaction_version
 
 
-class WriteTxnMarkersRequest(Message):
+class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"]):
     __slots__ = FIELDS = ("markers",)
     WritableTxnMarkerTopic: TypeAlias = _WritableTxnMarkerTopic
     WritableTxnMarker: TypeAlias = _WritableTxnMarker

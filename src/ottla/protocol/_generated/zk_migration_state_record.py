@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from struct import Struct as Layout, error
 
-from ottla.protocol.codec import Message, malformed, skip_tags, unwritable
+from ottla.protocol.codec import MetadataRecord, malformed, skip_tags, unwritable
 
 new = object.__new__
 _r_bB = Layout(">bB").unpack_from
 _w_bx = Layout(">bx").pack
 
 
-class ZkMigrationStateRecord(Message):
+class ZkMigrationStateRecord(MetadataRecord):
     __slots__ = FIELDS = ("zk_migration_state",)
     API_KEY = 21
     FIRST_FLEXIBLE = 0

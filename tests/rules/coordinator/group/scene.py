@@ -8,9 +8,8 @@ from ottla.coordinator.group.caller import Caller
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.group.state import GroupSettings
 from ottla.coordinator.records import CoordinatorRecord, Decoder, encode_key, encode_value
-from ottla.coordinator.shard import Now, Parked, Respond, Run
+from ottla.coordinator.shard import Decision, Now, Parked, Respond, Run
 from ottla.metadata.image import MetadataImage, PartitionImage, TopicImage
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis, Uuid
 from ottla.protocol import messages

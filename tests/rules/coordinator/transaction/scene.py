@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from ottla.coordinator.records import CoordinatorRecord, Decoder, encode
-from ottla.coordinator.shard import Now
+from ottla.coordinator.shard import Decision, Now
 from ottla.coordinator.transaction.machine import Producer, Transaction
 from ottla.coordinator.transaction.shard import (
     EndReply,
@@ -17,7 +17,6 @@ from ottla.coordinator.transaction.shard import (
 from ottla.coordinator.transaction.states import TransactionState
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.replay import image_of
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis, TopicPartition
 from ottla.protocol import messages

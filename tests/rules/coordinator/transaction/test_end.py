@@ -2,10 +2,10 @@
 
 import pytest
 
+from ottla.coordinator.shard import Decision
 from ottla.coordinator.transaction.machine import Producer, Transaction
 from ottla.coordinator.transaction.shard import EndReply, WriteMarkers
 from ottla.coordinator.transaction.states import TransactionState
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from tests.rules.coordinator.transaction.scene import NAME, P0, P1, TIMEOUT, WALL, Scene
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from ottla.coordinator.shard import Decision
 from ottla.coordinator.transaction.machine import LAST_USABLE_EPOCH, Producer, Transaction
 from ottla.coordinator.transaction.shard import InitProducerId, InitReply, TransactionSettings
 from ottla.coordinator.transaction.states import TransactionState
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from tests.rules.coordinator.transaction.scene import NAME, TIMEOUT, WALL, Scene, at
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.coordinator.shard import Decision
 from ottla.coordinator.transaction.machine import Producer, Transaction
 from ottla.coordinator.transaction.shard import Listed, ListFilter, TransactionSettings, WriteMarkers
 from ottla.coordinator.transaction.states import TITLES, TransactionState
-from ottla.model.core import Decision
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol.messages import TransactionLogValue
