@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ottla.metrics.counts import TopicCounts
 from ottla.model.errors import Errors
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import LONG_AGO, PartitionLeader, end_of_epoch
@@ -16,6 +17,7 @@ class Partition:
     """Compared by identity: a topic created again under the same name is another partition."""
 
     __slots__ = (
+        "counts",
         "directory",
         "follower",
         "index",
@@ -28,10 +30,12 @@ class Partition:
         "topic_id",
     )
 
-    def __init__(self, topic: str, topic_id: bytes, index: int) -> None:
+    def __init__(self, topic: str, topic_id: bytes, index: int, counts: TopicCounts) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
+        self.counts = counts
+        """Its topic's, for all partitions together."""
         self.key: tuple[str | bytes, int] = (topic_id, index)
         """As fetch sessions know it."""
         self.log: Log | None = None
@@ -83,9 +87,10 @@ class Partition:
 class TopicPartitions:
     """The partitions of one topic that live on this node."""
 
-    __slots__ = ("id", "name", "partitions")
+    __slots__ = ("counts", "id", "name", "partitions")
 
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.id = topic_id
+        self.counts = TopicCounts()
         self.partitions: dict[int, Partition] = {}

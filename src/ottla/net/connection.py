@@ -17,7 +17,10 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Iterable
 from struct import Struct
+from time import monotonic
 from typing import Final, Protocol
+
+from ottla.metrics.counts import Traffic
 
 _unpack_size: Final = Struct(">i").unpack_from
 _FIRST_BUFFER: Final = 64 * 1024
@@ -61,9 +64,13 @@ class Line(Protocol):
 
     out_bytes: int
     last_active: float
+    """When bytes last went in or out, by the clock of the loop."""
 
     @property
     def reading_paused(self) -> bool: ...
+
+    def us_since(self, then: float) -> int:
+        """Microseconds, by the clock that `last_active` is of."""
 
     def pause_reading(self) -> None: ...
 
@@ -124,6 +131,7 @@ class Connection:
         "_scratch",
         "_sock",
         "_start",
+        "_traffic",
         "last_active",
         "out_bytes",
     )
@@ -135,6 +143,7 @@ class Connection:
         scratch: Scratch,
         budget: ReadBudget,
         max_frame: int,
+        traffic: Traffic,
     ) -> None:
         self._sock: socket.socket | None = sock
         self._fd = sock.fileno()
@@ -142,6 +151,7 @@ class Connection:
         self._scratch = scratch
         self._budget = budget
         self._max_frame = max_frame
+        self._traffic = traffic
         self._receiver: Receiver | None = None
         self._own: bytearray | None = None  # the beginning of a frame whose end has not come yet
         self._start = 0
@@ -152,11 +162,14 @@ class Connection:
         self._corked: list[bytes] | None = None
         """Replies to the requests of one recv, while these are handled: they leave in one send."""
         self.out_bytes = 0
-        self.last_active = loop.time()
+        self.last_active = monotonic()  # what loops go by too, and finer: uvloop keeps milliseconds
 
     def start(self, receiver: Receiver) -> None:
         self._receiver = receiver
         self.resume_reading()
+
+    def us_since(self, then: float) -> int:
+        return int((monotonic() - then) * 1_000_000)
 
     # ---- reading
 
@@ -213,7 +226,8 @@ class Connection:
         if not received:
             self.close()
             return
-        self.last_active = self._loop.time()
+        self.last_active = monotonic()
+        self._traffic.received += received
         if own is None:
             start = self._deliver(target, 0, received)
             if start < received and self._sock is not None:
@@ -324,6 +338,7 @@ class Connection:
         except OSError:
             self.close()
             return
+        self._traffic.sent += sent
         if sent < len(data):
             self._queue(memoryview(data)[sent:])
             self._loop.add_writer(self._fd, self._writable)
@@ -356,7 +371,8 @@ class Connection:
                 else:
                     sent = self._send_file(chunk)
                 self.out_bytes -= sent
-                self.last_active = self._loop.time()
+                self._traffic.sent += sent
+                self.last_active = monotonic()
                 if sent < offered:
                     break
                 out.popleft()

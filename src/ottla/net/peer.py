@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
+from ottla.metrics.counts import Traffic
 from ottla.net.connection import Connection, ReadBudget, Scratch
 from ottla.protocol import messages
 from ottla.protocol.codec import DecodeError, EncodeError, Message
@@ -46,6 +47,9 @@ Then = Callable[[Outcome], None]
 class Peers(Protocol):
     """How a node reaches the others. The simulator has its own."""
 
+    traffic: dict[str, Traffic]
+    """What went over the connections of each lane."""
+
     def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
         """`then` is called once, on the loop, never from inside this call. Records in an answer are views that end with
         it. A request that times out takes its connection and all that wait on it along: answers come in order."""
@@ -57,7 +61,7 @@ class Peers(Protocol):
 
 
 class SocketPeers:
-    __slots__ = ("_budget", "_client_id", "_links", "_loop", "_scratch")
+    __slots__ = ("_budget", "_client_id", "_links", "_loop", "_scratch", "traffic")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str) -> None:
         self._loop = loop
@@ -65,16 +69,17 @@ class SocketPeers:
         self._scratch = Scratch()
         self._budget = ReadBudget(0)
         self._links: dict[tuple[Address, str], _Link] = {}
+        self.traffic: dict[str, Traffic] = {}
 
     def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
         link = self._links.get((to, lane))
         if link is None or link.lost:
             link = self._links[to, lane] = _Link(to, self._client_id, self._loop)
-            link.open(partial(self._connection, link))
+            link.open(partial(self._connection, self.traffic.setdefault(lane, Traffic())))
         link.send(_Pending(request, then, timeout_ms))
 
-    def _connection(self, link: "_Link", sock: socket.socket) -> Connection:
-        return Connection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES)
+    def _connection(self, traffic: Traffic, sock: socket.socket) -> Connection:
+        return Connection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES, traffic)
 
     async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
         return await ask(self, self._loop, to, request, timeout_ms=timeout_ms, lane=lane)

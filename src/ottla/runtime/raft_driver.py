@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
+from ottla.metrics.counts import QuorumCounts
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis, Uuid, uuid_text
 from ottla.model.ports import Clock
@@ -101,6 +102,7 @@ class RaftDriver:
         "_state",
         "_timer",
         "_waiters",
+        "counts",
         "epoch",
         "leader_id",
         "metadata_log",
@@ -124,6 +126,7 @@ class RaftDriver:
         self.leader_id = NOBODY
         self.epoch = quorum.epoch
         """Leader and epoch as the listener was told."""
+        self.counts = QuorumCounts()
         self._disk = disk
         self._clock = clock
         self._peers = peers
@@ -223,7 +226,9 @@ class RaftDriver:
         """Raises NotLeader."""
         if not (self.is_leader and self.quorum.is_active) or self._state.error is not None:
             raise NotLeader(f"node {self.quorum.local.id} does not lead the quorum in epoch {self.quorum.epoch}")
-        return self.metadata_log.append(records)
+        placed = self.metadata_log.append(records)
+        self.counts.appended_as_leader(len(records), placed.last_offset, self._clock.monotonic())
+        return placed
 
     def commit(self) -> None:
         """Starts to make durable what was appended, here and on the followers."""
@@ -294,6 +299,7 @@ class RaftDriver:
             case Reply():
                 self._reply(effect)
             case Advance(offset):
+                self.counts.committed(offset, self._clock.monotonic())
                 self._listener.committed(offset)
             case Persist(state):
                 self._state.persisting = True
@@ -324,7 +330,9 @@ class RaftDriver:
 
     def _append_replicated(self, records: object, epoch: int) -> None:
         assert isinstance(records, bytes)
+        before = self.metadata_log.end_offset
         rejected = self.metadata_log.append_replicated(records, epoch)
+        self.counts.fetched += self.metadata_log.end_offset - before
         self._log_was_written()
         if rejected is not None:
             if rejected.error != Errors.KAFKA_STORAGE_ERROR:  # of which the log has complained itself
@@ -415,11 +423,13 @@ class RaftDriver:
         message = wire.write_request(effect.request, self._cluster_id)
         is_fetch = isinstance(effect.request, FetchRequest | FetchSnapshotRequest)
         lane = _FETCH_LANE if is_fetch else _LANE
+        self.counts.requests += 1
         self._peers.send(to, message, then, timeout_ms=self.quorum.timing.request_timeout_ms, lane=lane)
 
     def _answered(self, sent: Send, outcome: Outcome) -> None:
         response: Any = None
         if not isinstance(outcome, Unreachable):
+            self.counts.responses += 1
             if getattr(outcome, "error_code", Errors.NONE) == Errors.INCONSISTENT_CLUSTER_ID:
                 self._complain_of(sent)
             response = wire.read_response(sent.request, outcome, self._listener_name)

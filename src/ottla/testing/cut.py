@@ -13,6 +13,7 @@ class CuttablePeers:
     def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str) -> None:
         self._loop = loop
         self._peers = SocketPeers(loop, client_id)
+        self.traffic = self._peers.traffic
         self._cut: frozenset[Address] = frozenset()
 
     def cut(self, addresses: frozenset[Address]) -> None:

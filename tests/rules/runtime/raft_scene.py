@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from ottla.metadata.image import MetadataImage
+from ottla.metrics.counts import Traffic
 from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
 from ottla.net.peer import Address, Then, Unreachable
@@ -92,6 +93,7 @@ class WirePeers:
     def __init__(self, wire: Wire, own: Address) -> None:
         self._wire = wire
         self._own = own
+        self.traffic: dict[str, Traffic] = {}
 
     def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
         self._wire.send(self._own, Address(*to), request, then)

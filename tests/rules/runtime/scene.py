@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ottla.metadata.image import MetadataImage
+from ottla.metrics.counts import Traffic
 from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
 from ottla.net.peer import Address, Then
@@ -56,6 +57,9 @@ def dynamic(**overrides: str) -> Settings:
 
 class Nobody:
     """A quorum of one has no one to talk to."""
+
+    def __init__(self) -> None:
+        self.traffic: dict[str, Traffic] = {}
 
     def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
         raise AssertionError(f"{type(request).__name__} was sent to {to}")

@@ -70,6 +70,9 @@ class Admission:
         self.total += 1
         return None
 
+    def at(self, listener: str) -> int:
+        return self._per_listener.get(listener, 0)
+
     def left(self, address: str, listener: str) -> None:
         self.total -= 1
         _count_down(self._per_address, address)

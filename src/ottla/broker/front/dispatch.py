@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from ottla.broker.security.authorizer import Operation, Resource
+from ottla.metrics.counts import RequestCounts
 from ottla.protocol import messages
 from ottla.protocol.frames import NO_FLEXIBLE
 
@@ -27,6 +28,7 @@ class Route:
     handle: Callable[..., Any]
     needs: Permission
     streams_files: bool
+    counts: RequestCounts
 
 
 HANDLERS: dict[int, str] = {
@@ -147,6 +149,7 @@ def _highest(key: int) -> int:
 
 def load_route(key: int, handler: str) -> Route:
     api = messages.API[key]
+    tells_errors = "error_code" in messages.response_class(key).FIELDS
     module = import_module(f"ottla.broker.handlers.{handler}")
     return Route(
         key=key,
@@ -158,4 +161,5 @@ def load_route(key: int, handler: str) -> Route:
         handle=module.handle,
         needs=module.NEEDS,
         streams_files=key == 1,
+        counts=RequestCounts(api.min_version, _highest(key), has_error_code=tells_errors),
     )

@@ -10,6 +10,7 @@ from ottla.broker.front.admission import Admission, Doors, Refusals
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.session import Session
 from ottla.broker.services import ControllerServices, Services
+from ottla.metrics.counts import Traffic
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener
 from ottla.net.connection import Connection, ReadBudget, Scratch
@@ -56,6 +57,8 @@ class Server:
         "_sockets",
         "_sweeper",
         "_swept",
+        "routes",
+        "traffic",
     )
 
     def __init__(self, loop: AbstractEventLoop, doors: Doors, budget: ReadBudget, options: SocketOptions) -> None:
@@ -71,10 +74,17 @@ class Server:
         self._sessions: dict[Session, Connection] = {}
         self._sweeper: TimerHandle | None = None
         self._swept = loop.time()
+        self.routes: dict[str, Routes] = {}
+        """By listener: each route counts its requests."""
+        self.traffic: dict[str, Traffic] = {}
+        """By listener."""
 
     @property
     def connections(self) -> int:
         return len(self._sessions)
+
+    def connections_of(self, listener_name: str) -> int:
+        return self._doors.clients.at(listener_name) + self._doors.controllers.at(listener_name)
 
     def bind(self, listener: Listener) -> tuple[socket.socket, int]:
         """Takes the port, without answering on it yet. Port 0 takes a free one; the port taken is returned."""
@@ -86,6 +96,8 @@ class Server:
         return sock, sock.getsockname()[1]
 
     def serve(self, sock: socket.socket, listener_name: str, routes: Routes, services: AnyServices) -> None:
+        self.routes[listener_name] = routes
+        self.traffic[listener_name] = Traffic()
         self._loop.add_reader(sock.fileno(), self._accept, sock, listener_name, routes, services)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
@@ -132,7 +144,9 @@ class Server:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
         if options.receive_buffer_bytes > 0:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
-        connection = Connection(peer, self._loop, self._scratch, self._budget, options.max_frame_bytes)
+        connection = Connection(
+            peer, self._loop, self._scratch, self._budget, options.max_frame_bytes, self.traffic[listener_name]
+        )
         session = Session(connection, host, listener_name, routes, services, self._loop, self._forget)
         self._sessions[session] = connection
         connection.start(session)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ottla.broker.front.dispatch import API_VERSIONS, Route, Routes
 from ottla.broker.services import ControllerServices, Services
+from ottla.model.errors import Errors
 from ottla.net.connection import Line
 from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags
 from ottla.protocol.frames import encode_response, encode_response_chunks
@@ -29,12 +30,14 @@ _TURN_BYTES: Final = 64 * 1024
 class Reply:
     """The place of one answer in the order of a connection."""
 
-    __slots__ = ("correlation_id", "future", "message", "ready", "route", "version")
+    __slots__ = ("correlation_id", "future", "message", "ready", "route", "since", "version")
 
-    def __init__(self, route: Route, version: int, correlation_id: int) -> None:
+    def __init__(self, route: Route, version: int, correlation_id: int, since: float) -> None:
         self.route = route
         self.version = version
         self.correlation_id = correlation_id
+        self.since = since
+        """When the request came, by the connection's clock."""
         self.ready = False
         self.message: Any = None
         self.future: Future[Any] | None = None
@@ -127,24 +130,27 @@ class Session:
             log.exception("a request of %s could not be begun", self.host)
             self.connection.close()
             return
+        route.counts.versions[version - route.min_version] += 1
+        since = self.connection.last_active
         try:
             outcome = route.handle(self.services, self, request, version)
         except Exception:  # the session is the edge: a bug costs this client its connection, no more
             log.exception("%s v%d of %s failed", route.name, version, self.host)
+            route.counts.failed(Errors.UNKNOWN_SERVER_ERROR)
             self.connection.close()
             return
         if isinstance(outcome, Message):
             if self._pending:
-                self._queue(Reply(route, version, correlation_id), outcome)
+                self._queue(Reply(route, version, correlation_id, since), outcome)
             else:
-                self._send(route, version, correlation_id, outcome)
+                self._send(route, version, correlation_id, outcome, since)
         elif isinstance(outcome, Future):
-            reply = Reply(route, version, correlation_id)
+            reply = Reply(route, version, correlation_id, since)
             reply.future = outcome
             outcome.add_done_callback(lambda future: self._resolved(reply, future))
             self._queue(reply, None)
         elif outcome is not None:  # None: acks=0, nothing is ever sent
-            self._run(Reply(route, version, correlation_id), outcome)
+            self._run(Reply(route, version, correlation_id, since), outcome)
 
     def _queue(self, reply: Reply, message: Message | None) -> None:
         """Behind the replies that are still to come."""
@@ -172,6 +178,7 @@ class Session:
         problem = future.exception()
         if problem is not None:
             log.error("%s v%d of %s failed", reply.route.name, reply.version, self.host, exc_info=problem)
+            reply.route.counts.failed(Errors.UNKNOWN_SERVER_ERROR)
             self.connection.close()
             return
         reply.message = future.result()
@@ -180,7 +187,7 @@ class Session:
         while pending and pending[0].ready:
             head = pending.popleft()
             if head.message is not None:  # acks=0 that had to wait: nothing is ever sent
-                self._send(head.route, head.version, head.correlation_id, head.message)
+                self._send(head.route, head.version, head.correlation_id, head.message, head.since)
         self._resume()
 
     def _resume(self) -> None:
@@ -194,7 +201,7 @@ class Session:
 
     # ---- replies
 
-    def _send(self, route: Route, version: int, correlation_id: int, message: Message) -> None:
+    def _send(self, route: Route, version: int, correlation_id: int, message: Message, since: float) -> None:
         connection = self.connection
         try:
             if route.streams_files:
@@ -207,6 +214,12 @@ class Session:
             log.exception("the reply to %s v%d cannot be written", route.name, version)
             connection.close()
             return
+        counts = route.counts
+        counts.times.observe(connection.us_since(since))
+        if counts.has_error_code:
+            error_code: int = message.error_code  # type: ignore[attr-defined]  # what `has_error_code` says
+            if error_code:
+                counts.failed(error_code)
         if connection.out_bytes > self._max_unsent:
             connection.pause_reading()
         elif self._turn > _TURN_BYTES:
@@ -223,10 +236,11 @@ class Session:
         route = self.routes.get(key)
         if key == API_VERSIONS and route is not None:
             message = self.routes.api_versions_unsupported(self.services)
+            since = self.connection.last_active
             if self._pending:
-                self._queue(Reply(route, 0, correlation_id), message)
+                self._queue(Reply(route, 0, correlation_id, since), message)
             else:
-                self._send(route, 0, correlation_id, message)
+                self._send(route, 0, correlation_id, message, since)
             return
         self._refuse(f"request key {key} at version {version} is not served on this listener")
 

@@ -47,6 +47,8 @@ _WITHOUT_LOG_START = (
     Errors.KAFKA_STORAGE_ERROR,
 )
 """Refusals that do not tell where the log starts: Kafka's choice."""
+_LOOKS_ELSEWHERE = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID)
+"""A client that looks for the leader is no failed request."""
 ADMIN_CLIENT = "__admin_client"
 """By this name, and only by it, Kafka lets a client write to the coordinators' topics."""
 
@@ -159,7 +161,12 @@ def _produce(
             else:
                 result = _append(replicas, partition, data.records, acks, now, uncommitted, proofs)
             results.append(result)
-            failed = failed or result.error_code != Errors.NONE
+            if known is not None:
+                known.counts.produces += 1
+            if result.error_code != Errors.NONE:
+                failed = True
+                if known is not None and result.error_code not in _LOOKS_ELSEWHERE:
+                    known.counts.failed_produces += 1
         answer.responses.append(TopicResponse(topic.name, topic.topic_id, results))
     if acks == 0:
         _not_answered(session, failed=failed)
@@ -288,6 +295,7 @@ def _wait(
             error = _outcome(partition, committed=partition not in wait.required)
             if error:
                 errors[partition] = error
+                partition.counts.failed_produces += 1
         future.set_result(_marked(services, session, answer, errors, version) if errors else answer)
 
     wait.resume = resume

@@ -13,6 +13,7 @@ from ottla.broker.replicas.fetch_sessions import FetchContext, PartitionKey, Ses
 from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.waiting.purgatory import FetchWait, StableFetchWait
+from ottla.metrics.counts import TopicCounts
 from ottla.model.errors import Errors
 from ottla.protocol.messages import FetchRequest, FetchResponse
 from ottla.replication.leader import Diverging, PartitionLeader, check_position
@@ -67,10 +68,12 @@ class Reader:
 class Attempt:
     """One pass over the asked partitions: what it found, how much, and whether it must be answered at once."""
 
-    __slots__ = ("found_bytes", "is_first", "results", "settled", "urgent")
+    __slots__ = ("found_bytes", "is_first", "results", "sent", "settled", "urgent")
 
     def __init__(self, is_first: bool) -> None:
         self.results: list[tuple[SessionPartition, PartitionData]] = []
+        self.sent: list[tuple[TopicCounts, int]] = []
+        """The bytes it found, and where they are counted if they are sent."""
         self.found_bytes = 0
         self.urgent = False
         self.settled: list[PartitionKey] = []
@@ -197,8 +200,13 @@ def _read(services: Services, session: Session, reader: Reader, context: FetchCo
                 data = _read_partition(services, partition, asked, reader, left, attempt)
             except StorageError as failure:
                 services.replicas.read_failed(partition, failure)
+                partition.counts.failed_fetches += 1
                 data = _error(asked.partition, Errors.KAFKA_STORAGE_ERROR)
         size = len(data.records) if data.records else 0
+        if partition is not None:
+            partition.counts.fetches += 1
+            if size:
+                attempt.sent.append((partition.counts, size))
         attempt.found_bytes += size
         left = max(0, left - size)
         if data.error_code or (may_copy and not is_first and data.log_start_offset != asked.sent_log_start_offset):
@@ -338,6 +346,7 @@ def _error(index: int, error: Errors) -> PartitionData:
 def _response(
     services: Services, session: Session, reader: Reader, context: FetchContext, attempt: Attempt
 ) -> FetchResponse:
+    _count(reader, attempt)
     kept = context.session
     responses: list[TopicResponse] = []
     current: TopicResponse | None = None
@@ -371,6 +380,15 @@ def _response(
     if attempt.urgent and reader.version >= LEADER_HINTS:
         _add_hints(services, session, response, attempt)
     return response
+
+
+def _count(reader: Reader, attempt: Attempt) -> None:
+    if reader.replica_id < 0:
+        for counts, size in attempt.sent:
+            counts.bytes_out += size
+    else:
+        for counts, size in attempt.sent:
+            counts.replication_bytes_out += size
 
 
 def _add_hints(services: Services, session: Session, response: FetchResponse, attempt: Attempt) -> None:

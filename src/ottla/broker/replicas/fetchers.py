@@ -458,6 +458,7 @@ class Copier:
                 log.error("%s: what its leader sent cannot be appended: %s", found.topic_partition, outcome.message)
                 self.pause(follower)
                 return
+            partition.counts.replication_bytes_in += len(records)
             if found.config.flush_messages <= found.log_end_offset - found.recovery_point:
                 self._host.replicas.flush_wanted(partition)
             self._host.throttle.record(partition, len(records), self._host.clock.monotonic())

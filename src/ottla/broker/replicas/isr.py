@@ -130,6 +130,7 @@ class IsrChanges:
                 )
 
     def _refused(self, partition: Partition, change: IsrChange, error: Errors) -> None:
+        self._replicas.counts.failed_isr_updates += 1
         log.info(
             "%s-%d: the controller refuses %s as in sync: %s", partition.topic, partition.index, change.isr, error.name
         )

@@ -149,7 +149,7 @@ class Placement:
             known = self._replicas.by_id[topic_id] = self._replicas.by_name[topic] = TopicPartitions(topic, topic_id)
         partition = known.partitions.get(index)
         if partition is None:
-            partition = known.partitions[index] = Partition(topic, topic_id, index)
+            partition = known.partitions[index] = Partition(topic, topic_id, index, known.counts)
             self._open(partition, placed)
         if partition.log is None or partition.directory is None:
             return
@@ -269,7 +269,9 @@ class Placement:
         if leader.leader_epoch != epoch:
             self._replicas.note_news(partition, leader.followers)
             self._waiting.partition_changed(partition)
+            self._replicas.counts.isr_changed(len(isr), len(leader.isr))
         elif leader.isr != isr:
+            self._replicas.counts.isr_changed(len(isr), len(leader.isr))
             # Whoever was put out of sync while it had everything, fenced by mistake, wants to come back: its fetches
             # have to be looked at again, though nothing is written.
             self._replicas.note_news(partition, leader.followers)

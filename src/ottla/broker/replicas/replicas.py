@@ -10,6 +10,7 @@ from typing import Final
 from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.replicas.fetch_sessions import FetchSession
 from ottla.broker.waiting.requests import WaitingRequests
+from ottla.metrics.counts import ReplicaCounts, TopicCounts
 from ottla.model.errors import Errors
 from ottla.model.ids import BrokerId, TopicPartition, Uuid
 from ottla.model.ports import Clock
@@ -66,9 +67,11 @@ class Replicas:
         "by_id",
         "by_name",
         "copying",
+        "counts",
         "deletions",
         "flush_wanted",
         "followed",
+        "forgotten",
         "isr_change_wanted",
         "log_start_moved",
     )
@@ -101,6 +104,9 @@ class Replicas:
         """Told when `partition.leader.pending` is to be sent to the controller."""
         self.deletions: list[tuple[LogDirectory, Deletion]] = []
         """Files to remove once they are due: housekeeping takes them from here."""
+        self.counts = ReplicaCounts()
+        self.forgotten = TopicCounts()
+        """What topics that are no longer here have counted."""
 
     # ---- looking up
 
@@ -113,6 +119,7 @@ class Replicas:
             yield from topic.partitions.values()
 
     def forget(self, topic: TopicPartitions) -> None:
+        self.forgotten.add(topic.counts)
         del self.by_id[topic.id]
         if self.by_name.get(topic.name) is topic:  # else the name belongs to one that was made since
             del self.by_name[topic.name]
@@ -146,6 +153,8 @@ class Replicas:
         except StorageError as error:
             return self._append_failed(partition, directory, error)
         if not isinstance(outcome, Rejected) and not outcome.duplicate:
+            partition.counts.messages_in += log_.log_end_offset - outcome.base_offset
+            partition.counts.bytes_in += len(records)
             self._appended(partition, log_, leader, outcome.base_offset, len(records))
         return outcome
 
@@ -188,12 +197,18 @@ class Replicas:
         waiting = self._waiting
         for partition, admission in admitted.items():
             if refused is not None and partition in refused:
+                partition.counts.produces += 1
+                partition.counts.failed_produces += 1
                 rows.append(failed_row(partition.index, Errors.KAFKA_STORAGE_ERROR))
                 continue
             log_, leader = partition.log, partition.leader
             assert log_ is not None and leader is not None
             base_offset = log_.settle(admission)
             end = log_.log_end_offset
+            counts = partition.counts
+            counts.produces += 1
+            counts.messages_in += end - base_offset
+            counts.bytes_in += len(admission[1])
             if leader.followers or log_.config.flush_messages != NEVER:
                 if not self._appended(partition, log_, leader, base_offset, len(admission[1])):
                     uncommitted[partition] = end
@@ -234,6 +249,8 @@ class Replicas:
             return self._append_failed(partition, directory, error)
         if isinstance(outcome, Rejected):
             return outcome
+        partition.counts.messages_in += log_.log_end_offset - outcome.base_offset
+        partition.counts.bytes_in += len(marker)
         self._appended(partition, log_, leader, outcome.base_offset, len(marker))
         log_.last_stable_offset(leader.high_watermark)  # forgets the ends that are replicated
         return outcome
@@ -348,8 +365,10 @@ class Replicas:
         leader = partition.leader
         if leader is None:
             return
+        before = len(leader.isr)
         if leader.agreed(change, leader_epoch, partition_epoch, isr, self._clock.monotonic()):
             self.show(partition, leader)
+        self.counts.isr_changed(before, len(leader.isr))
         self.note_news(partition, leader.followers)
 
     def show(self, partition: Partition, leader: PartitionLeader) -> None:

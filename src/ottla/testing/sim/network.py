@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.session import Session
+from ottla.metrics.counts import Traffic
 from ottla.model.properties import Listener
 from ottla.net.peer import Address, Outcome, Refused, Then, Unreachable, ask
 from ottla.protocol import messages
@@ -228,6 +229,9 @@ class SimConnection:
         self.out_bytes = 0
         self.last_active = 0.0
 
+    def us_since(self, then: float) -> int:
+        return 0
+
     @property
     def closed(self) -> bool:
         return not self._link.open
@@ -330,6 +334,7 @@ class SimPeers:
         self._life = life
         self._name = name
         self._lanes: dict[tuple[Address, str], Lane] = {}
+        self.traffic: dict[str, Traffic] = {}
 
     def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
         found = self._lanes.get((to, lane))
