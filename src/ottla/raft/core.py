@@ -39,6 +39,7 @@ from ottla.raft.exchange import (
 )
 from ottla.raft.roles import (
     NEVER,
+    TRANSITIONS,
     BrokenQuorum,
     Candidate,
     Election,
@@ -299,6 +300,7 @@ class Quorum:
 
     def advance(self, offset: int) -> None:
         if offset > self.high_watermark:
+            assert offset <= self.log.end_offset, f"{offset} is committed, but the log ends at {self.log.end_offset}"
             self.high_watermark = offset
             self._out.append(Advance(offset))
 
@@ -348,9 +350,10 @@ class Quorum:
         leader_id, endpoints = self.leader_id, self.leader_endpoints
         voted = self.local.key if isinstance(role, Candidate) else None if isinstance(role, Resigned) else role.voted
         election = self._new_election()
-        self.role = prospective = Prospective(
+        prospective = Prospective(
             role.epoch, self._election_due(now), election, leader_id=leader_id, endpoints=endpoints, voted=voted
         )
+        self._become(prospective)
         if election.is_won:
             self._become_candidate(now)
         else:
@@ -369,7 +372,8 @@ class Quorum:
     def _become_candidate(self, now: int) -> None:
         epoch = self.role.epoch + 1
         election = self._new_election()
-        self.role = candidate = Candidate(epoch, self._election_due(now), election)
+        candidate = Candidate(epoch, self._election_due(now), election)
+        self._become(candidate)
         if election.is_won:
             # The own vote decides, so vote and victory are one write.
             self._lead(candidate, now)
@@ -515,13 +519,19 @@ class Quorum:
         if role.voted is not None:
             return
         if isinstance(role, Prospective):
-            self.role = Unattached(role.epoch, role.due, leader_id=role.leader_id)
-        assert isinstance(self.role, Unattached)
-        self.role.voted = candidate
-        self.role.due = self._election_due(now) if self.may_stand else NEVER
+            role = Unattached(role.epoch, role.due, leader_id=role.leader_id)
+            self._become(role)
+        role.voted = candidate
+        role.due = self._election_due(now) if self.may_stand else NEVER
         self._persist()
 
     # Transitions
+
+    def _become(self, role: Role) -> None:
+        before = self.role
+        assert type(role) in TRANSITIONS[type(before)], f"{before} does not become {role}"
+        assert role.epoch >= before.epoch, f"{before} would go back to {role}"
+        self.role = role
 
     def _persist(self) -> None:
         role = self.role
@@ -534,6 +544,7 @@ class Quorum:
         state = ElectionState(role.epoch, leader_id, *(voted or _NO_VOTE))
         if state == self._persisted:
             return
+        assert state.epoch >= self._persisted.epoch, f"{state} is older than {self._persisted}"
         self._persisted = state
         if self._out and type(self._out[-1]) is Persist:
             self._out[-1] = Persist(state)  # two changes in one step are one write
@@ -559,7 +570,7 @@ class Quorum:
         voted = role.voted if same and isinstance(role, Prospective) else None
         leader_id = role.leader_id if same and isinstance(role, Prospective) else NOBODY
         self._fail_parked()
-        self.role = Unattached(epoch, due, leader_id=leader_id, voted=voted)
+        self._become(Unattached(epoch, due, leader_id=leader_id, voted=voted))
 
     def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now: int) -> None:
         role = self.role
@@ -575,7 +586,8 @@ class Quorum:
                 voted = role.voted
         self._fail_parked()
         due = now + self.timing.fetch_timeout_ms if self.may_stand else NEVER
-        self.role = followed = Follower(epoch, due, leader_id, endpoints, voted)
+        followed = Follower(epoch, due, leader_id, endpoints, voted)
+        self._become(followed)
         followed.update_due = now + self.timing.fetch_timeout_ms
         self._persist()
         follower.fetch(self, followed, now)
@@ -583,7 +595,8 @@ class Quorum:
     def _lead(self, candidate: Candidate, now: int) -> None:
         self._attempts = 0
         start = self.log.end_offset
-        self.role = role = Leader(candidate.epoch, start, now + leader.check_period(self))
+        role = Leader(candidate.epoch, start, now + leader.check_period(self))
+        self._become(role)
         leader.follow_voters(self, role)
         self._persist()
         self._out.append(AppendControl(candidate.epoch, self._first_records(candidate)))
@@ -612,7 +625,7 @@ class Quorum:
         ranked = sorted(role.replicas.values(), key=lambda r: (-r.end_offset, r.key.id))
         successors = tuple(r.key for r in ranked if r.key.id != self.local.id)
         self._fail_parked()
-        self.role = Resigned(role.epoch, self._election_due(now), successors, [key.id for key in successors])
+        self._become(Resigned(role.epoch, self._election_due(now), successors, [key.id for key in successors]))
 
     def _send_resignation(self, role: Resigned, now: int) -> None:
         for voter_id in role.unacked:

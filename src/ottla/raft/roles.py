@@ -262,3 +262,14 @@ class Resigned:
 
 
 Role = Unattached | Prospective | Candidate | Follower | Leader | Resigned
+
+TRANSITIONS: Final[dict[type[Role], tuple[type[Role], ...]]] = {
+    Unattached: (Unattached, Prospective, Follower),
+    Prospective: (Candidate, Follower, Unattached),
+    Candidate: (Leader, Prospective, Follower, Unattached),
+    Follower: (Prospective, Follower, Unattached),
+    Leader: (Resigned, Follower, Unattached),
+    Resigned: (Follower, Unattached),
+}
+"""Which role may come after which. A leader has been a candidate in its own epoch and nothing else; who resigns stays
+out of its epoch. The epoch never falls."""

@@ -93,6 +93,7 @@ class PartitionFollower:
         self.partition_epoch = partition_epoch
         if leader_epoch == self.leader_epoch and leader_id == self.leader_id:
             return False
+        assert leader_epoch >= self.leader_epoch, f"epoch {leader_epoch} after {self.leader_epoch}"
         self.leader_id, self.leader_epoch = leader_id, leader_epoch
         self.is_stopped = False
         self.ready_at = 0

@@ -222,6 +222,7 @@ class PartitionLeader:
 
     def _judge_isr(self) -> None:
         """min.insync.replicas counts at most the replicas there are."""
+        assert all(replica in self.followers or replica == self.broker_id for replica in self.isr), self.isr
         self.under_min_isr = len(self.isr) < self.effective_min_isr
 
     @property
@@ -234,6 +235,7 @@ class PartitionLeader:
             # Known already, from the answer to a proposal. A proposal made since then stays pending: dropping it
             # would let the high watermark pass a replica that the controller may have added by now.
             return False
+        assert placed.leader_epoch >= self.leader_epoch, f"epoch {placed.leader_epoch} after {self.leader_epoch}"
         new_epoch = placed.leader_epoch > self.leader_epoch
         self._adopt(placed, now)
         if new_epoch:
@@ -287,6 +289,7 @@ class PartitionLeader:
                 end = follower.log_end_offset
         if end <= self.high_watermark:
             return False
+        assert end <= own_end
         self.high_watermark = end
         return True
 

@@ -361,6 +361,7 @@ class Log:
         """The last step: an admitted batch has been written, and is part of the log. Returns its base offset."""
         _, batch, segment, placed, producer = admitted
         _, _, base_offset, last_offset, timestamp = placed
+        assert base_offset == self.log_end_offset, "another batch came between"
         segment.written(len(batch), base_offset, last_offset, timestamp, self.config.index_interval_bytes)
         self.log_end_offset = last_offset + 1
         if producer is not None:
@@ -555,6 +556,7 @@ class Log:
         return Appended(first, last, -1, self.log_start_offset)
 
     def _write_run(self, data: memoryview, run: list[b.BatchHeader], now: int) -> None:
+        assert run[0].base_offset >= self.log_end_offset, "a copied batch would lie over one that is there"
         segment = self.active
         greatest = max(header.max_timestamp for header in run)
         if segment.is_full(len(data), run[-1].last_offset, greatest, self.config, now):
@@ -835,6 +837,7 @@ class Log:
         return self._guarded(lambda: self._truncate(offset), f"cannot truncate {self.topic_partition}")
 
     def _truncate(self, offset: int) -> Deletion:
+        assert offset <= self.log_end_offset
         if self._before_truncate is not None:
             self._before_truncate(offset)
         self._generation += 1

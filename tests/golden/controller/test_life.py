@@ -1,17 +1,12 @@
-"""A small cluster's life as a transcript: what was asked, what was written, what was answered.
+"""A small cluster's life as a transcript: what was asked, what was written, what was answered."""
 
-`OTTLA_REWRITE_GOLDEN=1 pytest tests/golden/controller` writes the transcript anew; its diff is what to review.
-"""
-
-import os
 from pathlib import Path
 
 from ottla.model.ids import Millis, uuid_text
 from ottla.protocol import messages as m
 from ottla.protocol.codec import Message, Struct
+from tests.golden.transcripts import compare
 from tests.rules.controller.scene import Assignment, Scene, Topic, TopicConfig, a_registration
-
-TRANSCRIPT = Path(__file__).parent / "life.txt"
 
 
 def shown(value: object) -> str:
@@ -128,7 +123,4 @@ def a_life() -> list[str]:
 
 
 def test_the_life_of_a_small_cluster_is_as_it_was_reviewed() -> None:
-    text = "\n".join(a_life()) + "\n"
-    if os.environ.get("OTTLA_REWRITE_GOLDEN"):
-        TRANSCRIPT.write_text(text)
-    assert text == TRANSCRIPT.read_text()
+    compare(Path(__file__).parent / "life.txt", a_life())
