@@ -113,6 +113,18 @@ def clear_append_time(batch: bytearray | memoryview) -> None:
     _CRC.pack_into(batch, 17, computed_crc(batch))
 
 
+def put_kept(batch: bytearray, max_timestamp: int, record_count: int) -> None:
+    """What compaction changes in a header, beside length and CRC, which `seal` writes."""
+    _BASE_OFFSET.pack_into(batch, 35, max_timestamp)
+    _LENGTH.pack_into(batch, 57, record_count)
+
+
+def put_delete_horizon(batch: bytearray, attributes: int, horizon: int) -> None:
+    """KIP-534: tombstones and markers of this batch may go at `horizon`, which takes the base timestamp's place."""
+    _ATTRIBUTES.pack_into(batch, CRC_START, attributes | DELETE_HORIZON)
+    _BASE_OFFSET.pack_into(batch, 27, horizon)
+
+
 def build_header(header: BatchHeader) -> bytes:
     return _HEADER.pack(*header)
 

@@ -5,7 +5,16 @@ from random import Random
 
 import pytest
 
-from ottla.storage.cleaner.key_map import ENTRY_BYTES, KeyMap
+from ottla.storage.cleaner.key_map import (
+    CLEANED_BEFORE,
+    DROP,
+    ENTRY_BYTES,
+    KEEP,
+    TOMBSTONE,
+    UNMAPPED,
+    KeyMap,
+    name_of,
+)
 
 
 @pytest.mark.parametrize("memory", [400, 40_000, 4_000_000])
@@ -21,14 +30,15 @@ def test_the_flags_that_stay_are_those_of_the_latest_records(memory: int) -> Non
         ]
         first = len(flags)
         flags += b"\1" * len(given)
-        keys.learn(given, flags, first)
+        keys.learn([key if key is None else name_of(key) for key in given], flags, first)
         latest.update({key: first + index for index, key in enumerate(given) if key is not None})
         for index, key in enumerate(given):
             if key is None:
                 flags[first + index] = 0
+    keys.settle(flags)
     assert [place for place, flag in enumerate(flags) if flag] == sorted(latest.values())
     assert keys.count == len(latest)
-    asked: list[bytes | None] = [None, *latest, *(b"x%d" % number for number in range(500))]
+    asked: list[bytes | None] = [None, *map(name_of, latest), *(b"x%d" % number for number in range(500))]
     kept = bytearray(b"\2" * len(asked))
     keys.forget_known(asked, kept)
     assert kept == b"\2" + bytes(len(latest)) + b"\2" * 500
@@ -53,8 +63,23 @@ def test_few_keys_take_no_more_than_they_are_counted_for(length: int) -> None:
     tracemalloc.start()
     try:
         for number in range(0, 50_000, 1000):
-            keys.learn([b"%0*d" % (length, number + more) for more in range(1000)], flags, number)
+            keys.learn([name_of(b"%0*d" % (length, number + more)) for more in range(1000)], flags, number)
             assert tracemalloc.get_traced_memory()[1] <= max(keys.memory, 1 << 20)
     finally:
         tracemalloc.stop()
     assert keys.memory == 50_000 * ENTRY_BYTES
+
+
+def test_no_key_has_the_name_of_a_longer_one() -> None:
+    long = b"k" * 33
+    keys, flags = KeyMap(1 << 20), bytearray(b"\1\1")
+    keys.learn([name_of(long), name_of(name_of(long))], flags, 0)
+    keys.settle(flags)
+    assert (keys.count, bytes(flags)) == (2, b"\1\1")
+
+
+def test_flags_that_no_key_decides_stay() -> None:
+    keys, flags = KeyMap(1 << 20), bytearray((UNMAPPED, CLEANED_BEFORE, KEEP, TOMBSTONE))
+    keys.learn([b"a", b"a"], flags, 2)
+    keys.settle(flags)
+    assert list(flags) == [UNMAPPED, CLEANED_BEFORE, DROP, TOMBSTONE]

@@ -15,6 +15,18 @@ try:  # three times as fast as the one in hashlib, which asks OpenSSL for each d
 except ImportError:
     from hashlib import md5
 
+DROP: Final = 0
+"""The flags of records: what becomes of them."""
+KEEP: Final = 1
+TOMBSTONE: Final = 2
+"""Kept, and without a value."""
+UNMAPPED: Final = 3
+"""Kept, because the key map was full before it."""
+CLEANED_BEFORE: Final = 4
+"""Below the first dirty offset in a batch that reaches beyond it: judged by its key."""
+_NOT_BY_KEY: Final = bytes(flag if flag in (UNMAPPED, CLEANED_BEFORE) else DROP for flag in range(256))
+"""What becomes of a flag when its record is not the latest of its key."""
+
 SLOT_BYTES: Final = 20
 MAX_KEYS: Final = (1 << 32) - 2
 _FIRST_SLOTS: Final = 1 << 12
@@ -24,58 +36,75 @@ ENTRY_BYTES: Final = 200
 """Of a dict, with its key and its number, and also while it grows."""
 _DICT_SHARE: Final = 4
 """One part in four of the memory may be a dict: the table that it is moved to has room beside it."""
-_SHORT: Final = 32
-"""A key of so many bytes at most is its own name in the dict; no digest is made."""
+SHORT: Final = 32
+"""A key of so many bytes at most is its own name; no digest is made."""
+_LONG: Final = bytes(SHORT + 1 - 16)
+"""Behind the digest of a longer key, so that its name is none that a key could have."""
 
 _halves = Struct("QQ").unpack
 
 
+def name_of(key: bytes) -> bytes:
+    """What a key is known by here."""
+    return key if len(key) <= SHORT else md5(key).digest() + _LONG
+
+
+def _digest(name: bytes) -> bytes:
+    return md5(name).digest() if len(name) <= SHORT else name[:16]
+
+
 class KeyMap:
-    """Key -> place of its latest record, within `memory` bytes."""
+    """Name of a key -> place of its latest record, within `memory` bytes."""
 
     __slots__ = ("_few", "_many", "_max_few")
 
     def __init__(self, memory: int, load: float = 0.9) -> None:
-        self._few: dict[bytes | int, int] | None = {}
+        self._few: dict[bytes | None, int] | None = {}
         self._max_few = memory // _DICT_SHARE // ENTRY_BYTES
         self._many = Table(memory, load)
 
-    def learn(self, keys: Sequence[bytes | None], flags: bytearray, first: int) -> None:
-        """Records of `keys` that are later than all before: theirs are the flags from `first` on.
+    def learn(self, names: Sequence[bytes | None], flags: bytearray, first: int) -> None:
+        """Records that are later than all before: theirs are the flags from `first` on, DROP where there is no name.
 
-        The flag of a record that is not the latest of its key any more becomes 0. The caller has made sure of room.
+        `settle` tells which are the latest of their keys. The caller has made sure of room.
         """
         few = self._few
-        if few is not None and len(few) + len(keys) > self._max_few:
+        if few is not None:
+            if len(few) + len(names) <= self._max_few:
+                few.update(zip(names, range(first, first + len(names)), strict=True))
+                return
+            self._settle(few, flags, first)
             self._many.take_over(few)
-            few = self._few = None
-        if few is None:
-            self._many.learn(keys, flags, first)
-            return
-        for place, key in enumerate(keys, first):
-            if key is None:
-                continue
-            name = key if len(key) <= _SHORT else int.from_bytes(md5(key).digest(), "big")
-            known = few.get(name)
-            if known is not None:
-                flags[known] = 0
-            few[name] = place
+            self._few = None
+        self._many.learn(names, flags, first)
 
-    def forget_known(self, keys: Sequence[bytes | None], flags: bytearray) -> None:
-        """Older records of `keys`: the flags of those that have a later record here become 0."""
+    def settle(self, flags: bytearray) -> None:
+        """The flags of records that are not the latest of their keys become 0."""
+        if self._few is not None:
+            self._settle(self._few, flags, len(flags))
+
+    @staticmethod
+    def _settle(few: dict[bytes | None, int], flags: bytearray, end: int) -> None:
+        """In one go: a flag is looked at when its key is known for good, not with every record."""
+        few.pop(None, None)
+        latest = flags[:end].translate(_NOT_BY_KEY)
+        for place in few.values():
+            latest[place] = flags[place]
+        flags[:end] = latest
+
+    def forget_known(self, names: Sequence[bytes | None], flags: bytearray) -> None:
+        """Older records: the flags of those that have a later record here become 0."""
         few = self._few
         if few is None:
-            self._many.forget_known(keys, flags)
+            self._many.forget_known(names, flags)
             return
-        for place, key in enumerate(keys):
-            if key is None:
-                continue
-            if (key if len(key) <= _SHORT else int.from_bytes(md5(key).digest(), "big")) in few:
+        for place, name in enumerate(names):
+            if name is not None and name in few:
                 flags[place] = 0
 
     @property
     def count(self) -> int:
-        return self._many.count if self._few is None else len(self._few)
+        return self._many.count if self._few is None else len(self._few) - (None in self._few)
 
     @property
     def limit(self) -> int:
@@ -113,14 +142,10 @@ class Table:
         """One more than the place of the record, 0 in a free slot."""
         self._grow_at = int(slots * _GROW_AT) if slots < self._max_slots else self.limit
 
-    def take_over(self, few: dict[bytes | int, int]) -> None:
-        """Into the empty table. A number is a digest already."""
+    def take_over(self, few: dict[bytes | None, int]) -> None:
+        """Into the empty table."""
         self._make_room(len(few))
-        digests = (
-            (md5(name).digest() if isinstance(name, bytes) else name.to_bytes(16, "big"), place)
-            for name, place in few.items()
-        )
-        self._fill((*_halves(digest), place + 1) for digest, place in digests)
+        self._fill((*_halves(_digest(name)), place + 1) for name, place in few.items() if name is not None)
         self.count = len(few)
 
     def _make_room(self, number: int) -> None:
@@ -141,14 +166,14 @@ class Table:
                 lows[slot] = low
                 marks[slot] = mark
 
-    def learn(self, keys: Sequence[bytes | None], flags: bytearray, first: int) -> None:
-        self._make_room(len(keys))
+    def learn(self, names: Sequence[bytes | None], flags: bytearray, first: int) -> None:
+        self._make_room(len(names))
         highs, lows, marks, mask = self._highs, self._lows, self._marks, self._mask
         count = self.count
-        for mark, key in enumerate(keys, first + 1):
-            if key is None:
+        for mark, name in enumerate(names, first + 1):
+            if name is None:
                 continue
-            high, low = _halves(md5(key).digest())
+            high, low = _halves(_digest(name))
             slot = high & mask
             while known := marks[slot]:
                 if highs[slot] == high and lows[slot] == low:
@@ -162,12 +187,12 @@ class Table:
             marks[slot] = mark
         self.count = count
 
-    def forget_known(self, keys: Sequence[bytes | None], flags: bytearray) -> None:
+    def forget_known(self, names: Sequence[bytes | None], flags: bytearray) -> None:
         highs, lows, marks, mask = self._highs, self._lows, self._marks, self._mask
-        for place, key in enumerate(keys):
-            if key is None:
+        for place, name in enumerate(names):
+            if name is None:
                 continue
-            high, low = _halves(md5(key).digest())
+            high, low = _halves(_digest(name))
             slot = high & mask
             while marks[slot]:
                 if highs[slot] == high and lows[slot] == low:

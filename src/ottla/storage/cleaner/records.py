@@ -1,26 +1,20 @@
 """Records inside a batch, as far as the cleaner has to look: where each ends, its key, whether it has a value.
 
 These loops are where a cleaner spends its time. They read plain `bytes` at absolute positions, know that nearly every
-varint is one or two bytes long, and copy nothing but keys.
+varint is one or two bytes long, and copy nothing but keys. A wheel has them compiled.
 """
 
 from typing import Final, NamedTuple
 
 from ottla.protocol.varint import read_signed, write_signed
+from ottla.storage.cleaner.key_map import DROP, KEEP, SHORT, TOMBSTONE, name_of
 
-DROP: Final = 0
-KEEP: Final = 1
-TOMBSTONE: Final = 2
-"""Kept, and without a value."""
-UNMAPPED: Final = 3
-"""Kept, because the key map was full before it."""
-CLEANED_BEFORE: Final = 4
-"""Below the first dirty offset in a batch that reaches beyond it: judged by its key."""
+_DROPPED: Final = bytes([DROP])
 
 
 def scan(body: bytes, pos: int, count: int) -> tuple[list[bytes | None], bytearray]:
-    """Keys of `count` records from `pos` on, and a flag for each: KEEP, TOMBSTONE, or DROP without a key."""
-    keys: list[bytes | None] = []
+    """Names of the keys of `count` records from `pos` on, and their flags: KEEP, TOMBSTONE, DROP without a key."""
+    names: list[bytes | None] = []
     flags = bytearray([KEEP]) * count
     for place in range(count):
         low = body[pos]
@@ -49,15 +43,15 @@ def scan(body: bytes, pos: int, count: int) -> tuple[list[bytes | None], bytearr
         if key_end >= end:
             raise IndexError(key_end)
         if size < 0:
-            keys.append(None)
+            names.append(None)
             flags[place] = DROP
         else:
-            keys.append(body[pos:key_end])
+            names.append(body[pos:key_end] if size <= SHORT else name_of(body[pos:key_end]))
             # The lowest bit of a zigzag number is its sign, however many bytes follow; a value of length -1 is none.
             if body[key_end] & 1:
                 flags[place] = TOMBSTONE
         pos = end
-    return keys, flags
+    return names, flags
 
 
 class Picked(NamedTuple):
@@ -71,7 +65,7 @@ def pick(body: bytes, pos: int, flags: bytes | bytearray, base_timestamp: int) -
     pieces: list[bytes] = []
     count, max_delta = 0, None
     run_start = run_end = pos
-    for flag in flags:
+    for flag in flags.rstrip(_DROPPED):  # nobody has to know where the records behind the last flagged one end
         start = pos
         low = body[pos]
         if low < 0x80:

@@ -21,18 +21,8 @@ from ottla.storage import names
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.cleaned_segment import CleanedSegment
 from ottla.storage.cleaner.facts import Facts, LastRecords, Mapped, Replacement, Source, Stats
-from ottla.storage.cleaner.key_map import KeyMap
-from ottla.storage.cleaner.records import (
-    CLEANED_BEFORE,
-    DROP,
-    KEEP,
-    TOMBSTONE,
-    UNMAPPED,
-    Picked,
-    pick,
-    pick_rebased,
-    scan,
-)
+from ottla.storage.cleaner.key_map import CLEANED_BEFORE, DROP, KEEP, TOMBSTONE, UNMAPPED, KeyMap, name_of
+from ottla.storage.cleaner.records import Picked, pick, pick_rebased, scan
 from ottla.storage.cleaner.transactions import Transactions
 from ottla.storage.fs import CorruptLog, Filesystem
 from ottla.storage.index import CorruptIndex, OffsetIndex, read_aborted
@@ -96,6 +86,7 @@ class Round:
         for source in self._facts.sources:
             if source.next_base > first_dirty and not self._map_source(source, met):
                 break
+        self._keys.settle(self._flags)
         self._groups = self._grouped()
         return Mapped(self._groups, self._end_offset)
 
@@ -137,10 +128,10 @@ class Round:
                 self._map_in_part(data[at : at + header.size], room)
                 return fits
             body, pos = self._body(source, data, at, header)
-            keys, flags = scan(body, pos, count)
+            names, flags = scan(body, pos, count)
             first = len(self._flags)
             self._flags += flags
-            self._keys.learn(keys, self._flags, first)
+            self._keys.learn(names, self._flags, first)
         except (IndexError, Truncated, CorruptBatch) as error:
             raise _damaged(source, header, error) from error
         return True
@@ -157,7 +148,7 @@ class Round:
                 self._flags.append(DROP)
             else:
                 self._flags.append(TOMBSTONE if record.value is None else KEEP)
-                self._keys.learn([record.key], self._flags, len(self._flags) - 1)
+                self._keys.learn([name_of(record.key)], self._flags, len(self._flags) - 1)
                 room -= 1
             if self._flags[-1] != UNMAPPED:
                 self._end_offset = max(self._end_offset, record.offset + 1)
@@ -279,10 +270,10 @@ class Round:
     ) -> bytearray:
         body, pos = self._body(source, data, at, header)
         try:
-            keys, flags = scan(body, pos, header.record_count)
+            names, flags = scan(body, pos, header.record_count)
         except (IndexError, Truncated) as error:
             raise _damaged(source, header, error) from error
-        self._keys.forget_known(keys, flags)
+        self._keys.forget_known(names, flags)
         if known is not None:
             flags = bytearray(
                 mine if given == CLEANED_BEFORE else given for mine, given in zip(flags, known, strict=True)
@@ -309,7 +300,7 @@ class Round:
         except (IndexError, Truncated) as error:
             raise _damaged(source, header, error) from error
         max_timestamp = picked.max_timestamp if append_time is None else append_time
-        return _assembled(header, picked, horizon, max_timestamp), max_timestamp
+        return _assembled(data, at, header, picked, horizon, max_timestamp), max_timestamp
 
     def _must_stay(self, header: b.BatchHeader, last_records: LastRecords) -> bool:
         """Even without a record: for the sequence and epoch of a producer, or for the end of the round."""
@@ -357,26 +348,28 @@ class Round:
 
     def _body(self, source: Source, data: bytes, at: int, header: b.BatchHeader) -> tuple[bytes, int]:
         """Bytes and position of the records. A damaged batch must not get a fresh CRC that hides the damage."""
-        view = memoryview(data)[at : at + header.size]
-        if crc32c(view[b.CRC_START :]) != header.crc:
+        view = memoryview(data)
+        end = at + b.LOG_OVERHEAD + header.batch_length
+        if crc32c(view[at + b.CRC_START : end]) != header.crc:
             raise _damaged(source, header, "its CRC does not match")
-        if not header.codec:
+        codec = header.attributes & b.CODEC_MASK
+        if not codec:
             return data, at + b.HEADER_SIZE
         try:
-            return compression.decompress(header.codec, view[b.HEADER_SIZE :], self._bounds), 0
+            return compression.decompress(codec, view[at + b.HEADER_SIZE : end], self._bounds), 0
         except compression.DecompressionError as error:
             raise _damaged(source, header, error) from error
 
 
-def _assembled(header: b.BatchHeader, picked: Picked, horizon: int | None, max_timestamp: int) -> bytearray:
-    fresh = header._replace(
-        attributes=header.attributes if horizon is None else header.attributes | b.DELETE_HORIZON,
-        base_timestamp=header.base_timestamp if horizon is None else horizon,
-        max_timestamp=max_timestamp,
-        record_count=picked.number,
-    )
-    batch = bytearray(b.build_header(fresh))
-    batch += compression.compress(header.codec, picked.records) if header.codec else picked.records
+def _assembled(
+    data: bytes, at: int, header: b.BatchHeader, picked: Picked, horizon: int | None, max_timestamp: int
+) -> bytearray:
+    batch = bytearray(data[at : at + b.HEADER_SIZE])
+    b.put_kept(batch, max_timestamp, picked.number)
+    if horizon is not None:
+        b.put_delete_horizon(batch, header.attributes, horizon)
+    codec = header.attributes & b.CODEC_MASK
+    batch += compression.compress(codec, picked.records) if codec else picked.records
     b.seal(batch)
     return batch
 
