@@ -82,6 +82,7 @@ class Server:
     # ---- the coordinator
 
     def _carry_out(self, decision: Decision[Any]) -> Any:
+        self.shard.undo.clear()
         for record in decision.records:
             assert isinstance(record, CoordinatorRecord)
             self.journal.append(record)

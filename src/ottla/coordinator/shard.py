@@ -1,14 +1,16 @@
 """The shape every coordinator core has: one shard is the state kept in one partition of an internal topic.
 
 Commands are methods of the shard that take what was asked and the time and return a Decision. Its records are appended
-and replayed at once, its reply is given and its effects are performed when they are committed. A reply that cannot be
-given yet is `Parked`; the shard answers it later by a `Respond` effect with the same token.
+and replayed at once, its reply is given and its effects are performed when they are committed. A log that refuses the
+records changes nothing: what the command changed in memory is undone. A reply that cannot be given yet is `Parked`; the
+shard answers it later by a `Respond` effect with the same token.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.coordinator.records import CoordinatorRecord
+from ottla.coordinator.undo import Undo
 from ottla.metadata.image import MetadataImage
 from ottla.model import core
 from ottla.model.core import ReplyT_co
@@ -54,6 +56,10 @@ class Run(NamedTuple):
 
 
 class Shard(Protocol):
+    @property
+    def undo(self) -> Undo:
+        """Takes back what a command changed in memory, should the log refuse its records."""
+
     def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1, producer_epoch: int = -1) -> None:
         """The only durable mutator. `producer_id` is that of the batch if the record belongs to a transaction."""
 

@@ -1,7 +1,8 @@
 """Runs one coordinator shard over the log of one partition: load, decide, append, replay, commit, reply.
 
 `submit` is stage one: when it returns, the change is appended and replayed, and no other task ran in between. What it
-returns is the reply, or a future for it if the log has not committed yet or the shard wants to answer later.
+returns is the reply, or a future for it if the log has not committed yet or the shard wants to answer later. A log that
+refuses the records changes nothing: who asked is told, and what nobody asked for is tried again after a pause.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from ottla.coordinator.records import Decoder, encode
 from ottla.coordinator.shard import Decision, Now, Parked, Respond, Run, Shard
-from ottla.metadata.image import MetadataImage
+from ottla.metadata.image import EMPTY, MetadataImage
 from ottla.model.errors import Errors
 from ottla.model.ports import Clock
 from ottla.protocol import batch as b
@@ -25,6 +26,8 @@ R = TypeVar("R")
 
 _TURN_MS: Final = 5
 """How long a shard that is being loaded may hold up other work."""
+_REFUSED_PAUSE_S: Final = 1.0
+"""Until what the log refused and nobody waits for is tried again."""
 _COMMIT: Final = 1
 
 
@@ -67,6 +70,7 @@ class CoordinatorRunner(Generic[ShardT]):
         "_clock",
         "_decoder",
         "_error",
+        "_image",
         "_journal",
         "_last_offset",
         "_loop",
@@ -75,7 +79,6 @@ class CoordinatorRunner(Generic[ShardT]):
         "_tasks",
         "_tick_at",
         "_timer",
-        "on_lost",
         "shard",
     )
 
@@ -88,20 +91,16 @@ class CoordinatorRunner(Generic[ShardT]):
         loop: asyncio.AbstractEventLoop,
         *,
         perform: Callable[[object], None] | None = None,
-        on_lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """`perform` takes effects other than those of coordinator.shard.
-
-        `on_lost` is called when the log refused what the shard had already taken into account in memory: the shard has
-        resigned then and is to be loaded afresh.
-        """
+        """`perform` takes effects other than those of coordinator.shard."""
         self.shard = shard
         self._journal = journal
         self._decoder = decoder
         self._clock = clock
         self._loop = loop
         self._perform_other = perform
-        self.on_lost = on_lost
+        self._image = EMPTY
+        """The latest that this runner was told."""
         self._error: Errors | None = Errors.COORDINATOR_LOAD_IN_PROGRESS
         self._last_offset = -1
         self._parked: dict[int, asyncio.Future[Any]] = {}
@@ -133,13 +132,17 @@ class CoordinatorRunner(Generic[ShardT]):
                     if self._error is not Errors.COORDINATOR_LOAD_IN_PROGRESS:
                         return  # resigned meanwhile
                     began = self._clock.monotonic()
-        self.begin(image())
+        self.begin(image)
 
-    def begin(self, image: MetadataImage) -> None:
+    def begin(self, image: Callable[[], MetadataImage]) -> None:
         """Everything the log holds has been replayed: lets requests in."""
-        self._error = None
-        self._carry_out(self.shard.loaded(image, self._now()))
-        self._arm()
+        if self._error is Errors.COORDINATOR_LOAD_IN_PROGRESS:  # it may have resigned while it waited for its log
+            self._error = None
+            if self._carry_out(lambda now: self.shard.loaded(image(), now)):
+                self._arm()
+            else:
+                self._error = Errors.COORDINATOR_LOAD_IN_PROGRESS
+                self._loop.call_later(_REFUSED_PAUSE_S, self.begin, image)
 
     def _replay_batch(self, batch: memoryview) -> int:
         """Gives the offset behind the batch."""
@@ -187,15 +190,14 @@ class CoordinatorRunner(Generic[ShardT]):
     ) -> "R | asyncio.Future[R]":
         """Raises CoordinatorError if the shard is not (or no longer) kept here, or the log refuses the records."""
         self.check()
-        decision = command(self.shard, self._now())
+        try:
+            decision = command(self.shard, self._now())
+            offset = self._append(decision, transaction)
+        except BaseException:
+            self.shard.undo.run()
+            raise
         reply: Any = decision.reply
         parked = type(reply) is Parked
-        try:
-            offset = self._append(decision, transaction)
-        except CoordinatorError as error:
-            if parked or decision.effects:
-                self._lose(error.error)
-            raise
         if parked:
             token, reply = reply.token, self._loop.create_future()
             self._parked[token] = reply
@@ -221,15 +223,18 @@ class CoordinatorRunner(Generic[ShardT]):
 
     def on_metadata(self, image: MetadataImage) -> None:
         if self._error is None:
-            self._carry_out(self.shard.on_metadata(image, self._now()))
-            self._arm()
+            self._image = image
+            # Tried again it is the latest that counts, or what came meanwhile would be taken back.
+            self._insist(lambda now: self.shard.on_metadata(self._image, now))
 
     def _append(self, decision: Decision[Any], transaction: Transaction | None) -> int:
         records = decision.records
         if not records:
+            self.shard.undo.clear()
             return self._last_offset
         wall = self._clock.wall()
         offset = self._journal.append([encode(record, wall) for record in records], transaction)
+        self.shard.undo.clear()
         replay = self.shard.replay
         producer_id, epoch = (-1, -1) if transaction is None else transaction
         for at, record in enumerate(records, offset):
@@ -237,18 +242,30 @@ class CoordinatorRunner(Generic[ShardT]):
         self._last_offset = offset + len(records) - 1
         return self._last_offset
 
-    def _carry_out(self, decision: Decision[Any]) -> None:
-        """A decision nobody waits for."""
+    def _carry_out(self, decide: Callable[[Now], Decision[Any]]) -> bool:
+        """A decision nobody waits for. False if the log refused it."""
         try:
+            decision = decide(self._now())
             offset = self._append(decision, None)
-        except CoordinatorError as error:
-            self._lose(error.error)
-            return
+        except CoordinatorError:
+            self.shard.undo.run()
+            return False
+        except BaseException:
+            self.shard.undo.run()
+            raise
         if decision.effects:
             if self._journal.is_committed(offset):
                 self._perform(decision.effects)
             else:
                 self._when_committed(offset, decision.effects, None, None)
+        return True
+
+    def _insist(self, decide: Callable[[Now], Decision[Any]]) -> None:
+        """Until the log takes it, or this node no longer keeps the shard."""
+        if self._error is None and not self._carry_out(decide):
+            self._loop.call_later(_REFUSED_PAUSE_S, self._insist, decide)
+        if self._error is None:
+            self._arm()
 
     def _when_committed(
         self, offset: int, effects: tuple[object, ...], waiting: "asyncio.Future[Any] | None", reply: Any
@@ -305,9 +322,7 @@ class CoordinatorRunner(Generic[ShardT]):
 
     async def _run(self, effect: Run) -> None:
         outcome = await self._loop.run_in_executor(None, effect.work)
-        if self._error is None:
-            self._carry_out(effect.then(outcome, self._now()))
-            self._arm()
+        self._insist(lambda now: effect.then(outcome, now))
 
     # ---- time
 
@@ -328,17 +343,11 @@ class CoordinatorRunner(Generic[ShardT]):
             at = self.shard.next_tick()
             if at is None or at > now.monotonic:
                 break
-            self._carry_out(self.shard.tick(now))
+            self._carry_out(self.shard.tick)
         if self._error is None:
             self._arm()
 
     # ---- the end
-
-    def _lose(self, error: Errors) -> None:
-        """What the shard keeps in memory is ahead of the log: it must be rebuilt before it is used again."""
-        log.error("a coordinator could not write to its log (%s): it is loaded again", error.name)
-        self.resign(Errors.NOT_COORDINATOR)
-        self.on_lost()
 
     def resign(self, error: Errors = Errors.NOT_COORDINATOR) -> None:
         """The partition is led elsewhere now, or its log is lost: everyone who waits is told."""

@@ -8,12 +8,14 @@ import pytest
 
 from ottla.coordinator.records import CoordinatorRecord, Decoder
 from ottla.coordinator.shard import Decision, Now, Parked, Respond, Run
+from ottla.coordinator.undo import Undo
 from ottla.metadata.image import EMPTY, MetadataImage
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol import messages
 from ottla.protocol.batch import CONTROL, TRANSACTIONAL, seal
 from ottla.protocol.records import NewRecord, build_batch
+from ottla.runtime import coordinator
 from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Transaction, UnreadableJournal
 
 
@@ -22,6 +24,7 @@ class Diary:
 
     def __init__(self) -> None:
         self.events: list[Any] = []
+        self.undo = Undo()
         self.due: Millis | None = None
 
     def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1, producer_epoch: int = -1) -> None:
@@ -98,13 +101,10 @@ Runner = CoordinatorRunner[Diary]
 Scene = Callable[[Runner, Diary, Paper, Clock], Coroutine[Any, Any, None]]
 
 
-def play(scene: Scene, batches: Sequence[bytes] = (), lost: list[str] | None = None) -> None:
+def play(scene: Scene, batches: Sequence[bytes] = ()) -> None:
     async def run() -> None:
         diary, paper, clock = Diary(), Paper(batches), Clock()
-        on_lost = (lambda: None) if lost is None else (lambda: lost.append("lost"))
-        runner = CoordinatorRunner(
-            diary, paper, Decoder(messages.GROUP_RECORDS), clock, asyncio.get_running_loop(), on_lost=on_lost
-        )
+        runner = CoordinatorRunner(diary, paper, Decoder(messages.GROUP_RECORDS), clock, asyncio.get_running_loop())
         await scene(runner, diary, paper, clock)
 
     asyncio.run(run())
@@ -290,30 +290,59 @@ def test_long_work_runs_beside_the_loop_and_its_outcome_is_one_more_command() ->
     play(scene)
 
 
-def test_a_log_that_refuses_a_plain_command_changes_nothing() -> None:
+def test_a_log_that_refuses_a_command_changes_nothing() -> None:
     async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
         await begun(runner)
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(1)))
+
+        def command(shard: Diary, now: Now) -> Decision[Any]:
+            shard.undo.field(shard, "due")
+            shard.due = Millis(5)
+            return Decision(Parked(2), (note("x"),), (Respond(1, "never"), Respond(2, "never")))
+
         paper.refuse = Errors.INVALID_PRODUCER_EPOCH
         with pytest.raises(CoordinatorError, match="INVALID_PRODUCER_EPOCH"):
-            runner.submit(lambda shard, now: Decision("x", (note("x"),)), Transaction(1, 0))
-        assert (runner.error, diary.events) == (None, ["loaded"])
+            runner.submit(command, Transaction(1, 0))
+        assert (runner.error, diary.events, diary.due, parked.done()) == (None, ["loaded"], None, False)
+        paper.refuse = None
+        assert runner.submit(command) == "never"
+        assert (diary.due, await parked) == (5, "never")
 
     play(scene)
 
 
-def test_a_shard_that_is_ahead_of_its_log_resigns_and_asks_to_be_loaded_again() -> None:
-    lost: list[str] = []
+def test_a_command_that_fails_changes_nothing() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+
+        def command(shard: Diary, now: Now) -> Decision[str]:
+            shard.undo.field(shard, "due")
+            shard.due = Millis(5)
+            raise AssertionError("a bug")
+
+        with pytest.raises(AssertionError, match="a bug"):
+            runner.submit(command)
+        assert (runner.error, diary.due) == (None, None)
+
+    play(scene)
+
+
+def test_what_nobody_asked_for_is_tried_again_until_the_log_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "_REFUSED_PAUSE_S", 0.001)
 
     async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
         await begun(runner)
-        parked: Any = runner.submit(lambda shard, now: Decision(Parked(1)))
-        other: Any = runner.submit(lambda shard, now: Decision(Parked(2)))
-        paper.refuse = Errors.NOT_COORDINATOR
-        with pytest.raises(CoordinatorError):
-            runner.submit(lambda shard, now: Decision("x", (note("x"),), (Respond(2, "never"),)))
-        assert await parked == "resigned"
-        with pytest.raises(CoordinatorError, match="NOT_COORDINATOR"):
-            await other
-        assert (runner.error, lost) == (Errors.NOT_COORDINATOR, ["lost"])
+        attempts = []
 
-    play(scene, lost=lost)
+        def then(found: Any, now: Now) -> Decision[Any]:
+            attempts.append(found)
+            if len(attempts) == 3:
+                paper.refuse = None
+            return Decision(None, (note("y"),), (Respond(1, found),))
+
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(1), (), (Run(lambda: "found", then),)))
+        paper.refuse = Errors.COORDINATOR_NOT_AVAILABLE
+        assert await parked == "found"
+        assert (attempts, diary.events) == (["found"] * 3, ["loaded", ("y", 0, -1)])
+
+    play(scene)

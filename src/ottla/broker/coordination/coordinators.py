@@ -269,12 +269,11 @@ class Coordinators(Generic[ShardT]):
             self._host.clock,
             self._host.loop,
             perform=None if perform is None else lambda effect: perform(index, effect),
-            on_lost=lambda: self._lost(index, epoch),
         )
         self._runners[index] = runner
         self._epochs[index] = epoch
         if journal.is_blank():
-            runner.begin(self._host.control_plane.image)
+            runner.begin(lambda: self._host.control_plane.image)
             return
         load = runner.load(lambda: self._host.control_plane.image)
         task = self._loads[index] = self._host.loop.create_task(load, name=f"load {self.topic.name}-{index}")
@@ -291,7 +290,7 @@ class Coordinators(Generic[ShardT]):
             return
         pause = self._pauses[index] = min(2 * self._pauses.get(index, _RELOAD_AFTER_S / 2), _LONGEST_PAUSE_S)
         self._tell(index, error, pause)
-        self._lost(index, epoch, pause)
+        self._load_again(index, epoch, pause)
 
     def _tell(self, index: int, error: BaseException, pause: float) -> None:
         name = f"{self.topic.name}-{index}"
@@ -319,7 +318,7 @@ class Coordinators(Generic[ShardT]):
         if runner is not None:
             runner.resign()
 
-    def _lost(self, index: int, epoch: int, pause: float = _RELOAD_AFTER_S) -> None:
+    def _load_again(self, index: int, epoch: int, pause: float) -> None:
         def reload() -> None:
             if self._epochs.get(index) == epoch:
                 self._drop(index)

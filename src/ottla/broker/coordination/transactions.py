@@ -274,8 +274,9 @@ class Transactions:
             try:
                 answer = self.coordinators.runner_for(name).submit(command)
             except CoordinatorError as refused:
-                # The shard is loaded afresh then, and sends its markers again.
+                # Not to be forgotten: the shard does not know of these markers, and the transaction would never end.
                 log.warning("the end of %s could not be logged: %s", name, refused)
+                self._host.loop.call_later(_LONGEST_RETRY_MS / 1000, self._acknowledge, markers, done)
             else:
                 if isinstance(answer, Future):
                     # Nobody waits for it, and an error unasked for would be logged: it is committed late, or elsewhere.

@@ -56,6 +56,7 @@ class ClassicProtocol:
             draft.respond(token, _joined(NO_MEMBER, refused.error))
             return
         group = ClassicGroup(request.group_id)
+        self._state.undo.key(self._state.groups, group.group_id)
         self._state.groups[request.group_id] = group
         written = len(draft.records)
         self._join(group, request, caller, token, draft, now)
@@ -67,6 +68,7 @@ class ClassicProtocol:
         self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, token: int, draft: Draft, now: Now
     ) -> None:
         member_id = request.member_id
+        self._state.undo.keep(group)
         if not self._has_room(group, member_id):
             group.remove(member_id)
             draft.respond(token, _joined(NO_MEMBER, Errors.GROUP_MAX_SIZE_REACHED))
@@ -163,6 +165,7 @@ class ClassicProtocol:
     def _update(
         self, group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest, token: int, draft: Draft, now: Now
     ) -> None:
+        self._state.undo.keep(member)
         group.update(member, protocols_of(request), request.rebalance_timeout_ms, request.session_timeout_ms)
         self._wait_for_join(member, token, draft)
         self._rebalance_or_complete(group, draft, now)
@@ -223,8 +226,10 @@ class ClassicProtocol:
             self._complete_if_all_joined(group, draft, now)
 
     def prepare_rebalance(self, group: ClassicGroup, draft: Draft, now: Now) -> None:
+        self._state.undo.keep(group)
         if group.state is State.COMPLETING_REBALANCE:
             for member in group.members.values():
+                self._state.undo.keep(member)
                 member.assignment = b""
             self._spread(group, Errors.REBALANCE_IN_PROGRESS, draft, now)
         group.pending_syncs.clear()
@@ -247,6 +252,7 @@ class ClassicProtocol:
             if not isinstance(group, ClassicGroup):
                 return
             if group.member_added and remaining:
+                self._state.undo.keep(group)
                 group.member_added = False
                 longer = min(self._state.settings.initial_rebalance_delay, remaining)
                 self._delay_first(group_id, longer, max(remaining - delay, 0), now)
@@ -272,6 +278,7 @@ class ClassicProtocol:
 
     def _complete_join(self, group: ClassicGroup, draft: Draft, now: Now) -> None:
         deadlines = self._state.deadlines
+        self._state.undo.keep(group)
         deadlines.cancel(_join_key(group.group_id))
         for member in list(group.members.values()):
             if member.join_token is None and member.instance_id is None:
@@ -286,6 +293,7 @@ class ClassicProtocol:
             draft.records.append(group.record())
             return
         for member in group.members.values():
+            self._state.undo.keep(member)
             answer = self._generation(group, member, group.leader == member.member_id)
             self._answer_join(member, answer, draft)
             self._expect(group, member.member_id, member.session_timeout, now)
@@ -301,6 +309,7 @@ class ClassicProtocol:
             if not isinstance(group, ClassicGroup) or group.generation != generation or not group.pending_syncs:
                 return
             if group.state in (State.COMPLETING_REBALANCE, State.STABLE):
+                self._state.undo.keep(group)
                 for member_id in list(group.pending_syncs):
                     group.remove(member_id)
                     self._state.deadlines.cancel(_session_key(group_id, member_id))
@@ -333,6 +342,7 @@ class ClassicProtocol:
         if group.state is State.PREPARING_REBALANCE:
             draft.respond(token, SyncGroupResponse(error_code=Errors.REBALANCE_IN_PROGRESS))
             return
+        self._state.undo.keep(group)
         group.pending_syncs.pop(member.member_id, None)
         if not group.pending_syncs:
             self._state.deadlines.cancel(_sync_key(group.group_id))
@@ -341,6 +351,7 @@ class ClassicProtocol:
             return
         if member.sync_token is not None:
             draft.respond(member.sync_token, SyncGroupResponse(error_code=Errors.REBALANCE_IN_PROGRESS))
+        self._state.undo.keep(member)
         member.sync_token = token
         if group.leader == member.member_id:
             self._assigned(group, request, draft, now)
@@ -356,6 +367,7 @@ class ClassicProtocol:
     def _assigned(self, group: ClassicGroup, request: SyncGroupRequest, draft: Draft, now: Now) -> None:
         assignments = {given.member_id: given.assignment for given in request.assignments}
         for member in group.members.values():
+            self._state.undo.keep(member)
             member.assignment = assignments.get(member.member_id, b"")
         group.move_to(State.STABLE, now.wall)
         draft.records.append(group.record())
@@ -396,6 +408,7 @@ class ClassicProtocol:
                 self._expect(group, member_id, member.session_timeout, now)
 
     def leave(self, request: LeaveGroupRequest, group: ClassicGroup, draft: Draft, now: Now) -> LeaveGroupResponse:
+        self._state.undo.keep(group)
         left = [
             MemberLeft(
                 member_id=member.member_id,
@@ -447,6 +460,7 @@ class ClassicProtocol:
         self._state.deadlines.set(_session_key(group_id, member_id), now.monotonic + timeout, due)
 
     def _session_over(self, group: ClassicGroup, member_id: str, draft: Draft, now: Now) -> None:
+        self._state.undo.keep(group)
         if member_id in group.pending_joins:
             group.remove(member_id)
             if group.state is State.PREPARING_REBALANCE and group.all_joined():
@@ -487,11 +501,13 @@ class ClassicProtocol:
     def _answer_join(self, member: ClassicMember, response: JoinGroupResponse, draft: Draft) -> None:
         if member.join_token is not None:
             draft.respond(member.join_token, response)
+            self._state.undo.keep(member)
             member.join_token = None
 
     def _answer_sync(self, member: ClassicMember, response: SyncGroupResponse, draft: Draft) -> None:
         if member.sync_token is not None:
             draft.respond(member.sync_token, response)
+            self._state.undo.keep(member)
             member.sync_token = None
 
 

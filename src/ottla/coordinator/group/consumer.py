@@ -243,6 +243,7 @@ class ConsumerProtocol:
         if change.bumps or fresh != group.metadata_hash:
             epoch += 1
             draft.records.append(write.group_epoch(group.group_id, epoch, fresh))
+        self._state.undo.field(group, "refresh_wanted")
         group.refresh_wanted = False
         if group.has_old_metadata:
             draft.records.append(write.old_metadata_tombstone(group.group_id))
@@ -347,6 +348,7 @@ class ConsumerProtocol:
             return
         group_id, image, at = group.group_id, self._state.image, now.wall
         wanted, names = [pattern for pattern in patterns if pattern is not None], list(image.topics)
+        self._state.undo.field(group, "resolving")
         group.resolving = True
         draft.effects.append(
             Run(
@@ -362,6 +364,7 @@ class ConsumerProtocol:
         draft = Draft()
         if not isinstance(group, ConsumerGroup):
             return draft.decision(None)
+        self._state.undo.field(group, "resolving")
         group.resolving = False
         patterns = dict(group.regexes)
         for pattern, topics in found.items():

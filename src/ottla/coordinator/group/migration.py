@@ -138,6 +138,7 @@ class Migration:
             ) from error
         draft.records += write.group_tombstones(group.group_id, written, group.regexes)
         draft.records.append(classic.record())
+        self._state.undo.key(self._state.groups, group.group_id)
         self._state.groups[group.group_id] = classic
         self._classic.loaded(classic, draft, now)
         if rebalance:

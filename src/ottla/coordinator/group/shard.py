@@ -21,6 +21,7 @@ from ottla.coordinator.group.offsets import OffsetCommands
 from ottla.coordinator.group.state import Draft, Group, GroupError, GroupSettings, GroupState
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.coordinator.shard import Decision, Now, Parked, Respond
+from ottla.coordinator.undo import Undo
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
@@ -85,6 +86,10 @@ class GroupShard:
 
     # ---- the shape of a shard
 
+    @property
+    def undo(self) -> Undo:
+        return self._state.undo
+
     def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1, producer_epoch: int = -1) -> None:
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
@@ -111,6 +116,8 @@ class GroupShard:
         self._state.offsets.complete_transaction(producer_id, committed=committed)
 
     def loaded(self, image: MetadataImage, now: Now) -> Decision[None]:
+        for name in ("loading", "image", "topics_version"):
+            self.undo.field(self._state, name)
         self._state.loading = False
         self._state.image = image
         self._state.topics_version = image.offset
@@ -124,6 +131,8 @@ class GroupShard:
         return draft.decision(None)
 
     def on_metadata(self, image: MetadataImage, now: Now) -> Decision[None]:
+        for name in ("image", "topics_version"):
+            self.undo.field(self._state, name)
         before, self._state.image = self._state.image, image
         draft = Draft()
         if before.topics is not image.topics:
@@ -131,6 +140,7 @@ class GroupShard:
             self._state.topics_version = image.offset
             for group in self._state.groups.values():
                 if isinstance(group, ConsumerGroup):
+                    self.undo.field(group, "refresh_wanted")
                     group.refresh_wanted = True
         return draft.decision(None)
 
@@ -180,12 +190,14 @@ class GroupShard:
                 return
             # Nobody is left who could mind: the name becomes a classic group's.
             self._bury(group, draft)
+            self.undo.key(self._state.groups, request.group_id)
             del self._state.groups[request.group_id]
         elif isinstance(group, ConsumerGroup):
             mixed = Draft()
             try:
                 mixed.respond(token, self._mixed.join(request, group, caller, mixed, now))
             except GroupError as refused:
+                self.undo.run()
                 draft.respond(token, _join_error(request, refused.error))
                 return
             draft.records += mixed.records
@@ -253,12 +265,14 @@ class GroupShard:
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now: Now
     ) -> Decision[ConsumerGroupHeartbeatResponse]:
         draft = Draft()
-        self._welcome(request.group_id, now)
         try:
-            return _decided(draft, self._consumer.heartbeat(request, caller, draft, now))
+            decision = _decided(draft, self._consumer.heartbeat(request, caller, draft, now))
         except GroupError as refused:
             # What was drafted before the refusal is forgotten with the draft.
-            return Decision(ConsumerGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message))
+            self.undo.run()
+            decision = Decision(ConsumerGroupHeartbeatResponse(error_code=refused.error, error_message=refused.message))
+        self._welcome(request.group_id, now)
+        return decision
 
     # ---- offsets
 
@@ -285,8 +299,10 @@ class GroupShard:
         self._state.deadlines.set(_EXPIRY, now.monotonic + self._state.settings.offsets_retention_check, self._expire)
 
     def _expire(self, draft: Draft, now: Now) -> None:
+        self.undo.field(self, "_expiry")
         if self._expiry is None:
             self._expiry = ExpiryRound(self._state, self._bury)
+        self.undo.keep(self._expiry)
         if self._expiry.step(draft, now):
             self._expiry = None
             self._expire_later(now)

@@ -1,6 +1,7 @@
 """What all kinds of groups share: settings, deadlines, the draft of a decision, and the groups of one shard."""
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
@@ -8,11 +9,14 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from ottla.coordinator.group.committed import Offsets
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.coordinator.shard import Decision, Now, Respond
+from ottla.coordinator.undo import Undo
 from ottla.metadata.image import EMPTY, GROUP_RESOURCE, MetadataImage
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 
 NO_MEMBER: Final = ""
+REFUSED_PAUSE_MS: Final = 1_000
+"""Until what was due and could not be written is tried again."""
 CONSUMER_TYPE: Final = "consumer"
 """The protocol type whose metadata we may read; every other type's is opaque."""
 
@@ -81,26 +85,36 @@ class Deadlines:
     looks again when that comes up.
     """
 
-    __slots__ = ("_entries", "_heap", "_order")
+    __slots__ = ("_entries", "_heap", "_order", "_undo")
 
-    def __init__(self) -> None:
+    def __init__(self, undo: Undo) -> None:
+        self._undo = undo
         self._entries: dict[Hashable, tuple[Millis, Millis, Action]] = {}
         self._heap: list[tuple[Millis, int, Hashable]] = []
         self._order = count()
 
     def set(self, key: Hashable, at: int, action: Action) -> None:
         known = self._entries.get(key)
+        self._undo.step(lambda: self._restore(key, known))
         if known is not None and known[1] <= at:
             self._entries[key] = (Millis(at), known[1], action)
         else:
             self._push(key, Millis(at), action)
+
+    def _restore(self, key: Hashable, entry: tuple[Millis, Millis, Action] | None) -> None:
+        if entry is None:
+            self._entries.pop(key, None)
+        else:
+            self._push(key, entry[0], entry[2])
 
     def _push(self, key: Hashable, at: Millis, action: Action) -> None:
         self._entries[key] = (at, at, action)
         heappush(self._heap, (at, next(self._order), key))
 
     def cancel(self, key: Hashable) -> None:
-        self._entries.pop(key, None)
+        known = self._entries.pop(key, None)
+        if known is not None:
+            self._undo.step(lambda: self._restore(key, known))
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._entries
@@ -110,6 +124,7 @@ class Deadlines:
         return None if entry is None else entry[0]
 
     def pop_due(self, now: Millis) -> Action | None:
+        """Time cannot be taken back: if the log refuses what is decided now, the deadline comes once more, later."""
         heap = self._heap
         while heap and heap[0][0] <= now:
             looked_for, _, key = heappop(heap)
@@ -121,6 +136,7 @@ class Deadlines:
                 self._push(key, at, action)
                 continue
             del self._entries[key]
+            self._undo.step(partial(self._push, key, Millis(now + REFUSED_PAUSE_MS), action))
             return action
         return None
 
@@ -185,6 +201,7 @@ class GroupState:
         "offsets",
         "settings",
         "topics_version",
+        "undo",
     )
 
     def __init__(
@@ -200,7 +217,8 @@ class GroupState:
         self.new_id = new_id
         """A fresh random id, printed."""
         self.groups: dict[str, Group] = {}
-        self.deadlines = Deadlines()
+        self.undo = Undo()
+        self.deadlines = Deadlines(self.undo)
         self.image: MetadataImage = EMPTY
         self.topics_version = -1
         """Offset of the image in which topics last changed: patterns resolved before it may match others now."""

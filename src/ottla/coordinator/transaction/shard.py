@@ -15,6 +15,7 @@ from ottla.coordinator.records import CoordinatorRecord, tombstone
 from ottla.coordinator.shard import Decision, Now, Respond
 from ottla.coordinator.transaction.machine import NONE, Producer, Step, Transaction, newborn
 from ottla.coordinator.transaction.states import BY_TITLE, TransactionState
+from ottla.coordinator.undo import Undo
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis, TopicPartition
@@ -130,6 +131,7 @@ class TransactionShard:
         "open_transactions",
         "settings",
         "transactions",
+        "undo",
     )
 
     def __init__(
@@ -149,8 +151,8 @@ class TransactionShard:
         self._earliest: Millis | None = None
         """No deadline is nearer than this."""
         self._bumps: dict[str, tuple[Producer, int]] = {}
-        """Producer and the epoch it held before. Believed only while it is the current one: a failed append harms
-        nothing."""
+        """Producer and the epoch it held before. Believed only while it is the current one."""
+        self.undo = Undo()
         self._looked = self._looked_for_expired = Millis(0)
 
     # ---- commands
@@ -265,14 +267,18 @@ class TransactionShard:
             return Decision(True)  # the answer to markers of a transaction that is over
         owing = self._unacknowledged.get(transactional_id)
         if owing is None:
+            self.undo.key(self._unacknowledged, transactional_id)
             owing = self._unacknowledged[transactional_id] = dict(known.partitions)
-        for partition in partitions:
-            owing.pop(partition, None)
+        acknowledged = [partition for partition in partitions if partition in owing]
+        self.undo.step(lambda: owing.update(dict.fromkeys(acknowledged)))
+        for partition in acknowledged:
+            del owing[partition]
         if owing:
             return Decision(False)
         completed = known.complete(now.wall)
         if completed.producer_id != known.producer_id:
             # The client saw 32766 and then 0 of the new id: 32767 was the coordinator's own.
+            self.undo.key(self._bumps, transactional_id)
             self._bumps[transactional_id] = (completed.producer, known.epoch - 1)
         return Decision(True, (self._record(transactional_id, completed),))
 
@@ -341,6 +347,7 @@ class TransactionShard:
 
     def _note_bump(self, name: str, step: Step) -> None:
         if step.next is not None and step.last_epoch != NONE:
+            self.undo.key(self._bumps, name)
             self._bumps[name] = (step.next.producer, step.last_epoch)
 
     def _markers(self, name: str, transaction: Transaction) -> WriteMarkers:
@@ -383,6 +390,7 @@ class TransactionShard:
             self.settings = self.settings._replace(feature_level=level)
 
     def tick(self, now: Now) -> Decision[None]:
+        """What the log refuses is looked for again when it is time to look for more."""
         records: list[CoordinatorRecord] = []
         effects: list[WriteMarkers | TimedOut] = []
         if self._earliest is not None and now.monotonic >= self._next_timeout(self._earliest):
@@ -437,6 +445,8 @@ class TransactionShard:
 
     def _arm(self, name: str, deadline: int, timeout_ms: int) -> None:
         if timeout_ms != NO_TIMEOUT:
+            self.undo.key(self._deadlines, name)
+            self.undo.field(self, "_earliest")
             self._deadlines[name] = Millis(deadline)
             if self._earliest is None or deadline < self._earliest:
                 self._earliest = Millis(deadline)

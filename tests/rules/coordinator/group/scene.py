@@ -37,6 +37,10 @@ def image_of(topics: Mapping[str, int], offset: int = 1) -> MetadataImage:
     return MetadataImage(offset=offset, topics=images, topics_by_id={topic.id: topic for topic in images.values()})
 
 
+class Refused(Exception):
+    """The log did not take the records of a decision."""
+
+
 class Scene:
     def __init__(self, topics: Mapping[str, int] | None = None, **settings: Any) -> None:
         self.now = START
@@ -47,6 +51,7 @@ class Scene:
         self.answers: dict[int, Any] = {}
         self.runs: list[Run] = []
         self.ids = 0
+        self.refuses = False
         self.shard = GroupShard(self.settings, self.new_id)
         self.take(self.shard.loaded(self.image, self.time))
 
@@ -61,6 +66,10 @@ class Scene:
     # ---- playing
 
     def take(self, decision: Decision[T], producer_id: int = -1) -> Any:
+        if self.refuses and decision.records:
+            self.shard.undo.run()
+            raise Refused
+        self.shard.undo.clear()
         for record in decision.records:
             assert isinstance(record, CoordinatorRecord)
             self.shard.replay(record, len(self.log), producer_id)

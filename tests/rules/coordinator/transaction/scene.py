@@ -38,6 +38,10 @@ def at(ms: int) -> Now:
     return Now(Millis(WALL + ms), Millis(ms))
 
 
+class Refused(Exception):
+    """The log did not take the records of a decision."""
+
+
 class Scene:
     def __init__(
         self, settings: TransactionSettings | None = None, coordinator_epoch: int = 7, *, level: int = 2
@@ -50,11 +54,16 @@ class Scene:
         self.effects: list[object] = []
         self.time = 0
         self.next_id = 1000
+        self.refuses = False
         self.run(self.shard.loaded(image(level), self.now()))
 
     # ---- running
 
     def run(self, decision: Decision[R]) -> R:
+        if self.refuses and decision.records:
+            self.shard.undo.run()
+            raise Refused
+        self.shard.undo.clear()
         for record in decision.records:
             assert isinstance(record, CoordinatorRecord)
             self.journal.append(record)

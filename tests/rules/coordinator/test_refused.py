@@ -1,0 +1,260 @@
+"""A log that refuses the records of a command changes nothing: any commands, any of them refused, both real shards.
+
+After a refusal the shard is what it was before, to the last deadline. But time goes on: what was due and could not be
+written is due again a second later, or when the shard looks for such things the next time.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.coordinator.group.classic_group import ClassicGroup, State
+from ottla.coordinator.group.state import REFUSED_PAUSE_MS, Deadlines
+from ottla.coordinator.transaction.machine import Producer
+from ottla.coordinator.undo import Undo
+from ottla.metadata.image import MetadataImage
+from ottla.model.errors import Errors
+from tests.rules.coordinator.group import scene as groups
+from tests.rules.coordinator.transaction import scene as transactions
+
+NOT_STATE = ("_order", "_tokens", "_state")
+"""Counters that only have to go up; and what is looked at already."""
+
+
+def everything(subject: Any) -> Any:
+    """All that an object holds, as plain values that can be compared."""
+    if isinstance(subject, Deadlines):
+        return {key: entry[0] for key, entry in subject._entries.items()}
+    if isinstance(subject, dict):
+        return {key: everything(value) for key, value in subject.items()}
+    if isinstance(subject, MetadataImage):
+        return subject.offset
+    if isinstance(subject, tuple | list):
+        return [everything(each) for each in subject]
+    if isinstance(subject, Undo) or callable(subject):
+        return None
+    slots = [name for kind in type(subject).__mro__ for name in getattr(kind, "__slots__", ())]
+    if slots and type(subject).__module__.startswith("ottla.coordinator"):
+        return {name: everything(getattr(subject, name)) for name in slots if name not in NOT_STATE}
+    return subject
+
+
+# ---- groups
+
+Steps = list[tuple[str, int, bool]]
+
+
+def play(scene: groups.Scene, what: str, which: int) -> None:
+    """One request, as a client in the middle of its life might send it; the dice choose who and what."""
+    group_id, dice = "gh"[which % 2], which // 2
+    group: Any = scene.shard.state.groups.get(group_id)
+    members = list(group.members) if group is not None else []
+    pending = list(group.pending_joins) if isinstance(group, ClassicGroup) else []
+    member = [*members, *pending, ""][dice % (len(members) + len(pending) + 1)]
+    if what == "join":
+        instance = (None, None, "i1")[dice % 3]
+        scene.join(group_id, "" if instance else member, instance=instance, version=(3, 9)[dice % 2])
+    elif what == "sync":
+        generation = group.generation if isinstance(group, ClassicGroup) else 1
+        leader = group.leader if isinstance(group, ClassicGroup) and dice % 2 else member
+        scene.sync(leader or "x", generation, {each: b"\x01" for each in members}, group=group_id)
+    elif what == "leave":
+        scene.leave(member or "x", group=group_id)
+    elif what == "beat":
+        scene.beat(member, group.generation if isinstance(group, ClassicGroup) else 1, group=group_id)
+    elif what == "heartbeat":
+        name = f"m{dice % 3}"
+        known = group.members.get(name) if group is not None else None
+        epoch = getattr(known, "epoch", 0) if dice % 4 else 0
+        topics = [["orders"], ["orders", "bills"]][dice % 2]
+        scene.heartbeat(name, epoch, group=group_id, subscribed_topic_names=topics)
+    elif what == "pattern":
+        scene.heartbeat(f"m{dice % 3}", 0, group=group_id, subscribed_topic_regex=("ord.*", "b.*")[dice % 2])
+        scene.run_threads()
+    elif what == "go":
+        scene.heartbeat(f"m{dice % 3}", -1, group=group_id)
+    elif what == "commit":
+        scene.commit(dice, group=group_id, member=member, generation=getattr(group, "generation", -1))
+        scene.commit(dice, group=group_id)
+    elif what == "stage":
+        scene.txn_commit(dice, 7, group=group_id)
+    elif what == "end":
+        scene.end_transaction(7, committed=bool(dice % 2))
+    elif what == "delete":
+        scene.take(scene.shard.delete_groups([group_id]))
+    elif what == "topics":
+        scene.topics_become({"orders": 4, "bills": 1 + dice % 3} if dice % 2 else {"orders": 4})
+    else:
+        scene.now += (10, 1_000, 10_000, 60_000, 700_000_000)[dice % 5]
+        due = scene.shard.next_tick()
+        if due is not None and due <= scene.now:
+            scene.take(scene.shard.tick(scene.time))
+
+
+GROUP_STEPS = (
+    "join sync leave beat heartbeat pattern go commit stage end delete topics time time time".split()  # noqa: SIM905
+)
+scripts = st.lists(st.tuples(st.sampled_from(GROUP_STEPS), st.integers(0, 120), st.booleans()), max_size=40)
+
+
+def as_if_later(before: Any, after: Any, now: int) -> Any:
+    """`before`, with the one deadline that a refused tick put off."""
+    was, became = before[0]["deadlines"], after[0]["deadlines"]
+    moved = [key for key in was if was[key] != became.get(key)]
+    assert len(moved) <= 1 and all(was[key] <= now for key in moved)
+    was.update(dict.fromkeys(moved, now + REFUSED_PAUSE_MS))
+    return before
+
+
+def in_full_swing() -> groups.Scene:
+    """g is a stable classic group, one of its two members static; h a consumer group with a member of each protocol."""
+    scene = groups.Scene({"orders": 4, "bills": 1})
+    static = scene.join(instance="i1")
+    dynamic = scene.join(version=3)
+    scene.pass_time(0)
+    joined = groups.told(static)
+    scene.sync(groups.told(dynamic).member_id, joined.generation_id)
+    scene.sync(joined.member_id, joined.generation_id, {joined.member_id: b"\x01"})
+    scene.heartbeat("m0", group="h")
+    scene.join("h", version=3)
+    assert groups.told(dynamic).error_code == 0
+    assert {name: kind for name, (kind, _) in scene.groups().items()} == {"g": "classic", "h": "consumer"}
+    return scene
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from([groups.Scene, in_full_swing]), scripts)
+def test_a_group_shard_is_what_it_was_before_a_command_that_the_log_refused(
+    begin: Callable[[], groups.Scene], script: Steps
+) -> None:
+    scene = begin()
+    for what, which, refuse in script:
+        before = everything((scene.shard.state, scene.shard._expiry)) if refuse else []
+        scene.refuses = refuse
+        try:
+            play(scene, what, which)
+        except groups.Refused:
+            after = everything((scene.shard.state, scene.shard._expiry))
+            assert after == (as_if_later(before, after, scene.now) if what == "time" else before)
+
+
+def test_a_member_whose_leave_the_log_refused_is_still_a_member() -> None:
+    scene = groups.Scene()
+    (member,) = scene.stable_group()
+    scene.refuses = True
+    with pytest.raises(groups.Refused):
+        scene.leave(member)
+    scene.refuses = False
+    group: Any = scene.shard.state.groups["g"]
+    assert (group.state, group.generation, list(group.members)) == (State.STABLE, 1, [member])
+    assert scene.beat(member, 1) == Errors.NONE
+    scene.pass_time(60_000)
+    assert (group.state, list(group.members)) == (State.EMPTY, [])
+
+
+def test_who_waits_waits_on_when_the_log_refuses_what_would_have_answered() -> None:
+    scene = groups.Scene()
+    leader, follower = ids = [scene.join().member_id for _ in range(2)]
+    for member in ids:
+        scene.join(member=member)
+    scene.pass_time(0)
+    waiting = scene.sync(follower, 1)
+    scene.refuses = True
+    with pytest.raises(groups.Refused):
+        scene.sync(leader, 1, {follower: b"mine"})
+    scene.refuses = False
+    assert groups.told(waiting) is None
+    scene.sync(leader, 1, {follower: b"mine"})
+    assert groups.told(waiting).assignment == b"mine"
+
+
+def test_a_session_that_ended_while_the_log_refused_ends_a_second_later() -> None:
+    scene = groups.Scene()
+    (member,) = scene.stable_group(session=10_000)
+    scene.now += 10_000
+    scene.refuses = True
+    with pytest.raises(groups.Refused):
+        scene.take(scene.shard.tick(scene.time))
+    scene.refuses = False
+    group: Any = scene.shard.state.groups["g"]
+    assert list(group.members) == [member]
+    scene.pass_time(REFUSED_PAUSE_MS)
+    assert not group.members
+
+
+# ---- transactions
+
+LOOKED = ("_looked", "_looked_for_expired")
+
+
+def play_transaction(scene: transactions.Scene, what: str, which: int) -> None:
+    name, dice = f"txn-{which % 2}", which // 2
+    known = scene.shard.find(name)
+    producer = known.producer if known is not None else Producer(1, 0)
+    scene.time += 7
+    if what == "init":
+        scene.init(name=name, expected=(None, producer, producer._replace(epoch=producer.epoch - 1))[dice % 3])
+    elif what == "add":
+        scene.add(producer, (transactions.P0, transactions.P1)[dice % 2], version=2, name=name)
+    elif what == "end":
+        scene.end(producer, committed=bool(dice % 2), version=dice % 3, name=name)
+    elif what == "acknowledge":
+        partitions = (transactions.P0,) if dice % 2 else (transactions.P0, transactions.P1)
+        scene.run(scene.shard.markers_acknowledged(name, producer, partitions, scene.now()))
+    elif what == "last epoch":
+        if known is not None and known.state.is_idle:
+            record = scene.shard._record(name, known._replace(epoch=32766))
+            scene.shard.replay(transactions.through_bytes(record), len(scene.journal))
+    else:
+        scene.time += (10, 61_000, 605_000_000)[dice % 3]
+        scene.tick()
+
+
+TRANSACTION_STEPS = ["init", "add", "add", "end", "acknowledge", "last epoch", "time"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(TRANSACTION_STEPS), st.integers(0, 60), st.booleans()), max_size=40))
+def test_a_transaction_shard_is_what_it_was_before_a_command_that_the_log_refused(script: Steps) -> None:
+    scene = transactions.Scene()
+    for what, which, refuse in script:
+        before = everything(scene.shard) if refuse else {}
+        scene.refuses = refuse
+        try:
+            play_transaction(scene, what, which)
+        except transactions.Refused:
+            after = everything(scene.shard)
+            for looked in LOOKED if what == "time" else ():
+                before[looked] = after[looked]
+            assert after == before
+
+
+def test_a_producer_is_still_known_by_its_last_epoch_after_a_refused_init() -> None:
+    """KIP-360: whoever lost the answer to its InitProducerId asks again with the epoch it had."""
+    scene = transactions.Scene()
+    producer = scene.begun()
+    bumped = scene.init(expected=producer)
+    scene.refuses = True
+    with pytest.raises(transactions.Refused):
+        scene.init(expected=Producer(bumped.producer_id, bumped.epoch))
+    scene.refuses = False
+    assert scene.init(expected=producer) == bumped
+
+
+def test_a_transaction_whose_completion_the_log_refused_completes_when_its_markers_are_acknowledged_again() -> None:
+    scene = transactions.Scene()
+    producer = scene.begun()
+    scene.add(producer, transactions.P0, version=2)
+    scene.end(producer, committed=True, version=2)
+    acknowledge: Callable[[], object] = scene.write_markers
+    kept = list(scene.effects)
+    scene.refuses = True
+    with pytest.raises(transactions.Refused):
+        acknowledge()
+    scene.refuses, scene.effects = False, kept
+    assert list(scene.shard.find(transactions.NAME).partitions) == [transactions.P0]  # type: ignore[union-attr]
+    acknowledge()
+    assert scene.state().title == "CompleteCommit"
