@@ -93,11 +93,7 @@ def _set_both(first: asyncio.Event, second: asyncio.Event) -> None:
 
 def _banner(node: Node) -> str:
     image = node.control_plane.image
-    lines = [f"ottla {__version__} is ready"]
-    lines += [f"  kafka    {listener.host}:{listener.port}  ({listener.name})" for listener in node.listeners]
-    if not node.listeners:
-        controllers = node.settings.controller_listeners
-        lines += [f"  control  {listener.host}:{listener.port}  ({listener.name})" for listener in controllers]
+    lines = [f"ottla {__version__} is ready", *(f"  {line}" for line in node.banner())]
     topics = f"{len(image.topics)} {'topic' if len(image.topics) == 1 else 'topics'}"
     lines += [
         f"  data     {', '.join(node.settings.log_dirs)}",

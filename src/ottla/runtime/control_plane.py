@@ -56,11 +56,11 @@ class ControlPlane:
         "_log",
         "_metadata_failed",
         "_new_active",
+        "_on_failure",
         "_on_leader",
         "_snapshot",
         "_timers",
         "identity",
-        "on_failure",
         "raft",
         "settings",
     )
@@ -75,11 +75,11 @@ class ControlPlane:
         ids: Ids,
         disk: DiskThread,
         peers: Peers,
+        on_failure: Callable[[BaseException], None],
     ) -> None:
         self.settings = settings
         self.identity = identity
-        self.on_failure: Callable[[BaseException], None] | None = None
-        """Called if the metadata directory is lost. The node must stop then, as Kafka does."""
+        self._on_failure = on_failure
         self._clock = clock
         self._disk = disk
         self._log = metadata_log
@@ -126,9 +126,11 @@ class ControlPlane:
         disk: DiskThread | None = None,
         joined: str | None = None,
         absent: Sequence[str] = (),
+        on_failure: Callable[[BaseException], None] = lambda _: None,
     ) -> "ControlPlane":
         """Formats new directories, then loads snapshot and log. The caller holds the locks of all directories but those
-        that are `absent`. `joined` is the cluster that a new node has found (`cluster_to_join`).
+        that are `absent`. `joined` is the cluster that a new node has found (`cluster_to_join`). `on_failure` is called
+        if the metadata directory is lost: the node must stop then, as Kafka does.
 
         Raises FormatError, MetadataLogError, CorruptLog, CorruptMetadata or StorageError, each with what to do.
         """
@@ -138,7 +140,16 @@ class ControlPlane:
             files = OpenFiles(fs if fs is not None else RealFilesystem())
         identity = identify(settings, files.fs, clock, ids, joined, absent)
         log = MetadataLog(MetadataLogSettings.of(settings), files, clock)
-        return cls(settings, identity, log, clock=clock, ids=ids, disk=disk or SyncThread(), peers=peers)
+        return cls(
+            settings,
+            identity,
+            log,
+            clock=clock,
+            ids=ids,
+            disk=disk or SyncThread(),
+            peers=peers,
+            on_failure=on_failure,
+        )
 
     # ---- living
 
@@ -434,8 +445,7 @@ class ControlPlane:
         self._metadata_failed = error
         if self._active is not None:
             self._active.fail(error)
-        if self.on_failure is not None:
-            self.on_failure(error)
+        self._on_failure(error)
 
     def _note_version(self, image: MetadataImage) -> None:
         self._log.metadata_version = image.metadata_version

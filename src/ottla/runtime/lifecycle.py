@@ -6,19 +6,20 @@ fences the broker long before its session would run out.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.features import SUPPORTED
 from ottla.model.errors import Errors
-from ottla.model.ids import Uuid
 from ottla.model.ports import Ids
 from ottla.model.properties import Listener, Settings
 from ottla.protocol import messages
 from ottla.runtime.control_plane import SECURITY_PROTOCOLS, ControlPlane
+from ottla.runtime.tasks import Tasks
+from ottla.storage.directory import LogDirectory
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.1
 _CAUGHT_UP_SECONDS: Final = 0.005
@@ -42,15 +43,14 @@ class BrokerLifecycle:
     __slots__ = (
         "_beat_now",
         "_control_plane",
-        "_heartbeats",
+        "_directories",
         "_incarnation_id",
         "_listeners",
-        "_log_dirs",
         "_previous_epoch",
         "_settings",
+        "_tasks",
         "epoch",
         "fenced",
-        "offline_directories",
     )
 
     def __init__(
@@ -59,25 +59,21 @@ class BrokerLifecycle:
         control_plane: ControlPlane,
         ids: Ids,
         listeners: Sequence[Listener],
-        log_dirs: Sequence[Uuid] | None = None,
+        directories: Sequence[LogDirectory] = (),
         previous_epoch: int = -1,
     ) -> None:
-        """`listeners` are those the broker really has, `log_dirs` the ids of its live directories, `previous_epoch`
+        """`listeners` are those the broker really has, `directories` are watched for failures, `previous_epoch` is
         what the markers of a clean shutdown say."""
         self._settings = settings
         self._control_plane = control_plane
         self._listeners = listeners
-        self._log_dirs: list[bytes] = list(
-            control_plane.identity.directory_ids.values() if log_dirs is None else log_dirs
-        )
+        self._directories = directories
         self._previous_epoch = previous_epoch
         self._incarnation_id = ids.uuid()
-        self._heartbeats: asyncio.Task[None] | None = None
+        self._tasks = Tasks(asyncio.get_running_loop())
         self._beat_now = asyncio.Event()
         self.epoch = -1
         self.fenced = True
-        self.offline_directories: Callable[[], list[Uuid]] = list
-        """Ids of the directories that have failed since the start; the node fills it in."""
         control_plane.on_leader(self._beat_now.set)
 
     # ---- coming
@@ -111,7 +107,7 @@ class BrokerLifecycle:
                 for name, (low, high) in SUPPORTED.items()
             ],
             rack=self._settings.find_str("broker.rack"),
-            log_dirs=self._log_dirs,
+            log_dirs=list(self._control_plane.identity.directory_ids.values()),
             previous_broker_epoch=self._previous_epoch,
         )
 
@@ -132,7 +128,7 @@ class BrokerLifecycle:
                 await asyncio.sleep(_RETRY_SECONDS / 2)
 
     def start(self) -> None:
-        self._heartbeats = asyncio.get_running_loop().create_task(self._keep_alive())
+        self._tasks.start(self._keep_alive(), "heartbeats")
 
     # ---- living
 
@@ -158,7 +154,7 @@ class BrokerLifecycle:
         self._beat_now.set()
 
     async def _beat(self, *, leaving: bool = False) -> "messages.BrokerHeartbeatResponse":
-        offline: list[bytes] = list(self.offline_directories())
+        offline: list[bytes] = [d.id for d in self._directories if not d.is_online and d.id is not None]
         request = messages.BrokerHeartbeatRequest(
             broker_id=self._settings.node_id,
             broker_epoch=self.epoch,
@@ -173,7 +169,7 @@ class BrokerLifecycle:
         )
         error = Errors(reply.error_code)
         if error in (Errors.STALE_BROKER_EPOCH, Errors.BROKER_ID_NOT_REGISTERED) and not leaving:
-            log.warning("the controller has forgotten this broker (%s): it registers again", error.name)
+            logger.warning("the controller has forgotten this broker (%s): it registers again", error.name)
             self.fenced = True
             await self.register()
         elif not error:
@@ -191,12 +187,10 @@ class BrokerLifecycle:
             async with asyncio.timeout(self._settings.get_int("ottla.controlled.shutdown.timeout.ms") / 1000):
                 await self._leave()
         except TimeoutError:
-            log.warning("the controller has not let this broker go in time: it goes without")
+            logger.warning("the controller has not let this broker go in time: it goes without")
 
     def stop(self) -> None:
-        if self._heartbeats is not None:
-            self._heartbeats.cancel()
-            self._heartbeats = None
+        self._tasks.cancel()
 
     async def _leave(self) -> None:
         gone = (Errors.STALE_BROKER_EPOCH, Errors.BROKER_ID_NOT_REGISTERED)
@@ -206,6 +200,6 @@ class BrokerLifecycle:
             if reply.should_shut_down or reply.error_code in gone:
                 return
             if reply.error_code == Errors.REQUEST_TIMED_OUT and self._control_plane.leader_id < 0:
-                log.warning("there is no controller that could let this broker go: it goes without")
+                logger.warning("there is no controller that could let this broker go: it goes without")
                 return
             await asyncio.sleep(_RETRY_SECONDS / 2)

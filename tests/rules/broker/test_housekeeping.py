@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from ottla.broker.events import Events
 from ottla.broker.housekeeping.housekeeping import Housekeeping, flush_is_due
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.settings.configs import Configs
@@ -39,7 +40,9 @@ class Scene:
         self.directory = LogDirectory.open(OpenFiles(self.disk), "/data")
         self.directory.create_log(PARTITION, TOPIC_ID, LogConfig(file_delete_delay_ms=60_000), self.clock.wall())
         configs = Configs(Settings.defaults("/data", log_cleaner_enable="false"), BrokerId(1), EMPTY)
-        self.replicas = Replicas(BrokerId(1), [self.directory], WaitingRequests(self.loop, self.clock), self.clock)
+        self.replicas = Replicas(
+            BrokerId(1), [self.directory], WaitingRequests(self.loop, self.clock), self.clock, Events()
+        )
         self.housekeeping = Housekeeping(self.loop, self.replicas, configs, self.clock, nothing_to_clean)
 
     def live(self, seconds: float) -> None:

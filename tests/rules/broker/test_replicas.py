@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from ottla.broker.events import Events
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.session import Session
 from ottla.broker.handlers import k00_produce
@@ -86,7 +87,8 @@ class Scene:
         )
         configs = Configs(Settings.defaults("/disk0", min_insync_replicas=str(min_isr)), ME, image)
         self.waiting = WaitingRequests(self.loop, self.clock)
-        self.replicas = Replicas(ME, directories, self.waiting, self.clock)
+        self.events = Events()
+        self.replicas = Replicas(ME, directories, self.waiting, self.clock, self.events)
         self.placement = Placement(self.replicas, configs, self.waiting, self.clock, SeededIds(Random(2)))
         self.placement.load(image)
         unused = cast("Any", None)
@@ -219,7 +221,7 @@ def test_a_leader_without_room_stands_down_once_those_in_sync_have_everything(sc
     scene = scenes((1, 2, 3), (1, 2, 3), 2)
     scene.warm()
     wanted: list[Partition] = []
-    scene.replicas.isr_change_wanted = wanted.append
+    scene.events.isr_change_wanted.hear(wanted.append)
     scene.disk.room = scene.disk.used
     partition = scene.partition(0)
     assert partition.leader is not None
@@ -243,7 +245,7 @@ def test_a_leader_whose_disk_is_nearly_full_stands_down(scenes: type[Scene]) -> 
     scene.warm()
     scene.copied(0, 2, 2)
     wanted: list[Partition] = []
-    scene.replicas.isr_change_wanted = wanted.append
+    scene.events.isr_change_wanted.hear(wanted.append)
     directory = scene.partition(0).directory
     assert directory is not None
     directory.low_on_space = True
@@ -256,7 +258,7 @@ def test_followers_on_a_full_disk_tell_their_leaders_and_do_so_again_when_there_
     for index in (0, 1, 2):
         scene.decided(m.PartitionChangeRecord(partition_id=index, topic_id=TOPIC, leader=2))
     told: list[int] = []
-    scene.replicas.followed = lambda partition: told.append(partition.index)
+    scene.events.followed.hear(lambda partition: told.append(partition.index))
     directory = scene.partition(0).directory
     assert directory is not None
     scene.disk.room = scene.disk.used
@@ -273,7 +275,7 @@ def test_followers_on_a_full_disk_tell_their_leaders_and_do_so_again_when_there_
 def test_the_metadata_is_told_where_a_replica_lies_if_it_does_not_know(scenes: type[Scene]) -> None:
     scene = scenes((1, 2), (1, 2))
     told: list[tuple[int, Uuid]] = []
-    scene.placement.lies_in = lambda partition, directory: told.append((partition.index, directory))
+    scene.events.lies_in.hear(lambda partition, directory: told.append((partition.index, directory)))
     known, unknown = DIRECTORIES[0], UNASSIGNED_DIRECTORY
     scene.decided(m.PartitionChangeRecord(partition_id=0, topic_id=TOPIC, directories=[known, known]))
     assert told == []
@@ -284,7 +286,7 @@ def test_the_metadata_is_told_where_a_replica_lies_if_it_does_not_know(scenes: t
 def test_a_log_that_finds_no_room_is_made_when_there_is_some_and_others_lead_meanwhile(scenes: type[Scene]) -> None:
     scene = scenes((1, 2), (1, 2))
     told: list[Uuid] = []
-    scene.placement.lies_in = lambda _, directory: told.append(directory)
+    scene.events.lies_in.hear(lambda _, directory: told.append(directory))
     scene.disk.room = scene.disk.used
     scene.decided(
         m.PartitionRecord(
@@ -299,7 +301,7 @@ def test_a_log_that_finds_no_room_is_made_when_there_is_some_and_others_lead_mea
     scene.decided(m.PartitionChangeRecord(partition_id=4, topic_id=TOPIC, directories=[LOST_DIRECTORY, DIRECTORIES[0]]))
     told.clear()
     came: list[bool] = []
-    scene.placement.came_late = lambda: came.append(True)
+    scene.events.came_late.hear(lambda: came.append(True))
     scene.loop.run_until_complete(sleep(3))
     assert (told, came) == ([], [])  # the metadata knows
     scene.disk.room = None
@@ -331,7 +333,7 @@ def test_a_damaged_log_is_told_to_be_lost_where_others_have_it_too(scenes: type[
     for replicas, expected in (((1, 2), [LOST_DIRECTORY]), ((1,), [])):
         scene = scenes(replicas, replicas)
         told: list[Uuid] = []
-        scene.placement.lies_in = lambda _, directory, told=told: told.append(directory)  # type: ignore[misc]
+        scene.events.lies_in.hear(lambda _, directory, told=told: told.append(directory))  # type: ignore[misc]
         for directory in scene.replicas.directories:
             directory.refused[TopicPartition("t", 4)] = CorruptLog("/disk0/t-4", "damaged")
         scene.decided(
@@ -420,7 +422,7 @@ def test_a_follower_that_had_everything_when_it_was_put_out_of_sync_is_looked_at
     scene.replicas.attend(2, copying)
     copying.attention = {}  # it has everything
     wanted: list[Partition] = []
-    scene.replicas.isr_change_wanted = wanted.append
+    scene.events.isr_change_wanted.hear(wanted.append)
 
     scene.decided(m.PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=[1, 3]))
     assert copying.attention == {(TOPIC, 0): None}
@@ -483,7 +485,7 @@ def test_a_high_watermark_that_moves_but_not_to_the_end_acknowledges_nothing(sce
 def test_an_ordinary_batch_that_is_promised_to_be_on_the_disk_waits_for_it(scenes: type[Scene]) -> None:
     scene = scenes()
     wanted: list[Partition] = []
-    scene.replicas.flush_wanted = wanted.append
+    scene.events.flush_wanted.hear(wanted.append)
     partition = scene.partition(0)
     assert partition.log is not None
     partition.log.update_config(LogConfig(flush_messages=1))

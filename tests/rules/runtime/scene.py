@@ -70,9 +70,21 @@ class Nobody:
     def close(self) -> None: ...
 
 
-def opened(disk: SimDisk, configured: Settings | None = None, *, ids: int = 1000) -> ControlPlane:
+def opened(
+    disk: SimDisk,
+    configured: Settings | None = None,
+    *,
+    ids: int = 1000,
+    on_failure: Callable[[BaseException], None] = lambda _: None,
+) -> ControlPlane:
     return ControlPlane.open(
-        configured or settings(), peers=Nobody(), fs=disk, clock=StillClock(), ids=CountingIds(ids), disk=InlineDisk()
+        configured or settings(),
+        peers=Nobody(),
+        fs=disk,
+        clock=StillClock(),
+        ids=CountingIds(ids),
+        disk=InlineDisk(),
+        on_failure=on_failure,
     )
 
 
@@ -91,14 +103,24 @@ def run(action: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(main())
 
 
-async def started(disk: SimDisk, configured: Settings | None = None, *, ids: int = 1000) -> ControlPlane:
-    return (await registered(disk, configured, ids=ids))[0]
+async def started(
+    disk: SimDisk,
+    configured: Settings | None = None,
+    *,
+    ids: int = 1000,
+    on_failure: Callable[[BaseException], None] = lambda _: None,
+) -> ControlPlane:
+    return (await registered(disk, configured, ids=ids, on_failure=on_failure))[0]
 
 
 async def registered(
-    disk: SimDisk, configured: Settings | None = None, *, ids: int = 1000
+    disk: SimDisk,
+    configured: Settings | None = None,
+    *,
+    ids: int = 1000,
+    on_failure: Callable[[BaseException], None] = lambda _: None,
 ) -> tuple[ControlPlane, BrokerLifecycle]:
-    plane = opened(disk, configured, ids=ids)
+    plane = opened(disk, configured, ids=ids, on_failure=on_failure)
     await plane.start()
     broker = BrokerLifecycle(plane.settings, plane, CountingIds(ids + 500), plane.settings.advertised_listeners)
     await broker.register()

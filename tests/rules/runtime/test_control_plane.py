@@ -189,9 +189,8 @@ def test_a_full_disk_refuses_the_change_and_leaves_the_controller_as_it_was() ->
 def test_a_failed_fsync_answers_nobody_and_nothing_is_tried_again() -> None:
     async def main() -> None:
         disk = SimDisk()
-        plane = await started(disk)
         told: list[BaseException] = []
-        plane.on_failure = told.append
+        plane = await started(disk, on_failure=told.append)
         disk.failing_sync = lambda path: path.endswith(".log")
         with pytest.raises(StorageError):
             await create(plane, "orders")
@@ -490,9 +489,8 @@ def test_the_vote_is_on_the_disk_before_the_epoch_has_a_record() -> None:
 
 def test_a_subscriber_that_breaks_ends_the_control_plane_and_leaves_nobody_waiting() -> None:
     async def main() -> None:
-        plane = await started(SimDisk())
         told: list[BaseException] = []
-        plane.on_failure = told.append
+        plane = await started(SimDisk(), on_failure=told.append)
 
         def broken(delta: MetadataDelta, image: MetadataImage) -> None:
             raise ZeroDivisionError

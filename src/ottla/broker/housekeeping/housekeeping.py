@@ -53,8 +53,6 @@ class Housekeeping:
 
     def start(self) -> None:
         settings = self._configs.settings
-        self._replicas.flush_wanted = self.flush_soon
-        self._replicas.log_start_moved = self._checkpoint_soon
         self._watch_disks()
         self._timers = [
             Repeating(_WATCH_MS, self._watch_disks),
@@ -65,7 +63,7 @@ class Housekeeping:
                 settings.get_int("log.retention.check.interval.ms"),
                 lambda: self._begin("retention", self._retire_segments),
             ),
-            Repeating(settings.get_int("log.flush.offset.checkpoint.interval.ms"), self._checkpoint_soon),
+            Repeating(settings.get_int("log.flush.offset.checkpoint.interval.ms"), self.checkpoint_soon),
             Repeating(
                 settings.get_int("replica.high.watermark.checkpoint.interval.ms"),
                 lambda: self._begin("high watermarks", self._save_high_watermarks),
@@ -82,14 +80,13 @@ class Housekeeping:
     async def stop(self) -> None:
         for timer in self._timers:
             timer.stop()
-        self._replicas.flush_wanted = lambda _: None
-        self._replicas.log_start_moved = lambda: None
         await self.cleaning.stop()
         for task in list(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
-        await self._save_high_watermarks()
+        if self._timers:  # else no log is loaded, and none has a high watermark
+            await self._save_high_watermarks()
 
     def _begin(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """One run of each kind at a time: a slow disk delays the next, it does not pile them up."""
@@ -161,7 +158,7 @@ class Housekeeping:
         if partition.directory is not None:
             self._replicas.storage_failed(partition.directory, error)
 
-    def _checkpoint_soon(self) -> None:
+    def checkpoint_soon(self) -> None:
         self._begin("checkpoint", self._checkpoint)
 
     async def _checkpoint(self) -> None:

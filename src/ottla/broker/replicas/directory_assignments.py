@@ -25,7 +25,7 @@ Submit = Callable[["messages.AssignReplicasToDirsRequest", int], Awaitable["mess
 
 
 class DirectoryAssignments:
-    """Follows `Placement.lies_in`. One request at a time."""
+    """Hears `Events.lies_in`. One request at a time."""
 
     __slots__ = ("_broker_epoch", "_broker_id", "_errand", "_submit", "_wanted")
 

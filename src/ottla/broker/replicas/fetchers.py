@@ -58,7 +58,7 @@ class FetchHost(NamedTuple):
 
 
 class Fetchers:
-    """Follows `Replicas.followed`."""
+    """Hears `Events.followed`."""
 
     __slots__ = ("_at", "_by_leader", "_copier", "_host", "_lanes")
 
@@ -69,12 +69,7 @@ class Fetchers:
         self._at: dict[Partition, LeaderFetcher] = {}
         self._lanes = count()
 
-    def start(self) -> None:
-        """Before the replicas load, so that no partition is missed."""
-        self._host.replicas.followed = self.follow
-
     def close(self) -> None:
-        self._host.replicas.followed = lambda _: None
         for fetcher in self._by_leader.values():
             fetcher.close()
         self._by_leader.clear()
@@ -229,7 +224,7 @@ class LeaderFetcher:
                 leave.append(partition)
             elif found.config.flush_messages == 1 and found.recovery_point < found.log_end_offset:
                 leave.append(partition)  # to ask for more says that this much is safe: it comes back when it is
-                self._host.replicas.flush_wanted(partition)
+                self._host.replicas.events.flush_wanted.tell(partition)
             else:
                 has_room = partition.directory is None or not partition.directory.is_full
                 asks.append((partition, follower.ask(found, takes_records=has_room)))
@@ -460,7 +455,7 @@ class Copier:
                 return
             partition.counts.replication_bytes_in += len(records)
             if found.config.flush_messages <= found.log_end_offset - found.recovery_point:
-                self._host.replicas.flush_wanted(partition)
+                self._host.replicas.events.flush_wanted.tell(partition)
             self._host.throttle.record(partition, len(records), self._host.clock.monotonic())
         if follower.caught(data.high_watermark, found):
             found.forget_replicated_ends(follower.high_watermark)

@@ -28,7 +28,7 @@ Submit = Callable[["messages.AlterPartitionRequest", int], Awaitable["messages.A
 
 
 class IsrChanges:
-    """Follows `Replicas.isr_change_wanted`, and looks for followers that lag."""
+    """Hears `Events.isr_change_wanted`, and looks for followers that lag."""
 
     __slots__ = ("_broker_epoch", "_configs", "_errand", "_loop", "_replicas", "_submit", "_timer", "_wanted")
 
@@ -50,14 +50,12 @@ class IsrChanges:
         self._timer: Repeating | None = None
 
     def start(self) -> None:
-        self._replicas.isr_change_wanted = self.want
         # Half the lag: a follower that stands still is out after one and a half times the lag at most, as in Kafka.
         interval_ms = max(1, self._configs.settings.get_int("replica.lag.time.max.ms") // 2)
         self._timer = Repeating(interval_ms, self._replicas.shrink_isrs)
         self._timer.start()
 
     async def stop(self) -> None:
-        self._replicas.isr_change_wanted = lambda _: None
         if self._timer is not None:
             self._timer.stop()
         await self._errand.stop()

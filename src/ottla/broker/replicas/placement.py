@@ -1,7 +1,6 @@
 """Which partitions are here, and in which role: makes, opens and deletes logs as the metadata image says."""
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from ottla.broker.partition import Partition, TopicPartitions
@@ -38,8 +37,6 @@ class Placement:
         "_unopened",
         "_waiting",
         "_without_room",
-        "came_late",
-        "lies_in",
     )
 
     def __init__(self, replicas: Replicas, configs: Configs, waiting: WaitingRequests, clock: Clock, ids: Ids) -> None:
@@ -53,10 +50,6 @@ class Placement:
         """Partitions whose turn to get a log has not come yet."""
         self._without_room: dict[Partition, None] = {}
         """Those that got none for lack of room or of descriptors: tried again until there is."""
-        self.lies_in: Callable[[Partition, Uuid], None] = lambda *_: None
-        """Told when the metadata does not know in which directory a replica lies."""
-        self.came_late: Callable[[], None] = lambda: None
-        """Told when logs have come without any news of the metadata: coordinators wait for theirs."""
 
     def load(self, image: MetadataImage) -> None:
         """At start: takes the logs that the image places here, makes those that are missing, sets strangers aside.
@@ -155,7 +148,7 @@ class Placement:
             return
         own_directory = partition.directory.id
         if own_directory is not None and own_directory != placed.directory(self._replicas.broker_id):
-            self.lies_in(partition, own_directory)
+            self._replicas.events.lies_in.tell(partition, own_directory)
         if placed.leader == self._replicas.broker_id:
             self._lead(partition, partition.log, placed)
         else:
@@ -185,7 +178,7 @@ class Placement:
             partition.offline = True
             self._not_opened(partition, placed, error)
             if len(placed.replicas) > 1 and recorded in (UNASSIGNED_DIRECTORY, *self._online()):
-                self.lies_in(partition, LOST_DIRECTORY)  # so that another one leads
+                self._replicas.events.lies_in.tell(partition, LOST_DIRECTORY)  # so that another one leads
             return
         partition.offline = False
         partition.directory = directory
@@ -220,7 +213,7 @@ class Placement:
                 log.warning("%s-%d is online, as there is room again", partition.topic, partition.index)
                 self._place(partition.topic, partition.topic_id, partition.index, placed)
         if len(self._without_room) < before:
-            self.came_late()
+            self._replicas.events.came_late.tell()
         if self._without_room:
             self._waiting.loop.call_later(_TRY_AGAIN_S, self._try_again)
 
@@ -261,7 +254,7 @@ class Placement:
                 now=now,
             )
             partition.follower = None
-            self._replicas.followed(partition)
+            self._replicas.events.followed.tell(partition)
             self._waiting.partition_changed(partition)
             return
         epoch, isr = leader.leader_epoch, leader.isr
@@ -283,7 +276,7 @@ class Placement:
         if follower is not None:
             if follower.updated(placed.leader, placed.leader_epoch, placed.partition_epoch):
                 self._waiting.partition_changed(partition)
-                self._replicas.followed(partition)
+                self._replicas.events.followed.tell(partition)
             return
         partition.follower = PartitionFollower(
             placed.leader, placed.leader_epoch, placed.partition_epoch, self._last_high_watermark(partition, log_)
@@ -293,7 +286,7 @@ class Placement:
         if leader is not None:
             self._replicas.note_news(partition, leader.followers)
             self._waiting.followers_changed(leader.followers)
-        self._replicas.followed(partition)
+        self._replicas.events.followed.tell(partition)
 
     def _last_high_watermark(self, partition: Partition, log_: Log) -> int:
         """Of this node, in its last role or before its last stop: whatever it knew to be committed still is."""

@@ -4,15 +4,16 @@ Which partitions there are and who leads them is `placement`'s to say.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
+from ottla.broker.events import Events
 from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.replicas.fetch_sessions import FetchSession
 from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metrics.counts import ReplicaCounts, TopicCounts
 from ottla.model.errors import Errors
-from ottla.model.ids import BrokerId, TopicPartition, Uuid
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.model.ports import Clock
 from ottla.protocol.batch import Buffer
 from ottla.protocol.ordinary_produce import Batch, failed_row, row
@@ -69,11 +70,8 @@ class Replicas:
         "copying",
         "counts",
         "deletions",
-        "flush_wanted",
-        "followed",
+        "events",
         "forgotten",
-        "isr_change_wanted",
-        "log_start_moved",
     )
 
     def __init__(
@@ -82,11 +80,13 @@ class Replicas:
         directories: list[LogDirectory],
         waiting: WaitingRequests,
         clock: Clock,
+        events: Events,
     ) -> None:
         self.broker_id = broker_id
         self._directories = directories
         self._waiting = waiting
         self._clock = clock
+        self.events = events
         self._silent_until: dict[tuple[str, int | None], int] = {}
         """When what a directory has complained of may be said again."""
         self.brokers = Brokers()
@@ -94,14 +94,6 @@ class Replicas:
         self.by_id: dict[bytes, TopicPartitions] = {}
         self.copying: dict[int, list[FetchSession]] = {}
         """The sessions in which other brokers copy from this one, by broker id."""
-        self.flush_wanted: Callable[[Partition], None] = lambda _: None
-        """Told of every partition whose topic asks for an fsync now; housekeeping listens."""
-        self.log_start_moved: Callable[[], None] = lambda: None
-        """Told when records were deleted on request: housekeeping checkpoints soon, so that they stay deleted."""
-        self.followed: Callable[[Partition], None] = lambda _: None
-        """Told when a partition has another leader, or none to follow any more; the fetchers listen."""
-        self.isr_change_wanted: Callable[[Partition], None] = lambda _: None
-        """Told when `partition.leader.pending` is to be sent to the controller."""
         self.deletions: list[tuple[LogDirectory, Deletion]] = []
         """Files to remove once they are due: housekeeping takes them from here."""
         self.counts = ReplicaCounts()
@@ -127,10 +119,6 @@ class Replicas:
     @property
     def directories(self) -> list[LogDirectory]:
         return self._directories
-
-    def offline_directories(self) -> list[Uuid]:
-        """The ids of the directories that have failed, for the controller."""
-        return [directory.id for directory in self._directories if not directory.is_online and directory.id is not None]
 
     # ---- records of leaders
 
@@ -260,7 +248,7 @@ class Replicas:
         end = log_.log_end_offset
         flush_messages = log_.config.flush_messages
         if flush_messages != NEVER and flush_messages <= end - log_.recovery_point:
-            self.flush_wanted(partition)
+            self.events.flush_wanted.tell(partition)
         now = self._tell_followers(partition, leader, base_offset, size) if leader.followers else 0
         if flush_messages == 1:  # the leader counts its own copy only once it is on the disk: see `flushed`
             return False
@@ -284,7 +272,7 @@ class Replicas:
         if partition.log is None or partition.log.config.flush_messages != 1:
             return
         if partition.leader is None:
-            self.followed(partition)  # it may ask its leader for more
+            self.events.followed.tell(partition)  # it may ask its leader for more
         elif partition.leader.log_end_moved(partition.log.recovery_point, self._clock.monotonic()):
             self.show(partition, partition.leader)
 
@@ -293,7 +281,7 @@ class Replicas:
         assert log_ is not None and directory is not None
         try:
             error = log_.delete_records_before(offset, partition.high_watermark)
-            self.log_start_moved()
+            self.events.log_start_moved.tell()
             if partition.leader is not None:
                 self.note_news(partition, partition.leader.followers)
             return error
@@ -334,7 +322,7 @@ class Replicas:
             if waiting.fetches.waiting or waiting.produces.waiting:
                 waiting.records_visible(partition, _MANY)
         if moved & ISR_CHANGE_WANTED:
-            self.isr_change_wanted(partition)
+            self.events.isr_change_wanted.tell(partition)
         if moved & LOG_START_MOVED and waiting.deletes.waiting:
             waiting.low_watermark_moved(partition, leader.low_watermark(log_.log_start_offset))
 
@@ -357,7 +345,7 @@ class Replicas:
         for partition in self.all():
             leader, log_ = partition.leader, partition.log
             if leader is not None and log_ is not None and leader.followers and leader.shrink(log_.log_end_offset, now):
-                self.isr_change_wanted(partition)
+                self.events.isr_change_wanted.tell(partition)
 
     def isr_agreed(
         self, partition: Partition, change: IsrChange, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]
@@ -394,7 +382,7 @@ class Replicas:
         self.note_news(partition, followers)
         self._waiting.partition_changed(partition)
         self._waiting.followers_changed(followers)
-        self.followed(partition)
+        self.events.followed.tell(partition)
 
     # ---- when a disk fails
 
@@ -429,7 +417,7 @@ class Replicas:
         """Of the partitions there that we follow: whether we can take records is part of what we ask."""
         for partition in self.all():
             if partition.directory is directory and partition.follower is not None:
-                self.followed(partition)
+                self.events.followed.tell(partition)
 
     def _append_failed(self, partition: Partition, directory: LogDirectory, error: StorageError) -> Rejected:
         self.storage_failed(directory, error)
@@ -444,7 +432,7 @@ class Replicas:
         if leader.stand_down(log_.log_end_offset):
             log.info("%s: another leader is asked for, as there is no room here", log_.topic_partition)
             partition.stood_down_at = now
-            self.isr_change_wanted(partition)
+            self.events.isr_change_wanted.tell(partition)
 
     def _is_news(self, directory: LogDirectory, error: StorageError) -> bool:
         """Clients and followers of a disk without room come back at once and for ever, and what is printed about them

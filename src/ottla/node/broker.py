@@ -1,0 +1,338 @@
+"""The broker of a node: its logs, who leads them, and everything that answers clients.
+
+This is where the parts of a broker are made and joined: whoever hears of an event is written in `_join`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.coordination.coordinators import Coordinators, Host
+from ottla.broker.coordination.courier import Neighbours
+from ottla.broker.coordination.groups import group_coordinators, reconfigure
+from ottla.broker.coordination.markers import LocalMarkers, Markers
+from ottla.broker.coordination.producer_ids import ProducerIds
+from ottla.broker.coordination.transactions import Transactions
+from ottla.broker.coordination.verification import Askers, Verifier
+from ottla.broker.events import Events
+from ottla.broker.front.dispatch import HANDLERS, Routes
+from ottla.broker.housekeeping.housekeeping import Housekeeping
+from ottla.broker.replicas.directory_assignments import DirectoryAssignments
+from ottla.broker.replicas.fetch_sessions import FetchSessions
+from ottla.broker.replicas.fetchers import Fetchers, FetchHost
+from ottla.broker.replicas.isr import IsrChanges
+from ottla.broker.replicas.lost_leaders import LostLeaders
+from ottla.broker.replicas.placement import Placement
+from ottla.broker.replicas.replicas import Replicas
+from ottla.broker.replicas.throttles import ReplicationThrottle
+from ottla.broker.security.authorizer import Authorizer
+from ottla.broker.services import Services
+from ottla.broker.settings.configs import Configs
+from ottla.broker.waiting.requests import WaitingRequests
+from ottla.metadata.delta import MetadataDelta
+from ottla.metadata.image import MetadataImage
+from ottla.model.ids import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    BrokerId,
+    Millis,
+    Uuid,
+    uuid_text,
+)
+from ottla.model.ports import Ids
+from ottla.model.properties import Settings
+from ottla.node import options
+from ottla.node.network import Network
+from ottla.node.services import Ending, Health, Service
+from ottla.node.storage import Storage
+from ottla.node.surroundings import Surroundings
+from ottla.protocol.messages import AllocateProducerIdsRequest
+from ottla.runtime.control_plane import ControlPlane
+from ottla.runtime.lifecycle import BrokerLifecycle
+from ottla.storage.fs import StorageError
+
+if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
+    from ottla.coordinator.group.shard import GroupShard
+
+logger = logging.getLogger(__name__)
+
+_SESSION_EVICTION = Millis(120_000)
+_NO_DIRECTORIES = {LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY}
+
+
+class Parts(NamedTuple):
+    """Of a broker that knows its cluster."""
+
+    configs: Configs
+    lost_leaders: LostLeaders
+    placement: Placement
+    fetchers: Fetchers
+    isr: IsrChanges
+    assignments: DirectoryAssignments
+    housekeeping: Housekeeping
+
+
+class Coordination(NamedTuple):
+    """What keeps its state in logs of this broker, so that these come first."""
+
+    groups: "Coordinators[GroupShard]"
+    transactions: Transactions
+    markers: LocalMarkers
+    producer_ids: ProducerIds
+    neighbours: Neighbours
+
+    def on_metadata(self, image: MetadataImage) -> None:
+        """Partitions have come or gone."""
+        self.groups.on_metadata(image)
+        self.transactions.coordinators.on_metadata(image)
+
+
+class Broker(Service):
+    """`start` registers, loads the logs, is unfenced and answers clients; `stop` moves the leaders elsewhere first."""
+
+    name = "broker"
+
+    def __init__(
+        self,
+        settings: Settings,
+        world: Surroundings,
+        network: Network,
+        storage: Storage,
+        control_plane: ControlPlane,
+        authorizer: Authorizer,
+    ) -> None:
+        self._settings = settings
+        self._world = world
+        self._network = network
+        self._storage = storage
+        self._control_plane = control_plane
+        self._authorizer = authorizer
+        self._running = AsyncExitStack()
+        self._loop = asyncio.get_running_loop()
+        self._events = Events()
+        self._waiting = WaitingRequests(self._loop, world.clock)
+        self._replicas = Replicas(BrokerId(settings.node_id), storage.of_data, self._waiting, world.clock, self._events)
+        self.listeners = network.advertised
+        """Where clients are told to connect, free ports filled in."""
+        self._lifecycle = BrokerLifecycle(
+            settings,
+            control_plane,
+            world.ids,
+            self.listeners,
+            directories=storage.of_data,
+            previous_epoch=self._previous_epoch(),
+        )
+
+    # ---- coming
+
+    async def start(self) -> None:
+        """Raises RegistrationRefused."""
+        lifecycle, control_plane = self._lifecycle, self._control_plane
+        await lifecycle.register()
+        await lifecycle.catch_up()
+        self._tell_of_unknown_directories(control_plane.image)
+        if control_plane.is_whole_cluster:
+            # Nobody could see the broker before its logs are there, so these are loaded once, with their leaders.
+            await lifecycle.unfence()
+        parts = self._replicate()
+        self._load_logs(parts.configs)
+        parts.placement.load(control_plane.image)
+        coordination = self._coordinate(parts.configs)
+        self._join(parts, coordination)
+        parts.housekeeping.start()
+        services = self._services(parts, coordination)
+        await lifecycle.unfence()
+        lifecycle.start()
+        self._network.limit_connections(parts.configs.settings)
+        self._network.serve(self._settings.broker_listeners, Routes(HANDLERS), services)
+
+    def _previous_epoch(self) -> int:
+        """The broker epoch of the last clean shutdown, if every directory tells the same (KIP-966)."""
+        epochs = {directory.clean_broker_epoch for directory in self._storage.of_data}
+        epoch = epochs.pop() if len(epochs) == 1 else None
+        return -1 if epoch is None else epoch
+
+    def _tell_of_unknown_directories(self, image: MetadataImage) -> None:
+        """A directory that was taken away, or whose meta.properties was damaged or made anew."""
+        me, directories = self._settings.node_id, self._storage.of_data
+        placed = (each for topic in image.topics.values() for each in topic.partitions.values() if me in each.replicas)
+        unknown = {each.directory(me) for each in placed} - {each.id for each in directories} - _NO_DIRECTORIES
+        if unknown and all(directory.is_online for directory in directories):
+            logger.warning(
+                "replicas of this node are said to be in %s, and no directory in log.dirs has that id: see "
+                "meta.properties. Logs that are found elsewhere are used there.",
+                ", ".join(sorted(map(uuid_text, unknown))),
+            )
+
+    def _replicate(self) -> Parts:
+        """Before the logs are loaded: whoever leads or follows a partition hears of it from the start."""
+        settings, clock, loop, replicas = self._settings, self._world.clock, self._loop, self._replicas
+        submit, broker_id, events = self._control_plane.submit, replicas.broker_id, self._events
+        configs = Configs(settings, broker_id, self._control_plane.image)
+        lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"), self._control_plane.image)
+        fetch_host = FetchHost(
+            loop,
+            clock,
+            replicas,
+            self._waiting,
+            configs,
+            self._network.peers,
+            self._epoch,
+            ReplicationThrottle("follower", configs, broker_id),
+            lost_leaders,
+        )
+        parts = Parts(
+            configs,
+            lost_leaders,
+            Placement(replicas, configs, self._waiting, clock, self._world.ids),
+            Fetchers(fetch_host),
+            IsrChanges(loop, replicas, configs, submit, self._epoch),
+            DirectoryAssignments(loop, broker_id, submit, self._epoch),
+            Housekeeping(loop, replicas, configs, clock, self._world.cleaner),
+        )
+        self._running.push_async_callback(parts.housekeeping.stop)
+        self._running.push_async_callback(parts.assignments.stop)
+        self._running.push_async_callback(parts.isr.stop)
+        self._running.callback(parts.fetchers.close)
+        events.followed.hear(parts.fetchers.follow)
+        events.isr_change_wanted.hear(parts.isr.want)
+        events.lies_in.hear(parts.assignments.want)
+        parts.isr.start()
+        return parts
+
+    def _load_logs(self, configs: Configs) -> None:
+        for directory in self._storage.of_data:
+            if not directory.is_online:
+                continue
+            try:
+                found = directory.load(configs.log_config, self._world.clock.wall())
+            except StorageError:
+                if not any(each.is_online for each in self._storage.of_data) or directory.is_online:
+                    raise
+                continue  # it has just broken: the others have their logs
+            self._replicas.deletions += [(directory, deletion) for deletion in found.deletions]
+
+    def _coordinate(self, configs: Configs) -> Coordination:
+        settings = self._settings
+        host = Host(self._loop, self._world.clock, self._replicas, self._waiting, self._control_plane)
+        groups = group_coordinators(settings, host, self._world.ids)
+        producer_ids = ProducerIds(self._producer_id_block)
+        markers = LocalMarkers(host, groups, settings.get_int("request.timeout.ms"))
+        neighbours = Neighbours(self._loop, self._network.peers, self._replicas, configs)
+        transactions = Transactions(settings, host, producer_ids, Markers(host, markers, neighbours))
+        self._running.callback(transactions.coordinators.close)
+        self._running.callback(groups.close)
+        return Coordination(groups, transactions, markers, producer_ids, neighbours)
+
+    def _join(self, parts: Parts, coordination: Coordination) -> None:
+        events, control_plane = self._events, self._control_plane
+        coordination.on_metadata(control_plane.image)
+        control_plane.subscribe(partial(self._on_metadata, parts, coordination))
+        events.came_late.hear(lambda: coordination.on_metadata(control_plane.image))
+        events.flush_wanted.hear(parts.housekeeping.flush_soon)
+        events.log_start_moved.hear(parts.housekeeping.checkpoint_soon)
+        events.settings_changed.hear(partial(reconfigure, coordination.groups))
+        events.settings_changed.hear(self._network.limit_connections)
+        self._storage.lost.hear(self._directories_failed)
+
+    def _services(self, parts: Parts, coordination: Coordination) -> Services:
+        settings, configs, broker_id = self._settings, parts.configs, self._replicas.broker_id
+        asked = Askers(coordination.transactions, coordination.neighbours)
+        return Services(
+            broker_id=broker_id,
+            configs=configs,
+            limits=options.limits(settings),
+            clock=self._world.clock,
+            control_plane=self._control_plane,
+            replicas=self._replicas,
+            waiting=self._waiting,
+            fetch_sessions=FetchSessions(
+                settings.get_int("max.incremental.fetch.session.cache.slots"), _SESSION_EVICTION
+            ),
+            authorizer=self._authorizer,
+            new_fetch_session_id=_session_ids(self._world.ids),
+            producer_ids=coordination.producer_ids,
+            groups=coordination.groups,
+            transactions=coordination.transactions,
+            markers=coordination.markers,
+            throttle=ReplicationThrottle("leader", configs, broker_id),
+            verifier=Verifier(asked, self._world.clock, self._loop, options.verification_backoff(settings)),
+            lost_leaders=parts.lost_leaders,
+        )
+
+    def _epoch(self) -> int:
+        return self._lifecycle.epoch
+
+    async def _producer_id_block(self) -> tuple[int, int]:
+        request = AllocateProducerIdsRequest(broker_id=self._settings.node_id, broker_epoch=self._lifecycle.epoch)
+        block = await self._control_plane.submit(request)
+        assert not block.error_code, block
+        return block.producer_id_start, block.producer_id_len
+
+    # ---- living
+
+    def _on_metadata(
+        self, parts: Parts, coordination: Coordination, delta: MetadataDelta, image: MetadataImage
+    ) -> None:
+        parts.lost_leaders.on_metadata(delta, image, self._world.clock.monotonic())
+        self._lifecycle.on_metadata(delta)
+        settings_changed = parts.configs.on_metadata(delta, image)
+        parts.placement.on_metadata(delta, image, settings_changed=settings_changed)
+        coordination.on_metadata(image)
+        if settings_changed:
+            self._events.settings_changed.tell(parts.configs.settings)
+
+    def _directories_failed(self) -> None:
+        for directory in self._storage.of_data:
+            if not directory.is_online:
+                self._replicas.take_offline(directory)
+        self._lifecycle.beat_now()
+
+    def health(self) -> Health:
+        reasons = ["fenced: the controller lets this broker lead nothing"] if self._lifecycle.fenced else []
+        return Health.of(reasons + _partition_troubles(self._replicas, self._control_plane.image))
+
+    def banner(self) -> Sequence[str]:
+        return [f"kafka    {each.host}:{each.port}  ({each.name})" for each in self.listeners]
+
+    # ---- going
+
+    async def stop(self, ending: Ending) -> None:
+        lifecycle = self._lifecycle
+        self._storage.broker_epoch = lifecycle.epoch
+        if ending.clean and ending.hand_over and self._control_plane.failure is None:
+            # The leaders move while clients are still served: they learn where to go.
+            await lifecycle.leave()
+        lifecycle.stop()
+        self._network.stop_serving()
+        self._events.silence()
+        await self._running.aclose()
+
+
+def _partition_troubles(replicas: Replicas, image: MetadataImage) -> list[str]:
+    """What is amiss with the replicas of this node, for whoever asks whether it may take the next broker down."""
+    behind = too_few = 0
+    for partition in replicas.all():
+        if partition.leader is not None:
+            too_few += partition.leader.under_min_isr
+        elif partition.follower is not None:
+            topic = image.topics_by_id.get(Uuid(partition.topic_id))
+            placed = None if topic is None else topic.partitions.get(partition.index)
+            behind += placed is not None and replicas.broker_id not in placed.isr
+    found = []
+    if behind:
+        found.append(f"catching up: {behind} replicas are not in sync yet")
+    if too_few:
+        found.append(f"below min.insync.replicas: {too_few} partitions led here")
+    return found
+
+
+def _session_ids(ids: Ids) -> Callable[[], int]:
+    """Positive, and starting anywhere: a session id of before a restart must not be taken for a new one."""
+    numbers = count(ids.number(0, 0x7FFFFFFF))
+    return lambda: next(numbers) % 0x7FFFFFFF + 1

@@ -1,0 +1,75 @@
+"""A node's part in the quorum: the metadata that every node follows and, on a controller, its listener and its vote."""
+
+import asyncio
+from collections.abc import Sequence
+
+from ottla.broker.front.dispatch import CONTROLLER_HANDLERS, Routes
+from ottla.broker.security.authorizer import Authorizer
+from ottla.broker.services import ControllerServices
+from ottla.model.errors import Errors
+from ottla.model.properties import Settings
+from ottla.node import options
+from ottla.node.network import Network
+from ottla.node.services import Ending, Health, Service
+from ottla.node.storage import Storage
+from ottla.node.surroundings import Surroundings
+from ottla.runtime.control_plane import ControlPlane, controller_registration
+from ottla.runtime.tasks import Tasks
+
+
+class QuorumMember(Service):
+    name = "quorum"
+
+    def __init__(
+        self,
+        settings: Settings,
+        world: Surroundings,
+        network: Network,
+        storage: Storage,
+        control_plane: ControlPlane,
+        authorizer: Authorizer,
+    ) -> None:
+        self._settings = settings
+        self._world = world
+        self._network = network
+        self._storage = storage
+        self._services = ControllerServices(
+            node_id=settings.node_id,
+            limits=options.limits(settings),
+            clock=world.clock,
+            control_plane=control_plane,
+            authorizer=authorizer,
+        )
+        self._tasks = Tasks(asyncio.get_running_loop())
+        self.control_plane = control_plane
+
+    async def start(self) -> None:
+        self._storage.identify()
+        if self._settings.is_controller:
+            # Before the quorum is joined: the others must be able to reach this node to form it.
+            self._network.serve(self._settings.controller_listeners, Routes(CONTROLLER_HANDLERS), self._services)
+        await self.control_plane.start()
+        if self._settings.is_controller:
+            self._tasks.start(self._register(), "registration of the controller")
+
+    async def _register(self) -> None:
+        request = controller_registration(self._settings, self._world.ids)
+        while True:
+            reply = await self.control_plane.submit(request)
+            if reply.error_code != Errors.REQUEST_TIMED_OUT:
+                return
+
+    async def stop(self, ending: Ending) -> None:
+        await self._tasks.stop()
+        self._network.stop_serving()
+        await self.control_plane.close()
+
+    def health(self) -> Health:
+        if self.control_plane.failure is not None:
+            return Health.of(["the metadata log is lost"])
+        return Health.of(["there is no active controller"] if self.control_plane.leader_id < 0 else [])
+
+    def banner(self) -> Sequence[str]:
+        if self._settings.is_broker:
+            return ()
+        return [f"control  {each.host}:{each.port}  ({each.name})" for each in self._settings.controller_listeners]
