@@ -1,30 +1,45 @@
-# Two commands matter: `make run` starts a node, `make test` checks everything. Both set up their own .venv first.
+# Two commands matter: `make run` starts a node, `make test` checks everything. Each sets up what it needs in .venv first:
+# a node needs 20 MB, Spark and what the suite needs beside it are fifty times as much.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.setup
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+NODE := $(VENV)/.node
+STREAMS := $(VENV)/.streams
+SETUP := $(VENV)/.setup
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
+PLUGIN := plugins/pytest-ottla/pyproject.toml plugins/pytest-ottla/pytest_ottla.py
 
-.PHONY: run test setup lint types contract suite cores servers pipelines wheel bench faults clean
+.PHONY: run test streams setup lint types contract suite cores servers pipelines wheel bench faults clean
 
-run: setup
+run: $(NODE)
 	@exec $(BIN)/ottla start
 
 test: setup lint types contract suite
 
-setup: $(STAMP)
+streams: $(STREAMS)
 
-# Quick when nothing changed: the stamp is newer than every file that decides what is installed.
-$(STAMP): requirements/runtime.txt requirements/streams.txt requirements/dev.txt pyproject.toml
-	@echo "setting up $(VENV), with all that the suite and streams need: about a minute, once"
+setup: $(SETUP)
+
+# Quick when nothing changed: a stamp is newer than every file that decides what is installed.
+$(NODE): requirements/runtime.txt pyproject.toml tools/carry_plugin.py $(PLUGIN)
+	@echo "setting up $(VENV) for a node: 20 MB, a few seconds, once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
-	  { echo "make setup: $(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv"; exit 1; }
+	  { echo "make: $(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "make setup: ottla needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	  { echo "make: ottla needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; rm -rf $(VENV); exit 1; }
+	@$(PIP) --quiet -r requirements/runtime.txt --editable .
+	@touch $(NODE)
+
+$(STREAMS): $(NODE) requirements/streams.txt
+	@echo "setting up $(VENV) for streams: Spark is 500 MB to fetch and 1 GB on the disk, once"
+	@$(PIP) -r requirements/streams.txt
+	@touch $(STREAMS)
+
+$(SETUP): $(STREAMS) requirements/dev.txt
+	@echo "setting up $(VENV) for the suite"
 	@$(PIP) -r requirements/dev.txt
-	@$(PIP) --no-deps --editable .
 	@$(BIN)/python -m compileall -q src
-	@touch $(STAMP)
+	@touch $(SETUP)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -59,9 +74,10 @@ SOURCES := $(shell find src -name '*.py')
 wheel: $(WHEEL)/.made
 	@ls $(WHEEL)/*.whl
 
-$(WHEEL)/.made: $(STAMP) $(SOURCES)
-	rm -rf $(WHEEL) && mkdir -p $(WHEEL)/source
-	cp -r pyproject.toml README.md LICENSE src $(WHEEL)/source
+$(WHEEL)/.made: $(SETUP) $(SOURCES) tools/carry_plugin.py $(PLUGIN)
+	rm -rf $(WHEEL) && mkdir -p $(WHEEL)/source/tools
+	cp -r pyproject.toml README.md LICENSE src plugins $(WHEEL)/source
+	cp tools/carry_plugin.py $(WHEEL)/source/tools
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps \
 	  --wheel-dir $(WHEEL) $(WHEEL)/source || \
 	  { echo "make wheel: it takes a C compiler and Python's headers; on Debian: apt install gcc python3-dev"; exit 1; }

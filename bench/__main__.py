@@ -31,6 +31,7 @@ from bench.workloads import (
     commits,
     compaction,
     consume,
+    first_test,
     groups,
     memory,
     produce,
@@ -49,6 +50,7 @@ from bench.workloads import (
 WORKLOADS: tuple[ModuleType, ...] = (
     start,
     cluster_ready,
+    first_test,
     memory,
     restart,
     cluster_idle,

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,10 @@ def test_no_registry_address_is_committed(path: str) -> None:
     # The name space of a pom is a name, not an address.
     address = re.compile(rb"https?://(?!maven\.apache\.org/(?:POM|xsd))[a-z0-9.-]*(?:" + hosts + rb")[a-z0-9.-]*")
     assert [str(f) for f in files if f.suffix != ".pyc" and address.search(f.read_bytes())] == []
+
+
+def test_the_plugin_inside_the_wheel_has_the_wheels_version() -> None:
+    ottla, plugin = (
+        tomllib.loads((ROOT / path / "pyproject.toml").read_text()) for path in (".", "plugins/pytest-ottla")
+    )
+    assert plugin["project"]["version"] == ottla["project"]["version"]

@@ -136,7 +136,7 @@ def test_without_pyspark_one_line_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pyspark" else object())
     said = streams("run", application.file, fails=1)
-    assert said == "ottla: pyspark not installed: pip install '.[streams]' in a clone of ottla\n"
+    assert said == "ottla: pyspark not installed: make streams, or pip install '.[streams]', in a clone of ottla\n"
 
 
 def test_without_java_one_line_says_so(

@@ -149,7 +149,7 @@ def _checked_id(application_id: str) -> str:
 
 
 OLDEST_JAVA: Final = 17
-INSTALL: Final = "pip install '.[streams]' in a clone of ottla"
+INSTALL: Final = "make streams, or pip install '.[streams]', in a clone of ottla"
 
 
 def check_spark() -> None:
