@@ -57,6 +57,7 @@ log = logging.getLogger(__name__)
 
 _LANE: Final = "raft"
 _FETCH_LANE: Final = "raft-fetch"
+LANES: Final = (_LANE, _FETCH_LANE)
 _RESIGN_SECONDS: Final = 0.5
 
 Event = Callable[[int], list[Effect]]

@@ -1,6 +1,6 @@
 """What all kinds of groups share: settings, deadlines, the draft of a decision, and the groups of one shard."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sized
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -156,6 +156,9 @@ class Group(Protocol):
 
     group_id: str
     KIND: ClassVar[str]
+
+    @property
+    def members(self) -> Sized: ...
 
     def is_empty(self) -> bool: ...
 

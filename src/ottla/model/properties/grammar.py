@@ -59,6 +59,12 @@ def host_port(text: str) -> HostPort:
     return HostPort(match[1], int(match[2]))
 
 
+def http_address(text: str) -> HostPort:
+    if not text.startswith("http://") or text.count("/") > 2:
+        raise ValueError(f"{text!r} is not an address: http://host:port is expected")
+    return host_port(text)
+
+
 def voter(text: str) -> Voter:
     number, at, address = text.partition("@")
     if not at or not number.strip().lstrip("+").isdecimal():
@@ -93,6 +99,10 @@ def quorum_voters(value: Value) -> str | None:
 
 def host_ports(value: Value) -> str | None:
     return _first_problem(value, host_port)
+
+
+def http_addresses(value: Value) -> str | None:
+    return _first_problem(value, http_address)
 
 
 def _first_problem(value: Value, parse: Callable[[str], object]) -> str | None:

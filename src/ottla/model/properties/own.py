@@ -1,6 +1,7 @@
 """ottla's own settings: the limits Kafka leaves open, with safe defaults. Where Kafka has a name, that is used."""
 
-from ottla.model.properties.property import DOUBLE, HIGH, INT, LONG, LOW, MEDIUM, STRING, Property
+from ottla.model.properties import grammar
+from ottla.model.properties.property import DOUBLE, HIGH, INT, LIST, LONG, LOW, MEDIUM, STRING, Property
 
 PROPERTIES: tuple[Property, ...] = (
     Property(
@@ -9,6 +10,24 @@ PROPERTIES: tuple[Property, ...] = (
         None,
         "The id a new data directory is formatted with; unset mints one, and an existing directory keeps its own.",
         MEDIUM,
+    ),
+    Property(
+        "http.listeners",
+        LIST,
+        (),
+        "Where the node answers /metrics, /healthz, /readyz and /version, each as http://host:port; none by default. "
+        "Without a file it is http://127.0.0.1:9404. An address that is taken is done without.",
+        MEDIUM,
+        check=grammar.http_addresses,
+    ),
+    Property(
+        "ottla.metrics.max.partitions",
+        INT,
+        10_000,
+        "Partitions, topics and offsets of groups that have series of their own under /metrics, of each so many; all "
+        "of them are in the sums.",
+        MEDIUM,
+        at_least=0,
     ),
     Property(
         "ottla.memory.bytes",

@@ -1,0 +1,76 @@
+"""The pages of a node: /metrics, /healthz, /readyz, /version. Imported when somebody asks for one."""
+
+import asyncio
+import platform
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final
+
+from ottla import __version__
+from ottla.http.addresses import Address
+from ottla.http.answers import Answer, Stream
+from ottla.http.application import Application, Manners
+from ottla.http.asgi import AsgiApplication
+from ottla.http.call import Call
+from ottla.http.limits import Limits
+from ottla.http.media import JSON, PROBLEM, PROMETHEUS, Media
+from ottla.http.routes import Route
+from ottla.node.monitoring import health, scrape
+from ottla.node.monitoring.elsewhere import ends_elsewhere
+from ottla.node.monitoring.watched import Watched
+
+LIMITS: Final = Limits(body_bytes=0, head_bytes=16 << 10, connections=64)
+"""For a few who ask again and again: more would be a mistake, and must not cost the broker its descriptors."""
+_MEDIA: Final = Media(offered=(JSON, PROMETHEUS), problems=PROBLEM)
+
+Starting = Callable[[], Mapping[str, str]]
+"""What has not started yet, and why, by service."""
+
+
+def application(watched: Watched, starting: Starting, address: Address) -> AsgiApplication:
+    return Application(routes(watched, starting), address, Manners(media=_MEDIA, limits=LIMITS))
+
+
+def routes(watched: Watched, starting: Starting) -> tuple[Route, ...]:
+    async def metrics(call: Call) -> Stream:
+        return Stream(_metrics(watched), PROMETHEUS)
+
+    async def alive(call: Call) -> Answer:
+        return Answer({"status": "alive"}, media_type=JSON)
+
+    async def ready(call: Call) -> Answer:
+        found = health.Readiness(dict(starting()))
+        for _ in health.look(watched, found):
+            await asyncio.sleep(0)
+        if found.is_ready:
+            return Answer({"status": "ready"}, media_type=JSON)
+        return Answer({"status": "not ready", "reasons": found.reasons}, 503, JSON)
+
+    async def version(call: Call) -> Answer:
+        return Answer(_version(watched), media_type=JSON)
+
+    return (
+        Route("GET", "/metrics", metrics, "Metrics in Prometheus' text format, under Kafka's usual names."),
+        Route("GET", "/healthz", alive, "200 while the node runs."),
+        Route("GET", "/readyz", ready, "200 when the node can do its part; else 503 and what is missing."),
+        Route("GET", "/version", version, "What runs here."),
+    )
+
+
+async def _metrics(watched: Watched) -> AsyncIterator[bytes]:
+    broker = watched.broker
+    ends = {} if broker is None else await ends_elsewhere(broker.services, watched.peers, watched.max_partitions)
+    for piece in scrape.pieces(watched, ends):
+        if piece:
+            yield piece.encode()
+        else:
+            await asyncio.sleep(0)
+
+
+def _version(watched: Watched) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "kafka": "4.3",
+        "python": platform.python_version(),
+        "cluster_id": watched.control_plane.image.cluster_id,
+        "node_id": watched.node_id,
+    }
