@@ -116,7 +116,7 @@ class Node:
             clock=world.clock,
             ids=world.ids,
             disk=world.disk(),
-            joined=await cluster_to_join(settings, world.filesystem, network.peers),
+            joined=await cluster_to_join(settings, world.filesystem, network.peers, storage.offline),
             absent=storage.offline,
             on_failure=self._metadata_failed,
         )

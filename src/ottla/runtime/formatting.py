@@ -48,11 +48,10 @@ class Beginning(Enum):
     JOINS = "it joins a cluster, whose id only the controllers know"
 
 
-def beginning(settings: Settings, fs: Filesystem) -> Beginning:
-    """How a node comes to its cluster."""
-    # The metadata's own first: one of the others may be broken.
-    directories = dict.fromkeys((settings.metadata_log_dir, *settings.log_dirs))
-    if settings.cluster_id is not None or any(_read(fs, path) is not None for path in directories):
+def beginning(settings: Settings, fs: Filesystem, absent: Sequence[str] = ()) -> Beginning:
+    """How a node comes to its cluster, as its directories tell but those that are `absent`."""
+    present = [path for path in _directories(settings) if path not in absent]
+    if settings.cluster_id is not None or any(_read(fs, path) is not None for path in present):
         return Beginning.KNOWN
     if not settings.is_controller:
         return Beginning.JOINS

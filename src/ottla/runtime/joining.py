@@ -23,9 +23,9 @@ _PAUSE_SECONDS: Final = 0.1
 _LANE: Final = "join"
 
 
-async def cluster_to_join(settings: Settings, fs: Filesystem, peers: Peers) -> str | None:
+async def cluster_to_join(settings: Settings, fs: Filesystem, peers: Peers, absent: Sequence[str] = ()) -> str | None:
     """The id of the cluster that this node is to join; None if it has one, or makes one."""
-    how = beginning(settings, fs)
+    how = beginning(settings, fs, absent)
     if how is Beginning.KNOWN:
         return None
     others = _others(settings)

@@ -7,6 +7,7 @@ directory offline for good.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
@@ -18,6 +19,8 @@ from ottla.storage.fs import NO_ROOM, CorruptLog, Entry, Filesystem, Latch, Stor
 from ottla.storage.log import Deletion, Log
 from ottla.storage.segment import OpenFiles
 
+_RESERVE_SHARE: Final = 16
+"""At most one part in so many of a disk is held back: a small one is there for records too."""
 _WORTH_THREADS: Final = 16
 """Below so many logs to flush, starting threads costs more than it saves."""
 
@@ -133,7 +136,8 @@ class LogDirectory:
                 raise DirectoryInUse(
                     f"log directory {path} is in use by another node. Stop that one, or choose another directory."
                 )
-            directory = cls(files, path, lock, latch, reserve_bytes)
+            _, total = files.fs.space(path)
+            directory = cls(files, path, lock, latch, min(reserve_bytes, total // _RESERVE_SHARE))
             directory._take_marker()
             directory.identify()
             directory._recovery_points = directory._read(names.RECOVERY_POINTS, checkpoints.decode_offsets, {})
@@ -371,8 +375,9 @@ class LogDirectory:
         return self.latch.error is None
 
     def space(self) -> tuple[int, int]:
-        """Free and total bytes of the disk."""
-        return self.fs.space(self.path)
+        """Free and total bytes of the disk. What the reserve takes, or is to take again, is not free."""
+        free, total = self.fs.space(self.path)
+        return free if self.has_reserve else max(0, free - self._reserve_bytes), total
 
     def hold_reserve(self) -> bool:
         """False if there is not even so much room."""
@@ -398,9 +403,12 @@ class LogDirectory:
             self.latch.fail("cannot give up the room that was held back", error)
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """A clean close writes the marker, unless a disk error or a damaged log forbids it."""
+        """A clean close writes the marker, unless a disk error or a damaged log forbids it. Nothing is held back for a
+        node that is gone, however it went."""
+        if self.latch.error is None:
+            with suppress(StorageError):  # the latch has told it
+                self.release_reserve()
         if clean and self.latch.error is None:
-            self.release_reserve()
             if self.is_loaded:
                 self._settle_logs()
                 self.write_checkpoints()

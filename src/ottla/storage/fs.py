@@ -129,7 +129,7 @@ class Filesystem(Protocol):
         """An exclusive lock held until the returned object dies; None when another process holds it."""
 
     def reserve(self, path: str, size: int) -> None:
-        """A file whose removal frees `size` bytes."""
+        """A file whose removal frees `size` bytes, no more and no less."""
 
     def space(self, path: str) -> tuple[int, int]:
         """Free and total bytes of the file system that holds `path`."""
@@ -249,6 +249,8 @@ class RealFilesystem:
 
     def reserve(self, path: str, size: int) -> None:
         file = self.open(path, create=True)  # held by a name: the descriptor closes with its last reference
+        if file.size() > size:
+            file.truncate(size)
         os.posix_fallocate(file.fileno(), 0, size)
 
     def space(self, path: str) -> tuple[int, int]:

@@ -234,7 +234,9 @@ class SimDisk:
         return _Lock(self, path)
 
     def reserve(self, path: str, size: int) -> None:
-        self.open(path, create=True).pwrite(bytes(size), 0)
+        file = self.open(path, create=True)
+        file.truncate(0)
+        file.pwrite(bytes(size), 0)
 
     def space(self, path: str) -> tuple[int, int]:
         total = 1 << 40 if self.room is None else self.room

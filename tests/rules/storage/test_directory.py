@@ -314,10 +314,33 @@ def test_the_reserve_makes_room_to_close_cleanly_on_a_full_disk() -> None:
     assert (again.was_clean, len(values(again.logs[A]))) == (True, 3)
 
 
+def test_no_more_than_a_sixteenth_of_a_disk_is_held_back() -> None:
+    disk = SimDisk()
+    disk.room = 64 << 20
+    opened(disk, reserve_bytes=64 << 20)
+    assert len(disk.read(f"{DIR}/{names.RESERVE}")) == 4 << 20
+
+
+def test_a_reserve_that_was_left_is_cut_to_what_is_held_back_now() -> None:
+    disk = SimDisk()
+    disk.mkdir(DIR)
+    disk.reserve(f"{DIR}/{names.RESERVE}", 60 << 20)
+    disk.room = 64 << 20
+    directory = opened(disk, reserve_bytes=64 << 20)
+    assert (directory.is_full, len(disk.read(f"{DIR}/{names.RESERVE}"))) == (False, 4 << 20)
+
+
+def test_nothing_is_held_back_for_a_node_that_could_not_start() -> None:
+    disk = SimDisk()
+    opened(disk, reserve_bytes=10_000).close(clean=False)
+    assert f"{DIR}/{names.RESERVE}" not in disk.names
+
+
 def test_a_directory_without_room_for_the_reserve_is_full_and_can_be_read() -> None:
     disk = SimDisk()
     with_logs(disk)
     disk = disk.killed()
+    disk.open("/others", create=True).pwrite(bytes(1_000_000), 0)
     disk.room = disk.used + 1_000
     directory = LogDirectory.open(OpenFiles(disk), DIR, reserve_bytes=10_000)
     directory.load(lambda topic: CONFIG, NOW)

@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 
 _WATCH_MS: Final = 1000
 _FLUSH_ROLLED_MS: Final = 2000
+_SPARE_BYTES: Final = 16 << 20
+"""So much more than the low water, or one in a hundred of a smaller disk, has to be free before records are taken
+again."""
 _LOGS_PER_TURN: Final = 200
 """Logs looked at before other work gets a turn: ten thousand partitions must not hold up a request."""
 
@@ -248,7 +251,8 @@ class Housekeeping:
             low_water = min(
                 settings.get_int("ottla.disk.low.water.bytes"), settings.get_float("ottla.disk.low.water.ratio") * total
             )
-            is_low = free < low_water
+            # Room for a moment's records only would be told as room, and as none again, once a second.
+            is_low = free < low_water + (min(_SPARE_BYTES, total // 100) if directory.low_on_space else 0)
             if not directory.is_full and not directory.has_reserve:
                 self._replicas.no_room(directory)  # the metadata log has found out
             elif is_low and not directory.low_on_space:

@@ -172,7 +172,8 @@ PROPERTIES: tuple[Property, ...] = (
         "ottla.disk.reserve.bytes",
         LONG,
         67_108_864,
-        "Disk space held back and freed when the disk is full, so that metadata and markers can still be written.",
+        "Disk space held back and freed when the disk is full, so that metadata and markers can still be written; no "
+        "more than a sixteenth of the disk.",
         MEDIUM,
         at_least=0,
     ),
