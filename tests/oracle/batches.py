@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ottla.streams import Topology
-from ottla.streams.graph import SourceNode, SubTopology, decorated
-from ottla.streams.memory_stores import MemoryBackend
 from ottla.streams.record import Raw
 from ottla.streams.serdes import Serdes
-from ottla.streams.state.base import StoreContext
-from ottla.streams.state.key_value import KeyValues
-from ottla.streams.task import Task
+from ottla.streams.tasks.memory_stores import MemoryBackend
+from ottla.streams.tasks.stores.base import StoreContext
+from ottla.streams.tasks.stores.key_value import KeyValues
+from ottla.streams.tasks.task import Task
+from ottla.streams.topology.graph import SourceNode, SubTopology, decorated
 from tests.oracle.cases import Answer, Case, Input, Written
 from tests.oracle.ours import settings_of
 from tests.oracle.topologies import topology_of

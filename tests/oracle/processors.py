@@ -3,8 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from ottla.streams.processor import Cancellable, FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
 from ottla.streams.record import Record
+from ottla.streams.topology.processor import (
+    Cancellable,
+    FixedKeyProcessor,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+)
 from tests.oracle.functions import text
 
 Spec = dict[str, Any]

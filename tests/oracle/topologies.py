@@ -27,7 +27,7 @@ from ottla.streams import (
     TimeWindows,
     Topology,
 )
-from ottla.streams.stores import StoreSpec
+from ottla.streams.topology.stores import StoreSpec
 from tests.oracle import expressions, functions
 from tests.oracle.cases import Case, Step
 from tests.oracle.processors import processor

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,31 @@ def test_classes_stay_small() -> None:
                 if len(attributes) > 18:
                     wide.append(f"{path}:{node.lineno} {node.name} has {len(attributes)} attributes")
     assert wide == []
+
+
+def test_spark_is_imported_where_it_runs_and_nowhere_else() -> None:
+    """The rest works without pyspark installed: a broker, the command line, a topology in a test."""
+    rooms = ("pipelines", "streams/run")
+    found = [
+        str(path.relative_to(ROOT))
+        for path, tree in SOURCES.items()
+        if not path.relative_to(ROOT / "src" / "ottla").as_posix().startswith(rooms)
+        for names in _imports(tree)
+        if any(name.split(".")[0] == "pyspark" for name in names)
+    ]
+    assert found == []
+
+
+def _imports(tree: ast.AST) -> Iterator[list[str]]:
+    """What is imported when the code runs: names in annotations bind nobody."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            yield [node.module or ""]
+        yield from _imports(node)
 
 
 @pytest.mark.parametrize("key", sorted(HANDLERS))

@@ -13,13 +13,13 @@ from ottla.client.producer import Producer
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import Record
 from ottla.streams import StreamsApp, StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced, StreamJoined
 from ottla.streams.expressions import value
-from ottla.streams.options import Consumed, Grouped, Materialized, Produced, StreamJoined
-from ottla.streams.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.record import Record as StreamRecord
 from ottla.streams.serdes import Serdes
 from ottla.streams.test_driver import TopologyTestDriver
-from ottla.streams.topology import Stores
+from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
+from ottla.streams.topology.topology import Stores
 from ottla.streams.windows import JoinWindows, SessionWindows, TimeWindows
 from tests.spark.decided import stable_ends
 from tests.support.patience import eventually

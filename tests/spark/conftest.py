@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A session on two threads. What a test sets in its configuration it has to unset."""
-    from ottla.streams.spark.session import new_session  # noqa: PLC0415  only who asks for Spark pays for it
+    from ottla.pipelines.session import new_session  # noqa: PLC0415  only who asks for Spark pays for it
 
     scratch = tmp_path_factory.mktemp("spark")
     session = new_session(

@@ -38,7 +38,8 @@ def mortal(point: str, batch: int, die: Callable[[], None]) -> Callable[..., Mor
 
 
 def main(bootstrap: str, directory: str, name: str, topology: str, point: str, batch: str) -> None:
-    from ottla.streams.spark import application, session  # noqa: PLC0415  imports pyspark
+    from ottla.pipelines import session  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run import application  # noqa: PLC0415  imports pyspark
 
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session.new_session(name, "local[2]", **{"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": quick})

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.model.ids import TopicPartition
-from ottla.streams.spark.encoding import Encoded
-from ottla.streams.spark.origins import Origins
-from ottla.streams.spark.pipeline import Pipeline
-from ottla.streams.spark.sink import TransactionalSink, Written
-from ottla.streams.spark.writer import Errand, Receipt, Write
+from ottla.pipelines.sink.delivery import Delivery
+from ottla.pipelines.sink.encoding import Encoded
+from ottla.pipelines.sink.sink import TransactionalSink, Written
+from ottla.pipelines.sink.writer import Errand, Receipt, Write
+from ottla.pipelines.source.origins import Origins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,10 +77,10 @@ class MortalWrite(Write):
         super().__init__(errand)
         self._die = die
 
-    def send(self, pipeline: Pipeline, place: TopicPartition, encoded: Encoded) -> None:
+    def send(self, delivery: Delivery, place: TopicPartition, encoded: Encoded) -> None:
         """One batch is written for certain, others are not."""
-        super().send(pipeline, place, encoded)
-        pipeline.flush()
+        super().send(delivery, place, encoded)
+        delivery.flush()
         self._die()
 
 
@@ -159,7 +159,7 @@ def mortal_sink(bootstrap: str, topic: str, point: str, batch: int, death: Calla
 
 
 def main(bootstrap: str, directory: str, topic: str, point: str, batch: str) -> None:
-    from ottla.streams.spark.session import new_session  # noqa: PLC0415
+    from ottla.pipelines.session import new_session  # noqa: PLC0415
 
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     spark = new_session("mortal", "local[2]", **{"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": quick})

@@ -12,15 +12,15 @@ from ottla.client import admin
 from ottla.client.cluster import Cluster as Client
 from ottla.client.connection import parse_bootstrap
 from ottla.streams import StreamsApp, StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced
 from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.expressions import lit, value, when
-from ottla.streams.graph import InvalidTimestamp, SourceNode, TimestampExtractor
-from ottla.streams.operators.base import LATE, NO_KEY_FOR_REPARTITION, NULL_KEY
-from ottla.streams.options import Consumed, Grouped, Materialized, Produced
-from ottla.streams.partition_counts import PartitionsError
-from ottla.streams.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.record import Record as StreamRecord
-from ottla.streams.topology import Stores
+from ottla.streams.tasks.operators.base import LATE, NO_KEY_FOR_REPARTITION, NULL_KEY
+from ottla.streams.topology.graph import InvalidTimestamp, SourceNode, TimestampExtractor
+from ottla.streams.topology.partition_counts import PartitionsError
+from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
+from ottla.streams.topology.topology import Stores
 from ottla.testing import Cluster
 from tests.spark.applications import (
     CONSUMED,
@@ -81,7 +81,7 @@ def test_tasks_give_the_test_drivers_sequence(world: World, build: Build) -> Non
 
 
 def test_windows_that_the_source_counts_change_record_by_record_as_in_the_test_driver(world: World) -> None:
-    from ottla.streams.spark.application import Runner, plan_of  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run.application import Runner, plan_of  # noqa: PLC0415  imports pyspark
 
     lines, out = world.topic("lines"), world.topic("out")
     builder = StreamsBuilder()
@@ -129,7 +129,7 @@ def dropped_by(app: StreamsApp) -> dict[str, int]:
 
 
 def test_a_function_that_raises_ends_the_application_with_the_node_and_the_record(world: World) -> None:
-    from ottla.streams.spark.application import StreamsFailed  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run.application import StreamsFailed  # noqa: PLC0415  imports pyspark
 
     lines, out = world.topic("lines"), world.topic("out")
     builder = StreamsBuilder()
@@ -194,7 +194,7 @@ def test_what_is_left_out_without_a_dead_letter_is_counted(world: World) -> None
 
 
 def test_what_cannot_be_read_ends_an_application_that_does_not_go_on(world: World) -> None:
-    from ottla.streams.spark.application import StreamsFailed  # noqa: PLC0415
+    from ottla.streams.run.application import StreamsFailed  # noqa: PLC0415
 
     numbers, out = world.topic("numbers"), world.topic("out")
     builder = StreamsBuilder()
@@ -269,7 +269,7 @@ def test_a_partition_that_is_not_there_and_a_bad_row_of_a_global_table_are_told(
 
 
 def test_an_extractor_of_a_source_goes_before_the_applications(world: World) -> None:
-    from ottla.streams.spark.application import resolved  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run.application import resolved  # noqa: PLC0415  imports pyspark
 
     builder = StreamsBuilder()
     own, default = TimestampExtractor(value.cast("long")), TimestampExtractor(wall_clock=True)

@@ -80,7 +80,7 @@ def forget_last_commit(world: World) -> None:
 def test_deaths_at_every_step_and_a_lost_commit_file_change_nothing(
     world: World, topology: str, undisturbed: Callable[[World, str], Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ottla.streams.spark import application  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run import application  # noqa: PLC0415  imports pyspark
 
     fill(world)
     for batch, point in enumerate(POINTS, 1):

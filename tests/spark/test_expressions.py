@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ottla.serdes.types import ANY, STRING, Type, parse_schema
 from ottla.streams.errors import NeedsSparkError
 from ottla.streams.expressions import (
     Aggregate,
@@ -38,8 +39,7 @@ from ottla.streams.expressions import (
 from ottla.streams.expressions import (
     spark as on_spark,
 )
-from ottla.streams.spark.expressions import to_column
-from ottla.streams.types import ANY, STRING, Type, parse_schema
+from ottla.streams.run.expression_columns import to_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -171,7 +171,7 @@ def _inputs(row: dict[str, Any], place: int) -> Inputs:
 def _frame(spark: "SparkSession", rows: list[dict[str, Any]]) -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from ottla.streams.spark.expressions import spark_type  # noqa: PLC0415
+    from ottla.streams.run.expression_columns import spark_type  # noqa: PLC0415
 
     plain = parse_schema({name: kind if kind != ANY else STRING for name, kind in SCHEMA.fields})
     data = [
@@ -266,7 +266,7 @@ AGGREGATES: list[Aggregate] = [
 def test_every_aggregate_gives_on_spark_what_its_fold_gives_in_python(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from ottla.streams.spark.expressions import aggregate_column  # noqa: PLC0415
+    from ottla.streams.run.expression_columns import aggregate_column  # noqa: PLC0415
 
     rows = [row for row in _table() if row["l"] is None or abs(row["l"]) < 1 << 40 or row["i"] == 3]
     bound = [aggregate.bind(TYPES) for aggregate in AGGREGATES]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from ottla.model.ids import TopicPartition
-from ottla.streams.spark.offsets import share
+from ottla.pipelines.source.offsets import share
 from tests.oracle import functions, processors, topologies
 from tests.oracle.bundles import bundled
 from tests.oracle.cases import Case, Input, Weather, Written

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ottla.streams.serdes import Serde, SerdeError, Serdes
-from ottla.streams.types import ANY, DOUBLE, INT, LONG, STRING, Type, array_of, parse_schema, parse_type
+from ottla.serdes.base import Serde, SerdeError
+from ottla.serdes.types import ANY, DOUBLE, INT, LONG, STRING, Type, array_of, parse_schema, parse_type
+from ottla.streams.serdes import Serdes
 from ottla.streams.windows import Window, Windowed
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Own(Serde[str]):
 def test_every_serde_reads_on_spark_what_it_reads_in_python(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from ottla.streams.spark.serdes import decode_column, decoded  # noqa: PLC0415
+    from ottla.streams.run.serde_columns import decode_column, decoded  # noqa: PLC0415
 
     cases = _bytes()
     frame = spark.createDataFrame([(data,) for data in cases], "data binary").coalesce(1)
@@ -162,7 +163,7 @@ def test_every_serde_reads_on_spark_what_it_reads_in_python(spark: "SparkSession
 def test_json_is_parsed_once_however_many_filters_follow(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from ottla.streams.spark.serdes import decoded  # noqa: PLC0415
+    from ottla.streams.run.serde_columns import decoded  # noqa: PLC0415
 
     frame = spark.createDataFrame([(b'{"price":5}',)], "data binary")
     both = frame.select(decoded(TRADE, F.col("data")).alias("d"))
@@ -198,8 +199,8 @@ WRITTEN: list[tuple[Serde[Any], Type, list[Any]]] = [
 def test_every_serde_writes_on_spark_what_it_writes_in_python(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from ottla.streams.spark.expressions import spark_type  # noqa: PLC0415
-    from ottla.streams.spark.serdes import encode_column  # noqa: PLC0415
+    from ottla.streams.run.expression_columns import spark_type  # noqa: PLC0415
+    from ottla.streams.run.serde_columns import encode_column  # noqa: PLC0415
 
     frames = []
     expected = []
@@ -230,7 +231,7 @@ def _filled(kind: Type, value: Any) -> Any:
 def test_windowed_keys_are_written_as_kafka_streams_does(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from ottla.streams.spark.serdes import encode_column  # noqa: PLC0415
+    from ottla.streams.run.serde_columns import encode_column  # noqa: PLC0415
 
     time, session = Serdes.time_windowed(Serdes.string, 5000), Serdes.session_windowed(Serdes.string)
     keys = [Windowed("k", Window(5000, 10000)), Windowed("é", Window(0, 5000)), Windowed("", Window(1, 5001))]
@@ -244,7 +245,7 @@ def test_windowed_keys_are_written_as_kafka_streams_does(spark: "SparkSession") 
 def test_a_column_that_the_serde_cannot_write_is_refused_when_planned(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from ottla.streams.spark.serdes import encode_column, is_native  # noqa: PLC0415
+    from ottla.streams.run.serde_columns import encode_column, is_native  # noqa: PLC0415
 
     with pytest.raises(SerdeError, match=r"Serdes.long cannot write a column of type string"):
         encode_column(Serdes.long, F.lit("x"), STRING)

@@ -18,12 +18,14 @@ from ottla.client.cluster import Cluster as Client
 from ottla.client.consumer import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Consumer, Found, list_offsets
 from ottla.client.partitioner import partition_of_key
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.sink import sink as sink_module
+from ottla.pipelines.sink.delivery import Delivery
+from ottla.pipelines.sink.encoding import Encoded
+from ottla.pipelines.sink.exactly_once import exactly_once
+from ottla.pipelines.sink.sink import TransactionalSink
+from ottla.pipelines.sink.transaction import Fenced
+from ottla.pipelines.sink.writer import Errand, Write
 from ottla.protocol.records import Record
-from ottla.streams.spark import sink as sink_module
-from ottla.streams.spark.encoding import Encoded
-from ottla.streams.spark.pipeline import Pipeline
-from ottla.streams.spark.sink import Fenced, TransactionalSink, exactly_once
-from ottla.streams.spark.writer import Errand, Write
 from tests.spark import sink_app as app
 from tests.support.patience import eventually
 
@@ -301,9 +303,9 @@ class PausedWrite(Write):
         super().__init__(errand)
         self._there, self._go = there, go
 
-    def send(self, pipeline: Pipeline, place: TopicPartition, encoded: Encoded) -> None:
-        super().send(pipeline, place, encoded)
-        pipeline.flush()
+    def send(self, delivery: Delivery, place: TopicPartition, encoded: Encoded) -> None:
+        super().send(delivery, place, encoded)
+        delivery.flush()
         if os.path.exists(self._there):
             with open(self._there, "w") as there:
                 there.write("here")

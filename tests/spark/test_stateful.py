@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def test_tasks_are_spread_over_all_partitions_by_sparks_own_hash(spark: "SparkSession") -> None:
-    from ottla.streams.spark.stateful import slots, spark_hash  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run.stateful import slots, spark_hash  # noqa: PLC0415  imports pyspark
 
     for tasks in (1, 2, 7):
         assert [spark_hash(slot) % tasks for slot in slots(tasks)] == list(range(tasks))
@@ -24,9 +24,9 @@ def test_tasks_are_spread_over_all_partitions_by_sparks_own_hash(spark: "SparkSe
 
 
 def test_records_are_packed_by_topic_partition_and_come_out_as_they_were() -> None:
-    from ottla.streams.spark.columns import HEADERS_TYPE  # noqa: PLC0415
-    from ottla.streams.spark.stages import records_of  # noqa: PLC0415
-    from ottla.streams.spark.stateful import Packing  # noqa: PLC0415
+    from ottla.pipelines.source.columns import HEADERS_TYPE  # noqa: PLC0415
+    from ottla.streams.run.stages import records_of  # noqa: PLC0415
+    from ottla.streams.run.stateful import Packing  # noqa: PLC0415
 
     headers = [[{"key": "h", "value": b"1"}], None, None, [{"key": "h", "value": None}]]
     columns = {
@@ -54,7 +54,7 @@ def test_records_are_packed_by_topic_partition_and_come_out_as_they_were() -> No
 
 
 def test_a_partition_that_came_later_is_an_error_that_says_what_to_do() -> None:
-    from ottla.streams.spark.stateful import Packing  # noqa: PLC0415
+    from ottla.streams.run.stateful import Packing  # noqa: PLC0415
 
     columns = {"topic": pa.array(["grown"]), "partition": pa.array([2], pa.int32())}
     with pytest.raises(StreamsError, match="topic grown has got partition 2, but the application began with 2 and kee"):
@@ -62,7 +62,7 @@ def test_a_partition_that_came_later_is_an_error_that_says_what_to_do() -> None:
 
 
 def test_results_keep_their_order_and_leave_the_partition_to_the_sink_where_nobody_chose_one() -> None:
-    from ottla.streams.spark.stages import output_batch  # noqa: PLC0415
+    from ottla.streams.run.stages import output_batch  # noqa: PLC0415
 
     batch = output_batch([Raw("out", -1, -1, b"k", b"v", 3), Raw("log", 2, -1, b"k", None, 4, (("h", b"x"),))], 5, 17)
     assert batch.to_pylist() == [

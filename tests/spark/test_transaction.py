@@ -11,13 +11,13 @@ from ottla.client.consumer import LATEST, READ_COMMITTED, Consumer, Found, list_
 from ottla.client.errors import KafkaError, TimedOut
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.sink import markers
+from ottla.pipelines.sink.delivery import Delivery
+from ottla.pipelines.sink.encoding import Encoded, next_sequence
+from ottla.pipelines.sink.transaction import Fenced, Transaction, TransactionTimedOut
 from ottla.protocol.batch import TRANSACTIONAL
 from ottla.protocol.records import NewRecord, build_batch
-from ottla.streams.spark import markers
-from ottla.streams.spark.encoding import Encoded, next_sequence
-from ottla.streams.spark.pipeline import Pipeline
-from ottla.streams.spark.topics import await_decided
-from ottla.streams.spark.transaction import Fenced, Transaction, TransactionTimedOut
+from ottla.streams.run.topics import await_decided
 from ottla.testing import Cluster
 from tests.support.patience import eventually
 from tests.support.wire import Deadline
@@ -69,7 +69,7 @@ class Writer:
         if sender != self._epoch:
             self._epoch, self._sequence = sender, 0
         self._transaction.add_partitions([self._place])
-        pipeline = Pipeline(self._client, self._transaction.name, second=self._transaction.second)
+        delivery = Delivery(self._client, self._transaction.name, second=self._transaction.second)
         for start in range(0, len(values), each):
             records = [NewRecord(None, value.encode(), 0) for value in values[start : start + each]]
             batch = build_batch(
@@ -79,10 +79,10 @@ class Writer:
                 producer_epoch=sender.epoch,
                 base_sequence=self._sequence,
             )
-            pipeline.send(self._place, Encoded(len(records), batch))
+            delivery.send(self._place, Encoded(len(records), batch))
             self._sequence = next_sequence(self._sequence, len(records))
-        pipeline.flush()
-        assert pipeline.delivered[self._place].records == len(values)
+        delivery.flush()
+        assert delivery.delivered[self._place].records == len(values)
 
 
 def seen(client: Client, place: TopicPartition) -> list[str]:
@@ -205,9 +205,9 @@ def test_a_marker_counts_when_its_transaction_committed(client: Client, topic: s
             producer_epoch=sender.epoch,
             base_sequence=0,
         )
-        pipeline = Pipeline(client, by.name, second=by.second)
-        pipeline.send(place, Encoded(1, content))
-        pipeline.flush()
+        delivery = Delivery(client, by.name, second=by.second)
+        delivery.send(place, Encoded(1, content))
+        delivery.flush()
 
     # Somebody else's transaction stays open in front: committed readers would see nothing behind it.
     other = begun(client, f"{topic}-other")

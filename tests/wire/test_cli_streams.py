@@ -17,7 +17,7 @@ from ottla.client import admin, groups
 from ottla.client.cluster import Cluster
 from ottla.client.connection import parse_bootstrap
 from ottla.model.ids import TopicPartition
-from ottla.streams.state_directory import StateDirectory
+from ottla.streams.run.state_directory import StateDirectory
 from tests.support.patience import eventually
 
 NewTopicName = Callable[[], str]

@@ -17,14 +17,15 @@ from confluent_kafka import Producer
 from ottla.client import admin
 from ottla.client.cluster import Cluster
 from ottla.client.connection import parse_bootstrap
-from ottla.streams.app import Metric, StreamsApp
-from ottla.streams.processor import Processor
-from ottla.streams.queries.lookups import QueryableStores
-from ottla.streams.queries.server import QueryServer
+from ottla.streams.app import StreamsApp
 from ottla.streams.record import Record
+from ottla.streams.run.running import Metric
+from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.serdes import Serdes
-from ottla.streams.state_directory import StateDirectory
-from ottla.streams.topology import Stores, Topology
+from ottla.streams.topology.processor import Processor
+from ottla.streams.topology.topology import Stores, Topology
+from ottla.streams.views.lookups import QueryableStores
+from ottla.streams.views.server import ViewServer
 from tests.support.patience import eventually
 from tests.support.requests import wait_until_stable
 from tests.support.wire import Wire
@@ -135,7 +136,7 @@ def served(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     )
     application.write("sessions", (b"k" + struct.pack(">qq", 30, 10), struct.pack(">q", 2)))
     with QueryableStores(application.app) as stores:
-        server = QueryServer(application.app, stores, runner=FakeRunner())
+        server = ViewServer(application.app, stores, runner=FakeRunner())
         browser = Browser(server.start())
         assert stores.wait_until_caught_up(PATIENCE_S), stores.follower.trouble
         yield application, browser
@@ -275,7 +276,7 @@ def test_a_lookup_is_right_while_the_view_grows_and_quick_when_it_has(applicatio
     application.make_topics()
     application.write("counts", (b"hot", struct.pack(">q", 1)))
     with QueryableStores(application.app) as stores:
-        server = QueryServer(application.app, stores)
+        server = ViewServer(application.app, stores)
         browser = Browser(server.start())
         eventually(lambda: stores["counts"].get("hot") is not None)
         pairs = [*((b"%d" % n, bytes(8)) for n in range(20_000)), (b"end", bytes(8))]

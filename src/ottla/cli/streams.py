@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ottla.model.ids import TopicPartition
-    from ottla.streams.app import Running, StreamsApp
-    from ottla.streams.reset import Plan, Target
-    from ottla.streams.state_directory import StateDirectory
+    from ottla.streams.app import StreamsApp
+    from ottla.streams.run.reset import Plan, Target
+    from ottla.streams.run.running import Running
+    from ottla.streams.run.state_directory import StateDirectory
 
 OK: Final = 0
 FAILED: Final = 1
@@ -31,14 +32,14 @@ _TARGETS: Final = ("to_earliest", "to_latest", "to_offset", "to_datetime", "by_d
 
 
 def run(arguments: Arguments) -> int:
-    from ottla.streams.app import CannotRun, check_spark
+    from ottla.streams.run.installed import CannotRun, check_spark
 
     app, module = _app(arguments)
     try:
         check_spark()
     except CannotRun as error:
         raise Failure(str(error)) from error
-    from ottla.streams.app_file import ship_by_value
+    from ottla.streams.run.shipping import ship_by_value
 
     master = arguments.optional("master")
     ship_by_value(module, with_neighbours=master is not None and not master.startswith("local["))
@@ -50,7 +51,7 @@ def run(arguments: Arguments) -> int:
 def _run_held(app: "StreamsApp", arguments: Arguments) -> int:
     from contextlib import ExitStack
 
-    from ottla.streams.state_directory import AlreadyRunning, StateDirectory
+    from ottla.streams.run.state_directory import AlreadyRunning, StateDirectory
 
     directory = StateDirectory.of(app)
     about = {"bootstrap.servers": app.config["bootstrap.servers"]}
@@ -76,8 +77,8 @@ def _run_held(app: "StreamsApp", arguments: Arguments) -> int:
 
 
 def _runner(app: "StreamsApp", arguments: Arguments) -> "Running":
-    from ottla.streams.options import TopologyError
-    from ottla.streams.partition_counts import PartitionsError
+    from ottla.streams.topology.graph import TopologyError
+    from ottla.streams.topology.partition_counts import PartitionsError
 
     try:
         return app.runner(once=arguments.flag("once"), master=arguments.optional("master"))
@@ -103,7 +104,7 @@ def _aside(path: str) -> "Iterator[None]":
 
 def _serve(stack: "ExitStack", app: "StreamsApp", runner: "Running") -> str:
     """Until the stack is closed. Gives the URL."""
-    from ottla.streams.queries.server import serving
+    from ottla.streams.views.server import serving
 
     try:
         return stack.enter_context(serving(app, runner))
@@ -166,10 +167,10 @@ def summary(status: "Mapping[str, Any]") -> str:
 
 def _explained(app: "StreamsApp", error: BaseException) -> BaseException:
     from ottla.client.errors import ClientError
-    from ottla.streams.app import CannotRun
-    from ottla.streams.options import TopologyError
-    from ottla.streams.partition_counts import PartitionsError
-    from ottla.streams.spark.application import StreamsFailed
+    from ottla.streams.run.application import StreamsFailed
+    from ottla.streams.run.installed import CannotRun
+    from ottla.streams.topology.graph import TopologyError
+    from ottla.streams.topology.partition_counts import PartitionsError
 
     if os.environ.get("OTTLA_TRACEBACK") or isinstance(error, ClientError | Failure | OSError):
         return error
@@ -198,7 +199,7 @@ def describe(arguments: Arguments) -> int:
 
 
 def explain(arguments: Arguments) -> int:
-    from ottla.streams.app import CannotRun
+    from ottla.streams.run.installed import CannotRun
 
     app, _ = _app(arguments)
     try:
@@ -212,7 +213,7 @@ def explain(arguments: Arguments) -> int:
 
 
 def status(arguments: Arguments) -> int:
-    from ottla.streams.state_directory import StateDirectory, applications
+    from ottla.streams.run.state_directory import StateDirectory, applications
 
     app = _app(arguments)[0] if arguments.has("file") else None
     root = _state_dir(arguments, app)
@@ -223,8 +224,8 @@ def status(arguments: Arguments) -> int:
 
 
 def _all_of_them(arguments: Arguments, root: str, local: list[str]) -> int:
-    from ottla.streams.app import MARKER_SUFFIX
-    from ottla.streams.state_directory import StateDirectory
+    from ottla.streams.run.config import MARKER_SUFFIX
+    from ottla.streams.run.state_directory import StateDirectory
 
     table = Table("APPLICATION", "PROCESS", "INPUTS", "LAG", "QUERIES")
     with cluster(arguments) as server:
@@ -306,8 +307,8 @@ def _lag(server: Any, application_id: str) -> "list[tuple[str, int, int | None, 
 
 
 def reset(arguments: Arguments) -> int:
-    from ottla.streams import reset as resetting
-    from ottla.streams.state_directory import StateDirectory
+    from ottla.streams.run import reset as resetting
+    from ottla.streams.run.state_directory import StateDirectory
 
     if arguments.flag("execute") and arguments.flag("dry_run"):
         raise UsageError("--execute and --dry-run exclude each other")
@@ -366,7 +367,7 @@ def _show_plan(plan: "Plan", form: str, directory: "StateDirectory") -> None:
 
 
 def _target(arguments: Arguments) -> "tuple[Target, dict[TopicPartition, int]]":
-    from ottla.streams.reset import Target
+    from ottla.streams.run.reset import Target
 
     chosen = [target for target in _TARGETS if arguments.has(target) or arguments.flag(target)]
     if len(chosen) > 1:
@@ -419,7 +420,7 @@ def _offsets_in(path: str) -> "dict[TopicPartition, int]":
 def _app(arguments: Arguments) -> "tuple[StreamsApp, ModuleType]":
     """The application of the file, with what the command line changes in it."""
     from ottla.streams.app_file import AppFileError, load
-    from ottla.streams.config import ConfigError
+    from ottla.streams.run.config import ConfigError
 
     try:
         app, module = load(arguments.text("file"))
@@ -446,7 +447,7 @@ def _changes(arguments: Arguments, app: "StreamsApp") -> dict[str, Any]:
 
 
 def _state_dir(arguments: Arguments, app: "StreamsApp | None") -> str:
-    from ottla.streams.config import SETTINGS
+    from ottla.streams.run.config import SETTINGS
 
     root: str = app.config["state.dir"] if app is not None else SETTINGS["state.dir"].default
     return arguments.optional("state_dir") or root

@@ -7,56 +7,21 @@
 # ruff: noqa: PLC0415  what only a running application needs is imported when it runs
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from ottla.streams.config import Config, ConfigError
+from ottla.streams.run.config import MARKER_SUFFIX, Config, ConfigError
+from ottla.streams.run.installed import check_spark
 
 if TYPE_CHECKING:
-    from ottla.streams.graph import Graph
-    from ottla.streams.topology import Topology
+    from ottla.streams.run.running import Running
+    from ottla.streams.topology.graph import Graph
+    from ottla.streams.topology.topology import Topology
 
-MARKER_SUFFIX: Final = "-ottla-batches"
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_ID: Final = 200
 """Internal topics begin with it, and a topic's name may have 249 characters."""
-
-
-class CannotRun(Exception):
-    """Something that Spark needs is not on this machine. The text says what to install."""
-
-
-class Metric(NamedTuple):
-    """A number under Kafka Streams' name, such as stream-thread-metrics, process-rate."""
-
-    group: str
-    name: str
-    value: float
-    tags: Mapping[str, str] = {}
-    help: str = ""
-
-
-class Running(Protocol):
-    """What `ottla.streams.spark.application.Runner(app, once=..., master=...)` offers to whoever started it.
-
-    Its folders are those of `StateDirectory.of(app)`: `checkpoint(name)` and `stream_time(name)`.
-    """
-
-    @property
-    def state(self) -> str:
-        """CREATED, REBALANCING (starting), RUNNING, PENDING_SHUTDOWN, NOT_RUNNING, PENDING_ERROR or ERROR."""
-
-    def run(self) -> None:
-        """Until `stop`, or with `once` until what is there now has been processed. Raises what made a query fail."""
-
-    def stop(self) -> None:
-        """Graceful: the current micro-batch ends. From any thread, also inside a signal handler; returns at once."""
-
-    def metrics(self) -> Sequence[Metric]: ...
-
-    def status(self) -> Mapping[str, Any]:
-        """For people, as JSON: the queries with their last batch, input rows, rates and offsets."""
 
 
 class StreamsApp:
@@ -91,13 +56,13 @@ class StreamsApp:
 
     def runner(
         self, *, once: bool = False, master: str | None = None, clock: Callable[[], int] | None = None
-    ) -> Running:
+    ) -> "Running":
         """Raises CannotRun without pyspark or Java. `master` defaults to local[num.stream.threads], or local[*].
 
         `clock` gives the time in ms to processors and their punctuators, for tests; it travels to Spark's workers.
         """
         check_spark()
-        from ottla.streams.spark.application import Runner
+        from ottla.streams.run.application import Runner
 
         threads = self.config["num.stream.threads"] or "*"
         self._runner = Runner(self, once=once, master=master or f"local[{threads}]", clock=clock)
@@ -109,14 +74,14 @@ class StreamsApp:
         Raises AlreadyRunning when another process runs this application with the same state.dir. Stores are served at
         `application.server`, if that is set.
         """
-        from ottla.streams.state_directory import StateDirectory
+        from ottla.streams.run.state_directory import StateDirectory
 
         directory = StateDirectory.of(self)
         with ExitStack() as stack:
             tell = stack.enter_context(directory.held({})) if directory.is_local else None
             runner = self.runner(once=once, master=master)
             if self.config["application.server"]:
-                from ottla.streams.queries.server import serving
+                from ottla.streams.views.server import serving
 
                 url = stack.enter_context(serving(self, runner))
                 if tell is not None:
@@ -126,7 +91,7 @@ class StreamsApp:
     def explain(self) -> str:
         """Which Spark operator each node becomes and why, as text. Raises CannotRun without pyspark."""
         check_spark()
-        from ottla.streams.spark.application import explain
+        from ottla.streams.run.application import explain
 
         return explain(self)
 
@@ -146,44 +111,3 @@ def _checked_id(application_id: str) -> str:
     if len(application_id) > _LONGEST_ID:
         raise ConfigError(f"application.id has {len(application_id)} characters: at most {_LONGEST_ID} are allowed")
     return application_id
-
-
-OLDEST_JAVA: Final = 17
-INSTALL: Final = "make streams, or pip install '.[streams]', in a clone of ottla"
-
-
-def check_spark() -> None:
-    """Raises CannotRun with what to install, before Spark gets to raise something less clear."""
-    from importlib.util import find_spec
-
-    missing = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
-    if missing:
-        raise CannotRun(f"{', '.join(missing)} not installed: {INSTALL}")
-    version = java_version()
-    if version is None:
-        raise CannotRun(f"Java was not found: Spark needs Java {OLDEST_JAVA} or newer (JAVA_HOME or java on the PATH)")
-    if version < OLDEST_JAVA:
-        raise CannotRun(f"Java {version} is too old: Spark needs Java {OLDEST_JAVA} or newer (JAVA_HOME names another)")
-
-
-def java_version() -> int | None:
-    """The major version of the Java that Spark will start, from its `release` file when there is one: no JVM starts."""
-    import os
-    import shutil
-    from pathlib import Path
-
-    home = os.environ.get("JAVA_HOME")
-    program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "")
-    if not program.is_file():
-        return None
-    release = program.resolve().parent.parent / "release"
-    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else _asked_version(str(program))
-    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
-    return int(found.group(1)) if found else None
-
-
-def _asked_version(program: str) -> str:
-    import subprocess
-
-    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
-    return done.stderr + done.stdout

@@ -64,19 +64,3 @@ def _line_in(file: Path, error: Exception) -> str:
         return f", line {error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f", line {lines[-1]}" if lines else ""
-
-
-def ship_by_value(module: ModuleType, *, with_neighbours: bool = False) -> None:
-    """Lets Spark send the file's functions and classes whole: workers on other machines do not have the file, nor those
-    beside it that it imports."""
-    from pyspark import cloudpickle  # noqa: PLC0415  only when it runs on Spark
-
-    folder = Path(module.__file__ or "").parent
-    neighbours = [each for each in list(sys.modules.values()) if with_neighbours and _lies_in(folder, each)]
-    for each in {id(found): found for found in (module, *neighbours)}.values():
-        cloudpickle.register_pickle_by_value(each)  # type: ignore[no-untyped-call]
-
-
-def _lies_in(folder: Path, module: ModuleType) -> bool:
-    file = getattr(module, "__file__", None)
-    return isinstance(file, str) and module.__name__ != "__main__" and Path(file).resolve().parent == folder.resolve()

@@ -15,20 +15,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
-from ottla.streams.config import Config
-from ottla.streams.global_tables import GlobalTables
-from ottla.streams.graph import SinkNode, SubTopology, decorated
-from ottla.streams.memory_stores import MemoryBackend
+from ottla.serdes.base import Serde
 from ottla.streams.record import NO_TIMESTAMP, Headers, Raw
-from ottla.streams.serdes import Serde, Serdes
-from ottla.streams.state.key_value import KeyValues
-from ottla.streams.state.session import Sessions
-from ottla.streams.state.window import Windows
-from ottla.streams.stores import ValueAndTimestamp
-from ottla.streams.task import Task
+from ottla.streams.run.config import Config
+from ottla.streams.serdes import Serdes
+from ottla.streams.tasks.global_tables import GlobalTables
+from ottla.streams.tasks.memory_stores import MemoryBackend
+from ottla.streams.tasks.stores.key_value import KeyValues
+from ottla.streams.tasks.stores.session import Sessions
+from ottla.streams.tasks.stores.window import Windows
+from ottla.streams.tasks.task import Task
+from ottla.streams.topology.graph import SinkNode, SubTopology, decorated
+from ottla.streams.topology.stores import ValueAndTimestamp
 
 if TYPE_CHECKING:
-    from ottla.streams.topology import Topology
+    from ottla.streams.topology.topology import Topology
 
 K = TypeVar("K")
 V = TypeVar("V")

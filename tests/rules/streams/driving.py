@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.serdes import Serdes
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.windows import Windowed

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced
 from ottla.streams.expressions import aggregates, avg, count, max_, sum_, value
-from ottla.streams.options import Consumed, Grouped, Materialized, Produced
 from ottla.streams.serdes import Serdes
 from tests.rules.streams.driving import driver_of, feed, results, run
 

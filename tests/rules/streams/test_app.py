@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ottla.streams.app import StreamsApp, java_version
+from ottla.streams.app import StreamsApp
 from ottla.streams.app_file import AppFileError, load
-from ottla.streams.config import CONTINUE, FAIL, SETTINGS, Config, ConfigError
+from ottla.streams.run.config import CONTINUE, FAIL, SETTINGS, Config, ConfigError
+from ottla.streams.run.installed import java_version
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology import Topology
+from ottla.streams.topology.topology import Topology
 
 
 def topology() -> Topology:
@@ -100,7 +101,7 @@ def test_an_application_is_changed_by_making_another() -> None:
 
 
 def test_a_builder_is_not_a_topology() -> None:
-    from ottla.streams.builder import StreamsBuilder  # noqa: PLC0415
+    from ottla.streams.dsl.builder import StreamsBuilder  # noqa: PLC0415
 
     with pytest.raises(TypeError, match=r"pass builder\.build\(\)"):
         StreamsApp("orders", StreamsBuilder())  # type: ignore[arg-type]
@@ -110,7 +111,7 @@ def test_an_application_is_made_and_described_without_spark() -> None:
     program = (
         "import sys\n"
         "from ottla.streams import Consumed, Produced, Serdes, StreamsApp, StreamsBuilder\n"
-        "import ottla.cli.streams, ottla.streams.reset, ottla.streams.queries.server\n"
+        "import ottla.cli.streams, ottla.streams.run.reset, ottla.streams.views.server\n"
         "heavy = sorted({'pyspark', 'pandas', 'numpy', 'pyarrow'} & sys.modules.keys())\n"
         "assert not heavy, heavy\n"
     )

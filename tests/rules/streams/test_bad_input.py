@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Materialized, Produced
 from ottla.streams.errors import AGGREGATE_RESULT, StreamsError
 from ottla.streams.expressions import lit, value, when
-from ottla.streams.graph import TimestampExtractor
-from ottla.streams.memory_stores import MemoryBackend
-from ottla.streams.options import Consumed, Materialized, Produced
-from ottla.streams.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.record import Raw, Record
 from ottla.streams.serdes import Serdes
-from ottla.streams.task import Task
+from ottla.streams.tasks.memory_stores import MemoryBackend
+from ottla.streams.tasks.task import Task
+from ottla.streams.topology.graph import TimestampExtractor
+from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.windows import JoinWindows
 from tests.rules.streams.driving import driver_of, feed, results
 

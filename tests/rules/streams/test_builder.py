@@ -33,8 +33,8 @@ from ottla.streams import (
     TopologyError,
 )
 from ottla.streams import expressions as e
-from ottla.streams.graph import ProcessorNode, SinkNode, SourceNode
-from ottla.streams.operations import (
+from ottla.streams.topology.graph import ProcessorNode, SinkNode, SourceNode
+from ottla.streams.topology.operations import (
     Branch,
     BufferSide,
     DropNullKeys,
@@ -60,7 +60,7 @@ from ottla.streams.operations import (
     UserProcessor,
     WindowAggregate,
 )
-from ottla.streams.stores import StoreKind, StoreSpec
+from ottla.streams.topology.stores import StoreKind, StoreSpec
 
 WITHIN = JoinWindows.of(1000, grace_ms=500)
 TUMBLING = TimeWindows.of(1000, grace_ms=200)

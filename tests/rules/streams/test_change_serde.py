@@ -2,9 +2,10 @@
 
 import pytest
 
-from ottla.streams.change_serde import ChangeSerde
+from ottla.serdes.base import SerdeError
 from ottla.streams.record import Change
-from ottla.streams.serdes import SerdeError, Serdes
+from ottla.streams.serdes import Serdes
+from ottla.streams.tasks.change_serde import ChangeSerde
 
 SERDE = ChangeSerde(Serdes.string)
 

@@ -29,8 +29,8 @@ from ottla.streams import (
     TimeWindows,
     Topology,
 )
-from ottla.streams.describe import hash_order
-from ottla.streams.stores import StoreSpec
+from ottla.streams.topology.describe import hash_order
+from ottla.streams.topology.stores import StoreSpec
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "streams" / "describe.txt"
 WITHIN = JoinWindows.of(1000, grace_ms=0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ottla.serdes.types import ANY, DOUBLE, INT, LONG, STRING, Type, parse_schema, windowed
 from ottla.streams.expressions import (
     Expression,
     ExpressionError,
@@ -37,7 +38,6 @@ from ottla.streams.expressions import (
     value,
     when,
 )
-from ottla.streams.types import ANY, DOUBLE, INT, LONG, STRING, Type, parse_schema, windowed
 from ottla.streams.windows import Window, Windowed
 
 ORDER = parse_schema(

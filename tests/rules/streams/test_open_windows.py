@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ottla.streams.spark.open_windows import KEPT, LONGEST_CHAIN, SCHEMA, Carried, OpenWindows, StateLost
+from ottla.streams.run.open_windows import KEPT, LONGEST_CHAIN, SCHEMA, Carried, OpenWindows, StateLost
 from ottla.streams.windows import TimeWindows
 
 WINDOWS = TimeWindows.of(10, grace_ms=2)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.streams.spark.paged_state import DIRECTORY, MOST_ENTRIES, PagedState
+from ottla.streams.run.paged_state import DIRECTORY, MOST_ENTRIES, PagedState
 
 
 class Pages:

@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.serdes.base import Serde
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
 from ottla.streams.expressions import avg, count, header, key, spark, value
-from ottla.streams.graph import InvalidTimestamp, TimestampExtractor
-from ottla.streams.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined, TopologyError
-from ottla.streams.processor import Processor
+from ottla.streams.plan.columns import unread_fields
+from ottla.streams.plan.plan import Mode, Plan, QueryPlan, in_order
+from ottla.streams.plan.planner import plan
 from ottla.streams.record import Record
-from ottla.streams.serdes import Serde, Serdes
-from ottla.streams.spark.native_columns import unread_fields
-from ottla.streams.spark.plan import Mode, Plan, QueryPlan, in_order
-from ottla.streams.spark.planner import plan
+from ottla.streams.serdes import Serdes
+from ottla.streams.topology.graph import InvalidTimestamp, TimestampExtractor, TopologyError
+from ottla.streams.topology.processor import Processor
 from ottla.streams.windows import Emit, JoinWindows, SessionWindows, TimeWindows
 
 TEXT = Serdes.string

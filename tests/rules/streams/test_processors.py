@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.errors import StreamsError
-from ottla.streams.processor import FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
 from ottla.streams.record import Record, RecordMetadata
 from ottla.streams.serdes import Serdes
 from ottla.streams.test_driver import TopologyTestDriver
-from ottla.streams.topology import Stores, Topology
+from ottla.streams.topology.processor import FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
+from ottla.streams.topology.topology import Stores, Topology
 from tests.rules.streams.driving import driver_of, feed, results
 
 

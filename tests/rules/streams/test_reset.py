@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from ottla.streams.app import StreamsApp
-from ottla.streams.graph import RepartitionTopic
-from ottla.streams.processor import Processor
 from ottla.streams.record import Record
-from ottla.streams.reset import Bounds, Target, input_topics, internal_topics, is_internal
+from ottla.streams.run.reset import Bounds, Target, input_topics, internal_topics, is_internal
+from ottla.streams.run.state_directory import AlreadyRunning, StateDirectory, applications
 from ottla.streams.serdes import Serdes
-from ottla.streams.state_directory import AlreadyRunning, StateDirectory, applications
-from ottla.streams.topology import Stores, Topology
+from ottla.streams.topology.graph import RepartitionTopic
+from ottla.streams.topology.processor import Processor
+from ottla.streams.topology.topology import Stores, Topology
 
 
 class Nothing(Processor):

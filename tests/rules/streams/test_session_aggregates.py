@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Grouped, Materialized
 from ottla.streams.expressions import avg, value
-from ottla.streams.options import Consumed, Grouped, Materialized
 from ottla.streams.serdes import Serdes
 from ottla.streams.windows import Emit, SessionWindows
 from tests.rules.streams.driving import driver_of, feed, results, run, shown

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from ottla.streams.memory_stores import MemoryBackend
 from ottla.streams.record import Headers, RecordMetadata
 from ottla.streams.serdes import Serdes
-from ottla.streams.state.base import StoreContext
-from ottla.streams.state.key_value import KeyValues
-from ottla.streams.state.session import Sessions
-from ottla.streams.state.waiting import Held, HeldBack, Waiting
-from ottla.streams.state.window import Windows
-from ottla.streams.stores import StoreKind, StoreSpec, ValueAndTimestamp
+from ottla.streams.tasks.memory_stores import MemoryBackend
+from ottla.streams.tasks.stores.base import StoreContext
+from ottla.streams.tasks.stores.key_value import KeyValues
+from ottla.streams.tasks.stores.session import Sessions
+from ottla.streams.tasks.stores.waiting import Held, HeldBack, Waiting
+from ottla.streams.tasks.stores.window import Windows
+from ottla.streams.topology.stores import StoreKind, StoreSpec, ValueAndTimestamp
 from ottla.streams.windows import Window, Windowed
 
 

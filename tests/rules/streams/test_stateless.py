@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Produced
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import key, lit, struct, timestamp, topic, value
-from ottla.streams.options import Produced
 from ottla.streams.serdes import Serdes
 from tests.rules.streams.driving import driver_of, feed, results, run
 

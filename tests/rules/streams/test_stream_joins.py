@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.expressions import coalesce, left, right
 from ottla.streams.windows import JoinWindows
 from tests.rules.streams.driving import driver_of, feed, results, run

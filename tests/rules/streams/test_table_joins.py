@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Materialized, Suppressed
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import left, right, value
-from ottla.streams.memory_stores import MemoryBackend
-from ottla.streams.options import Consumed, Materialized, Suppressed
 from ottla.streams.record import Raw
 from ottla.streams.serdes import Serdes
-from ottla.streams.task import Task
+from ottla.streams.tasks.memory_stores import MemoryBackend
+from ottla.streams.tasks.task import Task
 from ottla.streams.windows import TimeWindows
 from tests.rules.streams.driving import driver_of, feed, results, run
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Grouped, Materialized, Produced, Suppressed
 from ottla.streams.errors import StreamsError
-from ottla.streams.options import Grouped, Materialized, Produced, Suppressed
 from ottla.streams.serdes import Serdes
 from ottla.streams.windows import SessionWindows, TimeWindows
 from tests.rules.streams.driving import driver_of, feed, results, run

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Materialized, Produced
 from ottla.streams.errors import ErrorContext, StreamsError
 from ottla.streams.expressions import value
-from ottla.streams.graph import InvalidTimestamp, TimestampExtractor
-from ottla.streams.memory_stores import MemoryBackend
-from ottla.streams.options import Consumed, Materialized, Produced
-from ottla.streams.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.record import Raw, Record
 from ottla.streams.serdes import Serdes
-from ottla.streams.task import Task
-from ottla.streams.task_stores import backend_names
-from ottla.streams.topology import Topology
+from ottla.streams.tasks.memory_stores import MemoryBackend
+from ottla.streams.tasks.store_maker import backend_names
+from ottla.streams.tasks.task import Task
+from ottla.streams.topology.graph import InvalidTimestamp, TimestampExtractor
+from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
+from ottla.streams.topology.topology import Topology
 from ottla.streams.windows import Emit, JoinWindows, SessionWindows, TimeWindows
 from tests.rules.streams.driving import driver_of, feed, results
 
@@ -105,7 +105,7 @@ def test_or_is_left_out_and_counted_and_goes_to_the_dead_letter_topic_with_its_s
             "__streams.errors.partition",
             "__streams.errors.offset",
         ]
-        assert headers["__streams.errors.exception"] == b"ottla.streams.serdes.SerdeError"
+        assert headers["__streams.errors.exception"] == b"ottla.serdes.base.SerdeError"
         assert b"8 bytes" in (headers["__streams.errors.message"] or b"")
         assert b"Traceback" in (headers["__streams.errors.stacktrace"] or b"")
         assert [headers[f"__streams.errors.{name}"] for name in ("topic", "partition", "offset")] == [b"in", b"0", b"0"]

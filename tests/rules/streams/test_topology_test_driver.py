@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ottla.streams import NeedsSparkError
-from ottla.streams.builder import StreamsBuilder
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Materialized
 from ottla.streams.expressions import spark, value
-from ottla.streams.heap import Heap
-from ottla.streams.options import Materialized
 from ottla.streams.serdes import Serdes
+from ottla.streams.tasks.heap import Heap
 from ottla.streams.test_driver import EmptyTopicError
 from tests.rules.streams.driving import driver_of, feed, results
 
@@ -110,7 +110,8 @@ def test_a_function_of_sparks_columns_is_refused_by_name_with_what_to_do_instead
 def test_the_driver_needs_neither_spark_nor_numpy() -> None:
     heavy = ("pyspark", "pyarrow", "numpy", "pandas", "asyncio", "socket")
     code = (
-        f"import sys, ottla.streams.test_driver, ottla.streams.builder; print([n for n in {heavy} if n in sys.modules])"
+        "import sys, ottla.streams.test_driver, ottla.streams.dsl.builder; "
+        f"print([n for n in {heavy} if n in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -16,9 +16,9 @@ from ottla.streams import (
     Suppressed,
     TimeWindows,
 )
-from ottla.streams.queries.lookups import queryable
-from ottla.streams.queries.view import BadKey, Change, Entry, Page, Place, View, split_key
-from ottla.streams.stores import StoreKind
+from ottla.streams.topology.stores import StoreKind
+from ottla.streams.views.lookups import queryable
+from ottla.streams.views.view import BadKey, Change, Entry, Page, Place, View, split_key
 
 ID = bytes(16)
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.ids import TopicPartition
-from ottla.streams.spark.columns import HEADERS_TYPE
-from ottla.streams.spark.open_windows import StateLost
-from ottla.streams.spark.source import Span
-from ottla.streams.spark.window_counts import COLUMNS, TOLD, Counting, count_records
+from ottla.pipelines.source.columns import HEADERS_TYPE
+from ottla.pipelines.source.data_source import Span
+from ottla.streams.run.open_windows import StateLost
+from ottla.streams.run.window_counts import COLUMNS, TOLD, Counting, count_records
 from ottla.streams.windows import TimeWindows
 
 WINDOWS = TimeWindows.of(10, grace_ms=2)

@@ -1,0 +1,108 @@
+"""What a query's checkpoint tells: its id, and up to which offsets of its sources a batch reaches.
+
+Spark's own files: `metadata` holds the id, `offsets/N` what batch N reads, one line for each source behind a line of
+settings. Read as Spark reads them, from a directory or from any file system that Spark knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlparse
+
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.source.offsets import from_json, to_json
+
+_NOTHING: Final = "-"
+"""Spark's mark for a source that had nothing yet."""
+
+
+def query_id_of(checkpoint: str) -> str:
+    """Raises ValueError where no query has begun."""
+    try:
+        found = json.loads(_read(checkpoint, "metadata"))["id"]
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"{checkpoint} is not the checkpoint of this query: it has to be what the option checkpointLocation says"
+        ) from error
+    return str(found)
+
+
+def offsets_of_batch(checkpoint: str, batch_id: int) -> dict[TopicPartition, int]:
+    """For each partition that the batch reads from Kafka, the offset it reads up to (the next one to read). Sources
+    that are not Kafka's are left out; a partition that two sources read counts with the lower one."""
+    lines = _read(checkpoint, f"offsets/{batch_id}").splitlines()
+    ends: dict[TopicPartition, int] = {}
+    for line in lines[2:]:
+        for place, offset in _kafka_offsets(line).items():
+            ends[place] = min(offset, ends.get(place, offset))
+    return ends
+
+
+def kept_offsets(path: str) -> dict[TopicPartition, int]:
+    """Raises FileNotFoundError."""
+    return from_json(_read(*path.rsplit("/", 1)))
+
+
+def keep_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """In a file system of Hadoop. A crash in the midst of it leaves what cannot be read, not what is wrong."""
+    where, files = _hadoop(path)
+    stream = files.create(where, True)
+    try:
+        stream.write(json.dumps(to_json(offsets)).encode())
+    finally:
+        stream.close()
+
+
+def _kafka_offsets(line: str) -> dict[TopicPartition, int]:
+    """Both our source and the JVM connector write {"topic": {"0": 17}}."""
+    if line.strip() in ("", _NOTHING):
+        return {}
+    try:
+        topics = json.loads(line)
+    except ValueError:
+        return {}
+    if not isinstance(topics, dict):
+        return {}
+    ends: dict[TopicPartition, int] = {}
+    for topic, partitions in topics.items():
+        if not isinstance(partitions, dict):
+            return {}
+        for partition, offset in partitions.items():
+            if not (partition.isdigit() and isinstance(offset, int)):
+                return {}
+            ends[TopicPartition(topic, int(partition))] = offset
+    return ends
+
+
+def _read(checkpoint: str, name: str) -> str:
+    url = urlparse(checkpoint)
+    if url.scheme in ("", "file"):
+        return (Path(url.path if url.scheme else checkpoint) / name).read_text()
+    return _read_by_hadoop(f"{checkpoint.rstrip('/')}/{name}")
+
+
+def _hadoop(path: str) -> tuple[Any, Any]:
+    """A path, and the file system that it is in."""
+    from pyspark import SparkContext  # noqa: PLC0415  a local checkpoint needs no Spark
+
+    context: Any = SparkContext._active_spark_context
+    assert context is not None, "a file system of Hadoop needs a session"
+    where = context._jvm.org.apache.hadoop.fs.Path(path)
+    return where, where.getFileSystem(context._jsc.hadoopConfiguration())
+
+
+def _read_by_hadoop(path: str) -> str:
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    where, files = _hadoop(path)
+    if not files.exists(where):
+        raise FileNotFoundError(path)
+    stream = files.open(where)
+    jvm: Any = SparkContext._jvm
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()

@@ -1,0 +1,330 @@
+"""The sink: one Kafka transaction per micro-batch, so that every output is there exactly once.
+
+Spark replays a batch with the same offsets after a crash. A batch whose transaction committed has left its marker; one
+that did not commit left nothing that a reader of committed records can see. So for every batch: all records, the marker
+and the group's offsets, or none of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as F
+
+from ottla.client.cluster import Cluster
+from ottla.client.connection import parse_bootstrap
+from ottla.client.errors import ClientError, KafkaError, known
+from ottla.client.producer import CODECS
+from ottla.model.errors import Errors
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.session import check_session
+from ottla.pipelines.sink import markers
+from ottla.pipelines.sink.delivery import Delivery
+from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded
+from ottla.pipelines.sink.packing import CHUNK_ORDER, CHUNK_TYPE, OVERFLOW
+from ottla.pipelines.sink.transaction import FENCING, Fenced, Sequences, Transaction
+from ottla.pipelines.sink.writer import RECEIPT_TYPE, Errand, Pack, Receipt, Write
+from ottla.pipelines.source.origins import Origins
+from ottla.protocol.batch import TRANSACTIONAL
+from ottla.protocol.records import build_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+MARKER_TOPIC: Final = "__ottla_batch_markers"
+TRANSACTION_TIMEOUT_MS: Final = 5 * 60_000
+"""Only the writing of a batch counts, not its computing. After a crash a successor ends the transaction at once; where
+none comes, readers of committed records wait for so long."""
+TOPICS_AGE_S: Final = 60.0
+"""Partition counts are asked for again after so long."""
+
+SMALL_BYTES: Final = 1 << 20
+"""A batch behind one that wrote no more than this is expected to be small as well."""
+HERE_BYTES: Final = 4 << 20
+"""And if it is not, the driver takes no more than this from a task."""
+
+
+class Written(NamedTuple):
+    """What became of a batch."""
+
+    batch_id: int
+    skipped: bool
+    """Its output was out already: Spark replayed it, and only its state was computed again."""
+    records: int
+    size: int
+    partitions: dict[TopicPartition, int]
+    """Records by partition."""
+
+
+class TransactionalSink:
+    """Writes the micro-batches of one query. `open` it once; `write` opens it again after a batch that failed.
+
+    Rows have the columns key, value, topic, and if wanted partition, headers, timestamp (ms, or a Spark timestamp) and
+    for the order inside a partition src_partition, src_offset, seq.
+    """
+
+    __slots__ = (
+        "_cluster", "_counts", "_errand", "_fenced", "_group_id", "_marker", "_marker_place", "_marker_topic", "_ready",
+        "_sequences", "_small", "_transaction", "last_batch",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        bootstrap_servers: str,
+        transactional_id: str,
+        group_id: str | None = None,
+        marker_topic: str = MARKER_TOPIC,
+        transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+        compression: str = "none",
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+        timeout_s: float = 60.0,
+    ) -> None:
+        if compression not in CODECS:
+            raise ValueError(f"{compression!r} is no codec: {', '.join(CODECS)} are")
+        self._cluster = Cluster(parse_bootstrap(bootstrap_servers), client_id="ottla-streams", timeout_s=timeout_s)
+        self._transaction = Transaction(self._cluster, transactional_id, timeout_ms=transaction_timeout_ms)
+        self._group_id = group_id
+        self._marker_topic = marker_topic
+        self._errand = Errand(
+            bootstrap_servers=bootstrap_servers,
+            transactional_id=transactional_id,
+            timeout_s=timeout_s,
+            codec=CODECS[compression],
+            max_batch_bytes=max_batch_bytes,
+        )
+        self._sequences = Sequences()
+        self._marker: markers.Marker | None = None
+        self._marker_place = TopicPartition(marker_topic, 0)
+        self._counts = _PartitionCounts(self._cluster)
+        self._ready = False
+        self._small = False
+        self._fenced: Fenced | None = None
+        self.last_batch = markers.NONE
+        """The last batch that is out, -1 for none."""
+
+    def fence(self) -> None:
+        """Ends what a former run of the query may have left open, and keeps it from writing more."""
+        self._transaction.initialise()
+
+    def open(self, query_id: str, query_name: str) -> None:
+        """Fences whoever wrote for this query before, and finds out how far it came."""
+        self._marker = markers.Marker(query_id, query_name, markers.NONE)
+        self._fenced = None
+        self._reopen()
+
+    def _reopen(self) -> None:
+        assert self._marker is not None, "open() comes before write()"
+        markers.ensure_topic(self._cluster, self._marker_topic)
+        # In this order: the marker counts only when everything that was ever written before is decided.
+        self._transaction.initialise()
+        query_id = self._marker.query_id
+        self._marker_place = markers.place_of(self._cluster, self._marker_topic, query_id)
+        self.last_batch = markers.last_batch(self._cluster, self._marker_place, query_id)
+        self._ready = True
+
+    def close(self) -> None:
+        self._ready = False
+        self._cluster.close()
+
+    # A batch.
+
+    def write(
+        self, rows: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+    ) -> Written:
+        """Returns when the batch is out. Any exception means that nothing of it is, or that the marker will tell: the
+        query has to stop, and Spark replays the batch. With `origins` the headers of rows may be marks."""
+        self._errand = self._errand._replace(origins=origins)
+        if self._fenced is not None:
+            raise self._fenced  # to open again by itself would fence the successor
+        if not self._ready:
+            self._reopen()
+        if batch_id <= self.last_batch:
+            # The crash came between the commit and Spark's commits/N. The state still has to be computed.
+            rows.write.format("noop").mode("overwrite").save()
+            return Written(batch_id, True, 0, 0, {})
+        self._ready = False
+        try:
+            receipts = self._attempt(rows, batch_id, offsets)
+        except Fenced as fenced:
+            self._fenced = fenced
+            raise
+        self._ready = True
+        self.last_batch = batch_id
+        return _written(batch_id, receipts)
+
+    def _attempt(self, rows: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int]) -> list[Receipt]:
+        try:
+            receipts = self._produce(rows, batch_id)
+            self._mark(batch_id)
+            self._commit_offsets(offsets)
+        except BaseException:
+            self._abort()
+            raise
+        # If this fails nobody knows yet how it ended: not to be followed by an abort.
+        self._commit()
+        return receipts
+
+    def _produce(self, rows: DataFrame, batch_id: int) -> list[Receipt]:
+        session = rows.sparkSession
+        check_session(session)
+        errand = self._errand_of(batch_id, session.sparkContext.defaultParallelism)
+        receipts = self._write_here(rows, errand) if self._small else None
+        if receipts is None:
+            receipts = self._write_there(rows, errand)
+        for receipt in receipts:
+            if receipt.error:
+                raise self._refusal(known(receipt.error), receipt.message or "")
+        for receipt in receipts:
+            self._wrote(receipt.place, receipt.records)
+        self._small = sum(receipt.size for receipt in receipts) <= SMALL_BYTES
+        return receipts
+
+    def _write_there(self, rows: DataFrame, errand: Errand) -> list[Receipt]:
+        """By one task for each partition."""
+        chunks = kafka_rows(rows).mapInArrow(Pack(errand), CHUNK_TYPE)
+        placed = chunks.repartitionById(errand.writers, "writer").sortWithinPartitions(*CHUNK_ORDER)
+        return [Receipt(*row) for row in placed.mapInArrow(self._task(errand), RECEIPT_TYPE).collect()]
+
+    def _write_here(self, rows: DataFrame, errand: Errand) -> list[Receipt] | None:
+        """By the driver: a shuffle costs more than a small batch does. None if it is not small after all."""
+        chunks = kafka_rows(rows).mapInArrow(Pack(errand, HERE_BYTES), CHUNK_TYPE).toArrow()
+        if not chunks.num_rows:
+            return []
+        placed = chunks.sort_by([(name, "ascending") for name in CHUNK_ORDER])
+        if OVERFLOW in placed.column("writer").to_pylist():
+            return None
+        try:
+            return self._task(errand).deliver(self._cluster, placed.to_batches())
+        except KafkaError as error:
+            raise self._refusal(error.error, str(error)) from error
+
+    def _task(self, errand: Errand) -> Write:
+        """What writes a batch's chunks."""
+        return Write(errand)
+
+    def _mark(self, batch_id: int) -> None:
+        assert self._marker is not None
+        place, sender = self._marker_place, self._transaction.sender
+        self._transaction.add_partitions([place])
+        record = self._marker._replace(batch=batch_id).record(time.time_ns() // 1_000_000)
+        batch = build_batch(
+            [record],
+            attributes=TRANSACTIONAL,
+            producer_id=sender.producer_id,
+            producer_epoch=sender.epoch,
+            base_sequence=self._sequences.of(sender).get(place, 0),
+        )
+        delivery = Delivery(self._cluster, self._transaction.name, second=self._transaction.second)
+        try:
+            delivery.send(place, Encoded(1, batch))
+            delivery.flush()
+        except KafkaError as error:
+            raise self._refusal(error.error, str(error)) from error
+        self._wrote(place, 1)
+
+    def _commit_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        if self._group_id is not None:
+            self._transaction.commit_offsets(self._group_id, offsets)
+
+    def _commit(self) -> None:
+        self._transaction.commit()
+
+    def _abort(self) -> None:
+        self._transaction.abort()
+
+    # What it knows.
+
+    def _errand_of(self, batch_id: int, writers: int) -> Errand:
+        sender = self._transaction.sender
+        return self._errand._replace(
+            sender=sender,
+            second=self._transaction.second,
+            batch_id=batch_id,
+            topics=self._counts.known(),
+            sequences=dict(self._sequences.of(sender)),
+            writers=max(writers, 1),
+        )
+
+    def _wrote(self, place: TopicPartition, records: int) -> None:
+        self._sequences.wrote(self._transaction.sender, place, records)
+        self._counts.saw(place.topic)
+
+    def _refusal(self, error: Errors, message: str) -> ClientError:
+        if error in FENCING:
+            return self._transaction.refused()
+        return KafkaError(error, f"a batch of {self._transaction.name}", message)
+
+
+class _PartitionCounts:
+    """Of the topics that were written to, so that tasks need not ask; asked for again from time to time."""
+
+    __slots__ = ("_age", "_cluster", "_counts")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._counts: dict[str, int] = {}
+        self._age = time.monotonic()
+
+    def known(self) -> dict[str, int]:
+        if time.monotonic() - self._age > TOPICS_AGE_S:
+            found = self._cluster.metadata(sorted(self._counts)).topics
+            self._counts = {topic.name: len(topic.partitions) for topic in found if topic.name and not topic.error_code}
+            self._age = time.monotonic()
+        return self._counts
+
+    def saw(self, topic: str) -> None:
+        if topic not in self._counts:
+            self._counts[topic] = len(self._cluster.partitions(topic))
+
+
+def _written(batch_id: int, receipts: list[Receipt]) -> Written:
+    partitions = {receipt.place: receipt.records for receipt in receipts}
+    return Written(batch_id, False, sum(partitions.values()), sum(receipt.size for receipt in receipts), partitions)
+
+
+_TYPES: Final = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "src_partition": "int",
+    "src_offset": "bigint",
+    "seq": "int",
+}
+_HEADERS: Final = "array<struct<key:string,value:binary>>"
+
+
+def kafka_rows(rows: DataFrame) -> DataFrame:
+    """The sink's columns in its types. Raises ValueError for a column that is missing or cannot be written."""
+    kinds = dict(rows.dtypes)
+    if "value" not in kinds or "topic" not in kinds:
+        raise ValueError(f"a row needs the columns `value` and `topic`; these are there: {', '.join(rows.columns)}")
+    columns: list[Column] = [] if "key" in kinds else [F.lit(None).cast("binary").alias("key")]
+    for name, kind in kinds.items():
+        if name in _TYPES:
+            columns.append(_as_type(name, kind, _TYPES[name]))
+        elif name == "timestamp":
+            columns.append(_millis(kind))
+        elif name == "headers":
+            columns.append(_as_type(name, kind, _HEADERS))
+    return rows.select(*columns)
+
+
+def _as_type(name: str, kind: str, wanted: str) -> Column:
+    if kind == wanted:
+        return F.col(name)
+    if wanted == "binary" and kind not in ("string", "void"):
+        raise ValueError(
+            f"the column `{name}` is {kind}: Kafka's keys and values are bytes, so cast it to string first"
+        )
+    return F.col(name).cast(wanted).alias(name)
+
+
+def _millis(kind: str) -> Column:
+    column = F.col("timestamp")
+    if kind in ("timestamp", "timestamp_ntz"):
+        column = F.unix_millis(column.cast("timestamp"))
+    return column.cast("bigint").alias("timestamp")

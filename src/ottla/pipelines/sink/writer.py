@@ -1,0 +1,214 @@
+"""What Spark's tasks run for the sink: `Pack` before the shuffle, `Write` behind it.
+
+Both are sent to the workers with each batch, so they carry an `Errand` and nothing else. Connections stay open in a
+worker from batch to batch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from ottla.client.cluster import Cluster
+from ottla.client.connection import parse_bootstrap
+from ottla.client.errors import ClientError, KafkaError
+from ottla.model.errors import Errors
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.sink.delivery import Delivery
+from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded, Sender, encode_batches, next_sequence
+from ottla.pipelines.sink.packing import Packer, Topics, chunks_of, merged, overflow
+from ottla.pipelines.sink.transaction import Fenced, Transaction
+from ottla.pipelines.source.origins import Origins, resolved
+from ottla.pipelines.workers import settle_worker
+from ottla.protocol import compression
+
+PORTION: Final = 4
+"""So many batches are encoded in one go."""
+RECEIPT_TYPE: Final = (
+    "topic string, partition int, records bigint, size bigint, offset bigint, error int, message string"
+)
+_RECEIPT: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("records", pa.int64()),
+        ("size", pa.int64()),
+        ("offset", pa.int64()),
+        ("error", pa.int32()),
+        ("message", pa.string()),
+    ]
+)
+
+
+class Receipt(NamedTuple):
+    """What one partition got, or why nothing more could be written."""
+
+    topic: str | None
+    partition: int | None
+    records: int
+    size: int
+    offset: int
+    error: int = 0
+    message: str | None = None
+
+    @classmethod
+    def failed(cls, error: Errors, message: str) -> Receipt:
+        return cls(None, None, 0, 0, -1, int(error), message)
+
+    @property
+    def place(self) -> TopicPartition:
+        assert self.topic is not None and self.partition is not None
+        return TopicPartition(self.topic, self.partition)
+
+
+class Errand(NamedTuple):
+    """All that the tasks of one batch have to know."""
+
+    bootstrap_servers: str
+    transactional_id: str
+    sender: Sender = Sender()
+    second: bool = True
+    batch_id: int = 0
+    topics: Mapping[str, int] = {}
+    """How many partitions the topics have that the driver has seen."""
+    sequences: Mapping[TopicPartition, int] = {}
+    writers: int = 1
+    timeout_s: float = 60.0
+    codec: int = compression.NONE
+    max_batch_bytes: int = MAX_BATCH_BYTES
+    origins: Origins | None = None
+    """Set when rows may carry marks in place of headers."""
+
+
+class Pack:
+    """Rows to chunks, for mapInArrow. With a limit no more than that many bytes are given back by a task: a row
+    OVERFLOW stands for the rest, which has been computed and dropped."""
+
+    __slots__ = ("errand", "limit")
+
+    def __init__(self, errand: Errand, limit: int | None = None) -> None:
+        self.errand = errand
+        self.limit = limit
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
+        errand = self.errand
+        task = _context().partitionId()
+        packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id)
+        if errand.origins is not None:
+            batches = resolved(batches, errand.origins, lambda: connected(errand.bootstrap_servers, errand.timeout_s))
+        chunks = packer.pack(batches)
+        return chunks if self.limit is None else self._limited(chunks, self.limit)
+
+    def _limited(self, chunks: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+        size = 0
+        for chunk in chunks:
+            size += chunk.nbytes
+            if size <= limit:
+                yield chunk
+        if size > limit:
+            yield overflow()
+
+
+class Write:
+    """Chunks to records in the topics, for mapInArrow; gives a receipt for each partition.
+
+    An error is a receipt too and not an exception: only the driver can tell what it means for the transaction.
+    """
+
+    __slots__ = ("errand",)
+
+    def __init__(self, errand: Errand) -> None:
+        self.errand = errand
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
+        if _context().attemptNumber():
+            # The attempt before may have written some: its sequence numbers are used, its records cannot be told apart.
+            yield _table([Receipt.failed(Errors.INVALID_TXN_STATE, "a writer was started again in a transaction")])
+            return
+        cluster = connected(self.errand.bootstrap_servers, self.errand.timeout_s)
+        try:
+            receipts = self.deliver(cluster, batches)
+        except ClientError as error:
+            cluster.close()
+            receipts = [Receipt.failed(_code(error), str(error))]
+        yield _table(receipts)
+
+    def deliver(self, cluster: Cluster, batches: Iterable[pa.RecordBatch]) -> list[Receipt]:
+        """The chunks come by CHUNK_ORDER. Raises ClientError."""
+        errand = self.errand
+        delivery = Delivery(cluster, errand.transactional_id, second=errand.second)
+        for place, chunks in groupby(chunks_of(batches), key=lambda chunk: chunk.place):
+            self._announce(cluster, place)
+            sequence = errand.sequences.get(place, 0)
+            for rows in merged(chunks, PORTION * errand.max_batch_bytes):
+                for encoded in encode_batches(
+                    rows, errand.sender, sequence, max_bytes=errand.max_batch_bytes, codec=errand.codec
+                ):
+                    self.send(delivery, place, encoded)
+                    sequence = next_sequence(sequence, encoded.records)
+        delivery.flush()
+        return [
+            Receipt(place.topic, place.partition, delivered.records, delivered.size, delivered.first_offset)
+            for place, delivered in delivery.delivered.items()
+        ]
+
+    def send(self, delivery: Delivery, place: TopicPartition, encoded: Encoded) -> None:
+        delivery.send(place, encoded)
+
+    def _announce(self, cluster: Cluster, place: TopicPartition) -> None:
+        """Topics may be named by rows, so the driver cannot know the partitions beforehand."""
+        if not self.errand.second:
+            joined = Transaction(cluster, self.errand.transactional_id, timeout_ms=0)
+            joined.sender = self.errand.sender
+            joined.add_partitions([place])
+
+
+class _AskedTopics(Topics):
+    __slots__ = ("_errand",)
+
+    def __init__(self, errand: Errand) -> None:
+        super().__init__(errand.topics)
+        self._errand = errand
+
+    def ask(self, topic: str) -> int:
+        # As for every producer: the broker decides whether a topic that is missing is made.
+        cluster = connected(self._errand.bootstrap_servers, self._errand.timeout_s)
+        return len(cluster.partitions(topic, auto_create=True))
+
+
+_CLUSTERS: dict[tuple[int, str], Cluster] = {}
+
+
+def connected(bootstrap_servers: str, timeout_s: float) -> Cluster:
+    """The cluster as this process knows it. A worker runs one task at a time, so it needs no more than one."""
+    # Workers are forks: a connection must not be shared with the process it was opened in.
+    name = (os.getpid(), bootstrap_servers)
+    if name not in _CLUSTERS:
+        _CLUSTERS[name] = Cluster(parse_bootstrap(bootstrap_servers), client_id="ottla-streams", timeout_s=timeout_s)
+    return _CLUSTERS[name]
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "this runs inside a task"
+    return context
+
+
+def _code(error: ClientError) -> Errors:
+    if isinstance(error, KafkaError):
+        return error.error
+    return Errors.PRODUCER_FENCED if isinstance(error, Fenced) else Errors.NETWORK_EXCEPTION
+
+
+def _table(receipts: Sequence[Receipt]) -> pa.RecordBatch:
+    columns = zip(*receipts, strict=True) if receipts else [()] * len(_RECEIPT)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, kind.type) for column, kind in zip(columns, _RECEIPT, strict=True)], schema=_RECEIPT
+    )

@@ -1,0 +1,5 @@
+"""How keys and values lie in a topic, and what they are when they are read. Nothing here knows of Spark or of streams.
+
+`types` says of which types values are, `values` what can be done with single ones (Spark's own rules, on plain Python
+values), `base` what a serde is. `primitives` and `json` are the serdes, `by_name` lists them.
+"""

@@ -1,0 +1,59 @@
+"""What a serde is. None is no value at all: it has no bytes, and no bytes give None."""
+
+from abc import ABC, abstractmethod
+from typing import Final, Generic, NoReturn, TypeVar
+
+from ottla.serdes.types import ANY, Type
+
+T = TypeVar("T")
+
+SHOWN_BYTES: Final = 40
+
+
+class SerdeError(ValueError):
+    """Bytes that are not what the serde reads, or a value that it cannot write."""
+
+
+def shown(data: bytes) -> str:
+    more = f" ... ({len(data)} bytes)" if len(data) > SHOWN_BYTES else ""
+    return f"{bytes(data[:SHOWN_BYTES])!r}{more}"
+
+
+def shown_value(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:80] + " ..."
+
+
+class Serde(ABC, Generic[T]):
+    """Reads and writes one kind of value. Make your own by overriding `encode` and `decode`."""
+
+    name: str = "serde"
+    type: Type = ANY
+    """Of the values, for expressions. `any` will do for a serde of your own."""
+
+    def serialize(self, value: T | None) -> bytes | None:
+        return None if value is None else self.encode(value)
+
+    def deserialize(self, data: bytes | None) -> T | None:
+        return None if data is None else self.decode(data)
+
+    @abstractmethod
+    def encode(self, value: T) -> bytes: ...
+
+    @abstractmethod
+    def decode(self, data: bytes) -> T | None: ...
+
+    def __repr__(self) -> str:
+        return f"Serdes.{self.name}"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name, self.type))
+
+    def not_read(self, expected: str, data: bytes) -> NoReturn:
+        raise SerdeError(f"{self!r}: {expected} expected, found {shown(data)}")
+
+    def not_written(self, expected: str, value: object) -> NoReturn:
+        raise SerdeError(f"{self!r}: {expected} expected, not {type(value).__name__} {shown_value(value)}")

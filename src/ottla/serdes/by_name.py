@@ -1,0 +1,30 @@
+"""All serdes by name, and by the type that records are known to have."""
+
+from typing import Any, Final
+
+from ottla.serdes.base import Serde
+from ottla.serdes.json import JsonSerde
+from ottla.serdes.primitives import BooleanSerde, BytesSerde, DoubleSerde, IntSerde, LongSerde, StringSerde
+from ottla.serdes.types import Type
+
+
+class Serdes:
+    """All that need to know nothing of windows."""
+
+    string: Final = StringSerde()
+    bytes: Final = BytesSerde()
+    int: Final = IntSerde()
+    long: Final = LongSerde()
+    double: Final = DoubleSerde()
+    boolean: Final = BooleanSerde()
+    json: Final = JsonSerde()
+
+
+def serde_for(kind: Type) -> Serde[Any]:
+    """The serde to take where the user named none and the type is known."""
+    for serde in (Serdes.string, Serdes.bytes, Serdes.int, Serdes.long, Serdes.double, Serdes.boolean, Serdes.json):
+        if serde.type == kind:
+            return serde
+    if kind.name in {"struct", "array"}:
+        return JsonSerde(kind)
+    raise ValueError(f"there is no serde for {kind}; name one, such as Serdes.time_windowed(...)")

@@ -1,0 +1,109 @@
+"""Strings, bytes, numbers and booleans, byte for byte as Java's Serdes write them."""
+
+import math
+import struct
+from typing import Final
+
+from ottla.serdes.base import Serde
+from ottla.serdes.types import BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING
+
+
+class StringSerde(Serde[str]):
+    """UTF-8. As in Java, bytes that are no UTF-8 are read as U+FFFD and are no error."""
+
+    name = "string"
+    type = STRING
+
+    def encode(self, value: str) -> bytes:
+        if not isinstance(value, str):
+            self.not_written("a str", value)
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            self.not_written("text without lone surrogates", value)
+
+    def decode(self, data: bytes) -> str:
+        return str(data, "utf-8", "replace")
+
+
+class BytesSerde(Serde[bytes]):
+    """As they are."""
+
+    name = "bytes"
+    type = BINARY
+
+    def encode(self, value: bytes) -> bytes:
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            self.not_written("bytes", value)
+        return bytes(value)
+
+    def decode(self, data: bytes) -> bytes:
+        return bytes(data)
+
+
+class _IntegerSerde(Serde[int]):
+    """Big-endian, of fixed width."""
+
+    width: int
+
+    def encode(self, value: int) -> bytes:
+        if not isinstance(value, int) or isinstance(value, bool):
+            self.not_written("an int", value)
+        try:
+            return value.to_bytes(self.width, "big", signed=True)
+        except OverflowError:
+            self.not_written(f"a number of at most {self.width} bytes", value)
+
+    def decode(self, data: bytes) -> int:
+        if len(data) != self.width:
+            self.not_read(f"{self.width} bytes", data)
+        return int.from_bytes(data, "big", signed=True)
+
+
+class IntSerde(_IntegerSerde):
+    name = "int"
+    type = INT
+    width = 4
+
+
+class LongSerde(_IntegerSerde):
+    name = "long"
+    type = LONG
+    width = 8
+
+
+class DoubleSerde(Serde[float]):
+    """IEEE 754, big-endian. Every NaN is written as Java's one."""
+
+    name = "double"
+    type = DOUBLE
+    _LAYOUT: Final = struct.Struct(">d")
+    _NAN: Final = bytes.fromhex("7ff8000000000000")
+
+    def encode(self, value: float) -> bytes:
+        if not isinstance(value, (float, int)) or isinstance(value, bool):
+            self.not_written("a float", value)
+        return self._NAN if math.isnan(value) else self._LAYOUT.pack(value)
+
+    def decode(self, data: bytes) -> float:
+        if len(data) != 8:
+            self.not_read("8 bytes", data)
+        number: float = self._LAYOUT.unpack(data)[0]
+        return number
+
+
+class BooleanSerde(Serde[bool]):
+    """One byte, 0 or 1."""
+
+    name = "boolean"
+    type = BOOLEAN
+
+    def encode(self, value: bool) -> bytes:
+        if not isinstance(value, bool):
+            self.not_written("a bool", value)
+        return b"\1" if value else b"\0"
+
+    def decode(self, data: bytes) -> bool:
+        if data not in (b"\0", b"\1"):
+            self.not_read("one byte, 0 or 1,", data)
+        return bytes(data) == b"\1"

@@ -1,0 +1,81 @@
+"""From `Materialized` to the store of a table: its name, its kind and how long it keeps windows."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ottla.streams.dsl.draft import Draft
+from ottla.streams.dsl.options import Materialized
+from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.stores import StoreKind, StoreSpec
+from ottla.streams.windows import SessionWindows, TimeWindows
+
+if TYPE_CHECKING:
+    from ottla.serdes.base import Serde
+
+
+def as_materialized(materialized: "Materialized[Any, Any] | str | None") -> "Materialized[Any, Any] | None":
+    """A store's name alone will do."""
+    return Materialized(materialized) if isinstance(materialized, str) else materialized
+
+
+def named_store(
+    draft: Draft, materialized: "Materialized[Any, Any] | str | None", prefix: str
+) -> "tuple[Materialized[Any, Any], bool]":
+    """With a name in any case, and whether the user gave it: only then can the store be queried."""
+    said = as_materialized(materialized) or Materialized()
+    if said.name is not None:
+        return said, True
+    return replace(said, name=draft.new_store_name(prefix)), False
+
+
+def key_value_store(
+    said: "Materialized[Any, Any]", key_serde: "Serde[Any] | None", value_serde: "Serde[Any] | None"
+) -> StoreSpec:
+    return StoreSpec(
+        said.name or "",
+        StoreKind.KEY_VALUE,
+        key_serde,
+        value_serde,
+        logged=said.logged,
+        changelog_config=said.changelog_config,
+    )
+
+
+def window_store(
+    said: "Materialized[Any, Any]",
+    windows: TimeWindows,
+    key_serde: "Serde[Any] | None",
+    value_serde: "Serde[Any] | None",
+) -> StoreSpec:
+    return replace(
+        key_value_store(said, key_serde, value_serde),
+        kind=StoreKind.WINDOW,
+        window_size_ms=windows.size_ms,
+        retention_ms=_retention(said, windows.size_ms, windows.grace_ms, "window size"),
+    )
+
+
+def session_store(
+    said: "Materialized[Any, Any]",
+    windows: SessionWindows,
+    key_serde: "Serde[Any] | None",
+    value_serde: "Serde[Any] | None",
+) -> StoreSpec:
+    return replace(
+        key_value_store(said, key_serde, value_serde),
+        kind=StoreKind.SESSION,
+        timestamped=False,
+        retention_ms=_retention(said, windows.gap_ms, windows.grace_ms, "gap"),
+    )
+
+
+def _retention(said: "Materialized[Any, Any]", size_ms: int, grace_ms: int, what: str) -> int:
+    needed = size_ms + grace_ms
+    if said.retention_ms is None:
+        return needed
+    if said.retention_ms < needed:
+        raise TopologyError(
+            f"store {said.name} has to keep windows for at least {what} and grace, {size_ms} + {grace_ms} ms: "
+            f"retention_ms={said.retention_ms} is too short"
+        )
+    return said.retention_ms

@@ -1,0 +1,490 @@
+"""Runs an application: plans it, makes its internal topics, starts one Spark query for each part and watches them.
+
+A query ends each micro-batch with one transaction of the sink. `stop` lets the running batch end; a query that fails
+ends the application with an error that names the node and the record, not with Spark's trace.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ottla.client import admin
+from ottla.client.cluster import Cluster
+from ottla.client.connection import parse_bootstrap
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.checkpoint import keep_offsets, kept_offsets, offsets_of_batch
+from ottla.pipelines.progress import Progress, new_counter
+from ottla.pipelines.session import is_local, new_session
+from ottla.pipelines.sink.sink import TransactionalSink
+from ottla.pipelines.source.connector import FASTER
+from ottla.pipelines.source.data_source import FORMAT
+from ottla.pipelines.source.origins import Origins
+from ottla.streams.plan.plan import Plan, QueryPlan, in_order
+from ottla.streams.plan.planner import plan
+from ottla.streams.run import topics
+from ottla.streams.run.cluster_check import check_workers
+from ottla.streams.run.config import SPARK_PREFIX, TOPIC_PREFIX
+from ottla.streams.run.frames import QueryBuilder, RunContext
+from ottla.streams.run.metrics import metrics_of
+from ottla.streams.run.running import Metric
+from ottla.streams.run.state_directory import StateDirectory
+from ottla.streams.topology.graph import SourceNode, SubTopology, TimestampExtractor
+
+if TYPE_CHECKING:
+    from ottla.streams.app import StreamsApp
+    from ottla.streams.topology.topology import Topology
+
+POLL_S: Final = 0.2
+"""How often a running application looks whether it should stop, or has failed."""
+
+CREATED: Final = "CREATED"
+STARTING: Final = "REBALANCING"
+RUNNING: Final = "RUNNING"
+STOPPING: Final = "PENDING_SHUTDOWN"
+STOPPED: Final = "NOT_RUNNING"
+FAILED: Final = "ERROR"
+
+
+AVAILABLE_NOW: Final = "availableNow"
+CLOCK_INTERVAL_MS: Final = 1000
+"""How often a batch runs that has to run without data, unless commit.interval.ms says it."""
+SLOW_WORKER: Final = "Python worker failed to connect back"
+"""Spark gives a new process ten seconds, too short on a busy machine. Nothing was lost: the query starts again."""
+RESTARTS: Final = 3
+
+
+class StreamsFailed(Exception):
+    """A query failed. The text says where: which node, which record."""
+
+
+class _Stopping(Exception):
+    """Raised in place of a further batch; its offsets are in Spark's log, and it runs at the next start."""
+
+
+def resolved(app: StreamsApp) -> Topology:
+    """The topology with the application's defaults filled in: serdes, timestamp extractor. Raises TopologyError."""
+    config = app.config
+    topology = app.topology.with_default_serdes(config["default.key.serde"], config["default.value.serde"])
+    extractor = config["default.timestamp.extractor"]
+    if extractor is None:
+        return topology
+    chosen = extractor if isinstance(extractor, TimestampExtractor) else TimestampExtractor(extractor)
+    graph = topology.graph
+    for name, node in graph.nodes.items():
+        # Records between sub-topologies have their timestamps already.
+        external = isinstance(node, SourceNode) and not any(topic in graph.repartition_topics for topic in node.topics)
+        if isinstance(node, SourceNode) and external and node.extractor.is_plain:
+            graph.nodes[name] = replace(node, extractor=chosen)
+    return topology
+
+
+def plan_of(app: StreamsApp) -> Plan:
+    return _planned(app, resolved(app).sub_topologies())
+
+
+def _planned(app: StreamsApp, subs: Sequence[SubTopology]) -> Plan:
+    by_function = callable(app.config["deserialization.exception.handler"])
+    return plan(
+        subs,
+        "a Python function decides about records that cannot be read" if by_function else None,
+        None
+        if StateDirectory.of(app).is_local
+        else "stream time in front of Spark's own is kept in files of state.dir, "
+        "which has to be a folder for that, not a URL",
+    )
+
+
+def explain(app: StreamsApp) -> str:
+    """Which Spark operator each node becomes, and why; and what reads its input."""
+    return f"{plan_of(app).text()}\nInput is read by the data source {FORMAT}: {FASTER}"
+
+
+class Runner:
+    """One run of an application."""
+
+    def __init__(
+        self,
+        app: StreamsApp,
+        *,
+        once: bool = False,
+        master: str = "local[*]",
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._app = app
+        self._once = once
+        self._master = master
+        self._topology = resolved(app)
+        self._subs = self._topology.sub_topologies()
+        self._plan = _planned(app, self._subs)
+        self._directory = StateDirectory.of(app)
+        self._stop = threading.Event()
+        self._running: list[_RunningQuery] = []
+        self._state = CREATED
+
+    # ---- what the outside asks
+
+    @property
+    def state(self) -> str:
+        return self._state
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    def stop(self) -> None:
+        if self._state not in (STOPPED, FAILED):
+            self._state = STOPPING
+        self._stop.set()
+
+    def metrics(self) -> Sequence[Metric]:
+        return [metric for query in self._running for metric in metrics_of(self._app.application_id, query.progress)]
+
+    def status(self) -> Mapping[str, Any]:
+        return {
+            "application.id": self._app.application_id,
+            "state": self._state,
+            "queries": [query.status() for query in self._running],
+        }
+
+    # ---- running
+
+    def run(self) -> None:
+        self._state = STARTING
+        try:
+            self._run()
+        except BaseException:
+            self._state = FAILED
+            raise
+        self._state = STOPPED
+
+    def _run(self) -> None:
+        config = self._app.config
+        with Cluster(parse_bootstrap(config["bootstrap.servers"]), client_id=self._client_id()) as cluster:
+            inputs = topics.find_inputs(cluster, self._app.application_id, self._topology.graph, self._subs)
+            dead_letters = config["errors.dead.letter.queue.topic.name"]
+            topics.require_outputs(cluster, self._topology.graph, dead_letters, inputs)
+            self._make_topics(cluster, inputs)
+            around = RunContext(
+                self._app.application_id, config, inputs, self._topology.graph, self._session(), self._clock
+            )
+            started = in_order(self._plan.queries)
+            try:
+                if self._once:
+                    self._run_once(cluster, around, started)
+                else:
+                    self._run_on(cluster, around, started)
+            finally:
+                self._end_all()
+
+    def _client_id(self) -> str:
+        return self._app.config["client.id"] or self._app.application_id
+
+    def _session(self) -> SparkSession:
+        settings = self._app.config.below(SPARK_PREFIX)
+        spark = new_session(self._app.application_id, self._master, **settings)
+        if LOG_LEVEL not in settings:
+            _quieten(spark)
+        if not is_local(str(spark.sparkContext.master)):
+            check_workers(spark, self._directory.path if self._directory.is_local else None)
+        return spark
+
+    def _make_topics(self, cluster: Cluster, inputs: topics.Inputs) -> None:
+        config = self._app.config
+        settings = config.below(TOPIC_PREFIX)
+        name = self._app.application_id
+        wanted = topics.repartition_topics(name, self._topology.graph, inputs, self._plan.unneeded_topics, settings)
+        extra = config["windowstore.changelog.additional.retention.ms"]
+        for sub in self._subs:
+            wanted += topics.changelog_topics(name, sub, inputs, extra, settings)
+        topics.ensure(cluster, wanted, config["replication.factor"])
+
+    def _run_on(self, cluster: Cluster, around: RunContext, plans: Sequence[QueryPlan]) -> None:
+        interval = self._app.config["commit.interval.ms"]
+        for each in plans:
+            self._start(cluster, around, each, {"processingTime": f"{interval} milliseconds"})
+        if not self._stop.is_set():
+            self._state = RUNNING
+        while not self._stop.wait(POLL_S):
+            self._check()
+
+    def _run_once(self, cluster: Cluster, around: RunContext, plans: Sequence[QueryPlan]) -> None:
+        """One after the other, so that each finds all that those in front of it wrote."""
+        self._state = RUNNING
+        for each in plans:
+            query = self._start(cluster, around, each, {AVAILABLE_NOW: True})
+            self._wait_for(query)
+            if self._stop.is_set():
+                return
+
+    def _wait_for(self, query: _RunningQuery) -> None:
+        while True:
+            while query.active and not self._stop.wait(POLL_S / 4):
+                pass
+            self._check()  # may start it again
+            if self._stop.is_set() or not query.active:
+                return
+
+    def _start(self, cluster: Cluster, around: RunContext, each: QueryPlan, trigger: dict[str, Any]) -> _RunningQuery:
+        running = _RunningQuery(self._app, each, self._directory, around, self._stop)
+        running.start(cluster, trigger)
+        self._running.append(running)
+        return running
+
+    def _check(self) -> None:
+        for query in self._running:
+            query.check()
+
+    def _end_all(self) -> None:
+        self._stop.set()
+        for query in self._running:
+            query.end()
+
+
+class _RunningQuery:
+    """A Spark query, its sink and its folders."""
+
+    def __init__(
+        self, app: StreamsApp, each: QueryPlan, directory: StateDirectory, around: RunContext, stop: threading.Event
+    ) -> None:
+        self._app = app
+        self._plan = each
+        self._directory = directory
+        self._around = around
+        self._stop = stop
+        self._sink = TransactionalSink(
+            bootstrap_servers=app.config["bootstrap.servers"],
+            transactional_id=f"{app.application_id}-{each.name}",
+            group_id=app.application_id,
+            marker_topic=app.marker_topic,
+            transaction_timeout_ms=app.config["transaction.timeout.ms"],
+        )
+        self._dropped = new_counter(around.spark)
+        self._opening = threading.Lock()
+        self._opened = False
+        self._started = threading.Event()
+        self._query: StreamingQuery | None = None
+        self._starting: Mapping[TopicPartition, int] = {}
+        self._trigger: dict[str, Any] = {}
+        self._patience = RESTARTS
+        self._purge = _Purge(app, sorted({place.topic for place in self._own_input()}))
+        self.progress = Progress(each.name, self._dropped)
+
+    @property
+    def _checkpoint(self) -> str:
+        return self._directory.checkpoint(self._plan.name)
+
+    @property
+    def _initial_offsets(self) -> str:
+        return f"{self._checkpoint}.initial-offsets"
+
+    def _topics(self) -> list[str]:
+        return self._builder({}).topics()
+
+    def _own_topics(self) -> frozenset[str]:
+        return frozenset(self._around.decorate(topic) for topic in self._around.inputs.internal)
+
+    def _own_input(self) -> list[TopicPartition]:
+        """Partitions of repartition topics that it reads."""
+        counts = self._around.all_partitions()
+        own = [topic for topic in self._topics() if topic in self._own_topics()]
+        return [TopicPartition(topic, partition) for topic in own for partition in range(counts[topic])]
+
+    def _builder(self, starting: Mapping[TopicPartition, int]) -> QueryBuilder:
+        return QueryBuilder(
+            self._around,
+            self._plan,
+            starting=starting,
+            initial_offsets=self._initial_offsets if self._directory.is_local else None,
+            stream_time=self._directory.stream_time(self._plan.name),
+            dropped=self._dropped,
+        )
+
+    def start(self, cluster: Cluster, trigger: dict[str, Any]) -> None:
+        # First of all: offsets that an open transaction of a former run holds cannot be known before it has ended.
+        self._sink.fence()
+        if AVAILABLE_NOW in trigger:
+            # What is there now includes all that queries in front of this one have just written.
+            topics.await_decided(cluster, self._own_input())
+        self._starting = self._first_offsets(cluster)
+        self._trigger = trigger
+        self._begin()
+        self._open()
+
+    def _begin(self) -> None:
+        built = self._builder(self._starting).build()
+        spark = self._around.spark
+        # Spark keeps the number in the checkpoint: it holds from the first start on.
+        spark.conf.set("spark.sql.shuffle.partitions", str(built.shuffle_partitions))
+        # Old windows go with the next data; a batch only for that would follow nearly every other one. And what is to
+        # end when all is read must not wait for the clock.
+        by_clock = built.runs_without_data and AVAILABLE_NOW not in self._trigger
+        spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", str(by_clock).lower())
+        writer = (
+            built.rows.writeStream.outputMode(built.output_mode)
+            .queryName(f"{self._app.application_id}-{self._plan.name}")
+            .option("checkpointLocation", self._checkpoint)
+            .foreachBatch(self._write)
+            .trigger(**self._trigger_for(by_clock))
+        )
+        self._query = writer.start()
+        self._started.set()
+        self.progress.watch(self._query)
+
+    def _trigger_for(self, by_clock: bool) -> dict[str, Any]:
+        if not by_clock or "commit.interval.ms" in self._app.config.given:
+            return self._trigger
+        # With punctuators of the wall clock every trigger is a batch, with or without data.
+        return {"processingTime": f"{CLOCK_INTERVAL_MS} milliseconds"}
+
+    def _first_offsets(self, cluster: Cluster) -> dict[TopicPartition, int]:
+        sources = [(source, self._around.real_topics(source)) for source in self._plan.sources]
+        default = self._app.config["auto.offset.reset"]
+        found = topics.starting_offsets(cluster, self._app.application_id, sources, default)
+        return found if self._directory.is_local else self._kept(cluster, found)
+
+    def _kept(self, cluster: Cluster, starting: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Where the first batch began, if there was one: the source keeps that in a file by itself, but knows local
+        ones only."""
+        try:
+            return {**starting, **kept_offsets(self._initial_offsets)}
+        except FileNotFoundError:
+            exact = topics.exact_offsets(cluster, starting)
+            keep_offsets(self._initial_offsets, exact)
+            return exact
+
+    def _open(self) -> None:
+        """Fences a former run, also when there is nothing to write yet: its open transaction would hold up readers."""
+        with self._opening:
+            if not self._opened and self._query is not None:
+                self._sink.open(str(self._query.id), f"{self._app.application_id}-{self._plan.name}")
+                self._opened = True
+
+    def _write(self, rows: DataFrame, batch_id: int) -> None:
+        if self._stop.is_set():
+            raise _Stopping
+        self._wait_for_query()
+        self._open()
+        began = time.monotonic()
+        offsets = offsets_of_batch(self._checkpoint, batch_id)
+        written = self._sink.write(rows, batch_id, offsets, self._origins(batch_id, offsets))
+        self.progress.wrote(written, time.monotonic() - began)
+        self._purge.after(offsets)
+
+    def _origins(self, batch_id: int, ends: Mapping[TopicPartition, int]) -> Origins | None:
+        """Results of a native aggregate have the headers of a record of this batch."""
+        if self._plan.aggregate is None:
+            return None
+        if batch_id:
+            return Origins.between(offsets_of_batch(self._checkpoint, batch_id - 1), ends)
+        return Origins.between(kept_offsets(self._initial_offsets), ends)
+
+    def _wait_for_query(self) -> None:
+        """The first batch may begin before `start` has returned."""
+        self._started.wait()
+
+    def status(self) -> Mapping[str, Any]:
+        return {**self.progress.status(), "sub-topologies": list(self._plan.members)}
+
+    @property
+    def active(self) -> bool:
+        return self._query is not None and bool(self._query.isActive)
+
+    def check(self) -> None:
+        """Raises StreamsFailed when the query has failed."""
+        if self._query is None or self._query.isActive:
+            return
+        error = self._query.exception()
+        if error is None or _is_stopping(error):
+            return
+        if SLOW_WORKER in str(error) and self._patience:
+            self._patience -= 1
+            self._begin()
+            return
+        raise StreamsFailed(_told(error, self._app.application_id, self._plan)) from None
+
+    def end(self) -> None:
+        """Lets the running batch end; the next one does not begin."""
+        query = self._query
+        while query is not None and query.isActive:
+            if not query.status["isTriggerActive"]:
+                query.stop()
+            else:
+                time.sleep(POLL_S / 10)
+        self.progress.last(query)
+        self._sink.close()
+
+
+class _Purge:
+    """Deletes the records of repartition topics that have been used."""
+
+    def __init__(self, app: StreamsApp, names: Sequence[str]) -> None:
+        self._servers = app.config["bootstrap.servers"]
+        self._interval_s = app.config["repartition.purge.interval.ms"] / 1000
+        self._names = frozenset(names)
+        self._last = time.monotonic()
+
+    def after(self, offsets: Mapping[TopicPartition, int]) -> None:
+        used = {place: offset for place, offset in offsets.items() if place.topic in self._names and offset > 0}
+        if not used or time.monotonic() - self._last < self._interval_s:
+            return
+        self._last = time.monotonic()
+        with Cluster(parse_bootstrap(self._servers)) as cluster:
+            # What is not deleted now is deleted next time.
+            admin.delete_records(cluster, used)
+
+
+# ---- failures
+
+LOG_LEVEL: Final = "spark.log.level"
+LOUD: Final = (
+    "org.apache.spark.sql.execution.streaming",
+    "org.apache.spark.sql.execution.datasources.v2",
+    "org.apache.spark.sql.execution.python.streaming",
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.util.Utils",
+)
+
+
+def _quieten(spark: SparkSession) -> None:
+    """Spark logs a failure four times over, with hundreds of lines each; `StreamsFailed` tells it once."""
+    jvm: Any = spark.sparkContext._jvm
+    logging4j = jvm.org.apache.logging.log4j
+    for name in LOUD:
+        logging4j.core.config.Configurator.setLevel(name, logging4j.Level.OFF)
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
+
+
+def _is_stopping(error: StreamingQueryException) -> bool:
+    return _Stopping.__name__ in str(error)
+
+
+_OURS: Final = re.compile(r"\[ottla\] (.*?) \[end\]", re.DOTALL)
+_PYTHON: Final = re.compile(
+    r"^([A-Za-z_][\w.]*(?:Error|Exception|Failed|Fenced|TimedOut|Lost|Answer)): (.*)$", re.MULTILINE
+)
+
+
+def _told(error: StreamingQueryException, application_id: str, each: QueryPlan) -> str:
+    """What happened, out of a trace of Java and Python: our own words if there are any, else the last exception."""
+    text = str(error).partition("=== Streaming Query ===")[0]
+    ours = _OURS.findall(text)
+    if ours:
+        return f"{application_id}: {ours[-1]}"
+    found = _PYTHON.findall(text)
+    if found:
+        kind, message = found[-1]
+        return f"{application_id}, query {each.name}: {message or kind}"
+    first = next((line for line in text.splitlines() if line.strip()), "it failed")
+    return f"{application_id}, query {each.name}: {first}"

@@ -1,0 +1,311 @@
+"""From the plan of one query to its data frame: what is read, what happens to it, rows for the sink."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.rows import INPUT_COLUMNS, OUTPUT_TYPE
+from ottla.pipelines.source.data_source import FORMAT, OttlaDataSource
+from ottla.pipelines.source.offsets import to_json
+from ottla.serdes.primitives import StringSerde
+from ottla.streams.errors import AGGREGATE_RESULT
+from ottla.streams.plan.columns import unread_fields, uses_headers
+from ottla.streams.plan.plan import Mode, NativeAggregate, QueryPlan
+from ottla.streams.run import native
+from ottla.streams.run.config import CONTINUE, Config
+from ottla.streams.run.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, for_python
+from ottla.streams.run.stateful import TaskStage
+from ottla.streams.run.topics import Inputs
+from ottla.streams.run.window_counts import Counting, counted
+from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION
+from ottla.streams.topology.graph import (
+    Graph,
+    InvalidTimestamp,
+    Node,
+    ProcessorNode,
+    SourceNode,
+    SubTopology,
+    changelog_topic,
+    decorated,
+)
+from ottla.streams.topology.operations import DropNullKeys, PassThrough, WindowAggregate
+
+WINDOW_RETENTION_MS: Final = 86_400_000
+"""How much longer than their grace Spark keeps windows. Its watermark follows the partition that is furthest ahead, so
+this is how far partitions may be apart in event time before one that is behind loses records."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What all queries of an application share."""
+
+    application_id: str
+    config: Config
+    inputs: Inputs
+    graph: Graph
+    spark: SparkSession
+    clock: Callable[[], int] | None = None
+    """Instead of the machine's, in tests."""
+
+    def decorate(self, topic: str) -> str:
+        return decorated(self.application_id, topic)
+
+    def real_topics(self, source: SourceNode) -> dict[str, int]:
+        """What a source reads, under the names that brokers know, with the number of partitions."""
+        return {
+            (self.decorate(topic) if topic in self.inputs.internal else topic): self.inputs.partitions[topic]
+            for topic in self.inputs.of(source)
+        }
+
+    def all_partitions(self) -> dict[str, int]:
+        """Of every topic, under the names that brokers know."""
+        return {
+            (self.decorate(topic) if topic in self.inputs.internal else topic): number
+            for topic, number in self.inputs.partitions.items()
+        }
+
+    @property
+    def dead_letters(self) -> str | None:
+        found: str | None = self.config["errors.dead.letter.queue.topic.name"]
+        return found
+
+    def unreadable(self) -> native.Unreadable:
+        goes_on = self.config["deserialization.exception.handler"] == CONTINUE
+        return native.Unreadable(fail=not goes_on, dead_letters=self.dead_letters if goes_on else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query that is ready to start."""
+
+    plan: QueryPlan
+    rows: DataFrame
+    output_mode: str
+    shuffle_partitions: int
+    runs_without_data: bool = False
+    """Whether batches run when nothing was read: for punctuators of the wall clock only."""
+
+
+class QueryBuilder:
+    """Makes the data frame of one query."""
+
+    def __init__(
+        self,
+        around: RunContext,
+        plan: QueryPlan,
+        *,
+        starting: Mapping[TopicPartition, int],
+        initial_offsets: str | None,
+        stream_time: str,
+        dropped: Any = None,
+    ) -> None:
+        self._around = around
+        self._plan = plan
+        self._starting = starting
+        self._initial_offsets = initial_offsets
+        self._stream_time = stream_time
+        self._dropped = dropped
+
+    def build(self) -> Query:
+        plan = self._plan
+        if plan.first.mode is Mode.TASK:
+            return self._task()
+        if plan.aggregate is None:
+            rows = self._native_rows() if plan.first.mode is Mode.NATIVE else self._python_rows(plan.first.sub)
+            return Query(plan, rows, "append", 1)
+        return self._aggregated()
+
+    # ---- reading
+
+    def topics(self) -> list[str]:
+        return [topic for source in self._plan.sources for topic in self._around.real_topics(source)]
+
+    def _source(self, *, headers: bool, origin: bool = False, without: Sequence[str] = ()) -> DataFrame:
+        spark = self._around.spark
+        OttlaDataSource.register(spark)
+        options = self._source_options(headers=headers, origin=origin, without=without)
+        return spark.readStream.format(FORMAT).options(**options).load()
+
+    def _source_options(self, *, headers: bool, origin: bool = False, without: Sequence[str]) -> dict[str, str]:
+        config = self._around.config
+        options = {
+            "kafka.bootstrap.servers": config["bootstrap.servers"],
+            "subscribe": ",".join(self.topics()),
+            "startingOffsets": json.dumps(to_json(dict(self._starting))),
+            "includeHeaders": str(headers).lower(),
+            "includeOrigin": str(origin).lower(),
+            "omit": ",".join(without),
+            "targetMillisPerTrigger": str(config["batch.target.ms"]),
+        }
+        if self._initial_offsets is not None:
+            options["initialOffsetsFile"] = self._initial_offsets
+        most = config["max.records.per.batch"]
+        return options if most is None else {**options, "maxOffsetsPerTrigger": str(most)}
+
+    def _records(self, *, origin: bool = False) -> DataFrame:
+        """As Python stages take them."""
+        columns = [*INPUT_COLUMNS, "origin"] if origin else INPUT_COLUMNS
+        records = self._source(headers=True, origin=origin)
+        return records.withColumn("timestamp", F.unix_millis("timestamp")).select(*columns)
+
+    # ---- without state
+
+    def _native_rows(self) -> DataFrame:
+        (source,) = self._plan.sources
+        flow = native.read(self._source(headers=True), source, self._around.unreadable())
+        return native.sink_rows(self._plan.first.sub, flow, source.name, self._target())
+
+    def _target(self, hash_column: str | None = None) -> native.Target:
+        around = self._around
+        return native.Target(around.decorate, around.inputs.number, hash_column)
+
+    def _python_rows(self, sub: SubTopology) -> DataFrame:
+        return self._records().mapInArrow(PythonStage(self._spec(sub)), OUTPUT_TYPE)
+
+    def _spec(self, sub: SubTopology) -> StageSpec:
+        around = self._around
+        own, graph = for_python(sub, around.graph)
+        return StageSpec(
+            own,
+            graph,
+            around.application_id,
+            dict(around.config),
+            around.all_partitions(),
+            self._dropped,
+            around.clock,
+        )
+
+    # ---- aggregates
+
+    def _aggregated(self) -> Query:
+        plan, around = self._plan, self._around
+        aggregate = plan.aggregate
+        assert aggregate is not None
+        tasks = self.tasks()
+        timing = native.Timing(self._stream_time, tasks, WINDOW_RETENTION_MS, self._dropped)
+        partial, dead_letters = self._counted_in_python(), None
+        if aggregate.counted_by_source:
+            result = native.window_counts(self._counted_by_source(aggregate), aggregate)
+        elif partial is not None:
+            result = native.sum_counts(self._unshuffled(partial), aggregate)
+        else:
+            flow, dead_letters = self._aggregate_input()
+            drops = plan.first.mode is Mode.NATIVE and any(map(_drops_null_keys, plan.first.sub.nodes))
+            result = native.aggregate(
+                replace(flow, frame=self._unshuffled(flow.frame)),
+                aggregate,
+                timing,
+                NO_KEY_FOR_REPARTITION if drops else None,
+            )
+        more = []
+        if aggregate.store.logged:
+            more.append(native.changelog_row(aggregate, changelog_topic(around.application_id, aggregate.store.name)))
+        name = aggregate.node.name
+        if plan.tail is None:
+            rows = native.sink_rows(SubTopology(0, (), ()), result.flow, name, self._target(), more)
+        elif plan.tail.mode is Mode.NATIVE:
+            rows = native.sink_rows(plan.tail.sub, result.flow, name, self._target(result.target_hash), more)
+        else:
+            both = native.sink_rows(
+                SubTopology(0, (), ()), result.flow, name, self._target(), [*more, native.result_row(aggregate)]
+            )
+            rows = both.mapInArrow(TailStage(self._spec(plan.tail.sub), AGGREGATE_RESULT), OUTPUT_TYPE)
+        if dead_letters is not None:
+            # An aggregate lets nothing pass beside it: what cannot be read is found by a second look at the input.
+            rows = rows.unionByName(dead_letters)
+        return Query(plan, rows, "update", max(1, min(tasks, around.spark.sparkContext.defaultParallelism)))
+
+    def _unshuffled(self, frame: DataFrame) -> DataFrame:
+        """What one task reads and one task aggregates need not pass a shuffle, which costs more than a small batch."""
+        read = sum(sum(self._around.real_topics(source).values()) for source in self._plan.sources)
+        return frame.coalesce(1) if read == 1 and self.tasks() == 1 else frame
+
+    def tasks(self) -> int:
+        aggregate = self._plan.aggregate
+        if aggregate is not None and aggregate.repartitioned is not None:
+            return self._around.inputs.partitions[aggregate.repartitioned]
+        return self._around.inputs.tasks(self._plan.first.sub)
+
+    def _counted_by_source(self, aggregate: NativeAggregate) -> DataFrame:
+        operation = aggregate.node.operation
+        assert isinstance(operation, WindowAggregate)
+        (source,) = self._plan.sources
+        counting = Counting(
+            operation.windows,
+            self._stream_time,
+            text=isinstance(source.key_serde, StringSerde),
+            skip_invalid=source.extractor.on_invalid is InvalidTimestamp.SKIP,
+        )
+        return counted(self._around.spark, self._source_options(headers=True, without=["value"]), counting)
+
+    def _counted_in_python(self) -> DataFrame | None:
+        """A plain count behind a Python stage begins inside it, unless dead letters have to leave it too."""
+        plan, around = self._plan, self._around
+        aggregate = plan.aggregate
+        if plan.first.mode is not Mode.PYTHON or aggregate is None or aggregate.windowed or around.dead_letters:
+            return None
+        source, counting = aggregate.source, aggregate.aggregate
+        same_keys = source is not None and source.key_serde == aggregate.store.key_serde
+        if source is None or not same_keys or counting.kind != "count" or counting.expression is not None:
+            return None
+        repartitioned = aggregate.repartitioned is not None
+        topic = around.decorate(source.topics[0]) if repartitioned else source.topics[0]
+        stage = CountingStage(self._spec(plan.first.sub), topic, by_partition=not repartitioned)
+        return self._records(origin=True).mapInArrow(stage, COUNTED_TYPE)
+
+    def _aggregate_input(self) -> tuple[native.Flow, DataFrame | None]:
+        """The records for the aggregate, and rows of dead letters if there may be some."""
+        plan, around = self._plan, self._around
+        aggregate = plan.aggregate
+        assert aggregate is not None
+        if plan.first.mode is Mode.PYTHON:
+            assert aggregate.source is not None
+            spec = self._spec(plan.first.sub)
+            records = self._records(origin=True)
+            rows = records.mapInArrow(PythonStage(spec), OUTPUT_TYPE)
+            input_topic = aggregate.source.topics[0]
+            wanted = around.decorate(input_topic) if aggregate.repartitioned is not None else input_topic
+            is_record = F.col("topic") == wanted
+            flow = native.from_output(rows.where(is_record), aggregate.source)
+            if around.dead_letters is None:
+                return flow, None
+            # The second look at the input counts nothing: what was left out has been counted by the first.
+            again = records.mapInArrow(PythonStage(replace(spec, dropped=None)), OUTPUT_TYPE)
+            return flow, again.where(~is_record)
+        (source,) = plan.sources
+        nodes = plan.first.sub.nodes
+        without = unread_fields(nodes, aggregate)
+        errors = around.unreadable()
+        headers = uses_headers(nodes) or errors.dead_letters is not None  # those of dead letters stay with them
+        records = self._source(headers=headers, origin=True, without=without)
+        flow = native.read(records, source, errors)
+        # The aggregate counts and leaves out what has no key: one look at each record is enough.
+        flow, _ = native.trunk([_letting_null_keys_pass(node) for node in nodes], source.name, flow)
+        if flow.dead_letters is None:
+            return flow, None
+        return native.readable(flow), native.dead_letter_rows(flow)
+
+    # ---- tasks
+
+    def _task(self) -> Query:
+        tasks = self.tasks()
+        stage = TaskStage(self._spec(self._plan.first.sub), tasks)
+        rows = stage.rows(self._records())
+        return Query(self._plan, rows, "append", stage.shuffle_partitions, stage.by_wall_clock)
+
+
+def _drops_null_keys(node: Node) -> bool:
+    return isinstance(node, ProcessorNode) and isinstance(node.operation, DropNullKeys)
+
+
+def _letting_null_keys_pass(node: Node) -> Node:
+    if isinstance(node, ProcessorNode) and _drops_null_keys(node):
+        return replace(node, operation=PassThrough())
+    return node

@@ -1,0 +1,244 @@
+"""The topics of an application: those it reads must be there, its own are made with Kafka Streams' settings.
+
+All by wire, before the first query starts. What does not fit is told in whole, not topic by topic.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ottla.client import admin, groups
+from ottla.client.cluster import Cluster
+from ottla.client.consumer import READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
+from ottla.client.errors import KafkaError
+from ottla.model.errors import Errors
+from ottla.model.ids import TopicPartition
+from ottla.streams.topology.graph import Graph, Reset, SinkNode, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.topology.partition_counts import PartitionsError, matching_topics, partition_counts
+from ottla.streams.topology.stores import StoreKind, StoreSpec
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+REPARTITION: Final = {
+    "cleanup.policy": "delete",
+    # Records go when they were used (DeleteRecords), however old they are; small segments make that soon.
+    "retention.ms": "-1",
+    "segment.bytes": str(50 << 20),
+    "message.timestamp.type": "CreateTime",
+}
+CHANGELOG: Final = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+
+
+class NoOffsets(Exception):
+    """An input without committed offsets, and auto.offset.reset is none."""
+
+
+class Inputs(NamedTuple):
+    """How many partitions every topic has that the topology speaks of, under the names it uses."""
+
+    partitions: Mapping[str, int]
+    internal: frozenset[str]
+    """Repartition topics: on the broker their names begin with the application's id."""
+
+    def of(self, source: SourceNode) -> list[str]:
+        return matching_topics(source, self.partitions)
+
+    def number(self, topic: str) -> int:
+        """Raises PartitionsError."""
+        if topic not in self.partitions:
+            raise PartitionsError([f"topic {topic}, which the application writes to, does not exist: create it"])
+        return self.partitions[topic]
+
+    def tasks(self, sub: SubTopology) -> int:
+        """A task for each partition of the widest input."""
+        counts = [
+            self.partitions[topic] for node in sub.nodes if isinstance(node, SourceNode) for topic in self.of(node)
+        ]
+        return max(counts, default=1)
+
+
+def find_inputs(cluster: Cluster, application_id: str, graph: Graph, subs: Sequence[SubTopology]) -> Inputs:
+    """Raises PartitionsError when an input is missing or co-partitioning is broken."""
+    found = {
+        topic.name: len(topic.partitions)
+        for topic in cluster.metadata().topics
+        if topic.name is not None and not topic.error_code
+    }
+    existing = {name: number for name, number in found.items() if not _is_own(application_id, name)}
+    for name in graph.repartition_topics:
+        own = decorated(application_id, name)
+        if own in found:
+            existing[name] = found[own]
+    counts = partition_counts(graph, subs, existing)
+    return Inputs({**existing, **counts}, frozenset(graph.repartition_topics))
+
+
+def require_outputs(cluster: Cluster, graph: Graph, dead_letters: str | None, inputs: Inputs) -> None:
+    """Raises PartitionsError for topics that are written to and missing, where brokers do not make them: the first
+    batch would find out too, after a minute."""
+    sinks = [node for node in graph.nodes.values() if isinstance(node, SinkNode) and not node.repartition]
+    wanted = {node.topic: f"written by {node.name}" for node in sinks if node.topic is not None}
+    if dead_letters is not None:
+        wanted.setdefault(dead_letters, "for dead letters")
+    missing = {topic: purpose for topic, purpose in wanted.items() if topic not in inputs.partitions}
+    if missing and not _are_made(cluster):
+        raise PartitionsError(
+            [
+                f"topic {topic} ({purpose}) does not exist, and the brokers make none (auto.create.topics.enable): "
+                "create it"
+                for topic, purpose in missing.items()
+            ]
+        )
+
+
+def _are_made(cluster: Cluster) -> bool:
+    """Whether brokers make a topic when it is written to; true where they do not tell."""
+    broker = next(iter(cluster.brokers))
+    told = admin.describe_configs(cluster, admin.BROKER, [str(broker)], broker=broker)[str(broker)]
+    if isinstance(told, KafkaError):
+        return True
+    return all(each.value != "false" for each in told if each.name == "auto.create.topics.enable")
+
+
+def _is_own(application_id: str, topic: str) -> bool:
+    """A pattern must not match what the application makes itself."""
+    return topic.startswith(f"{application_id}-") and topic.endswith(("-changelog", "-repartition", "-ottla-batches"))
+
+
+def repartition_topics(
+    application_id: str, graph: Graph, inputs: Inputs, unneeded: frozenset[str], settings: Mapping[str, str]
+) -> list[admin.NewTopic]:
+    return [
+        admin.NewTopic(
+            decorated(application_id, name),
+            partitions=inputs.partitions[name],
+            configs={**REPARTITION, **settings, **topic.config},
+        )
+        for name, topic in graph.repartition_topics.items()
+        if name not in unneeded
+    ]
+
+
+def changelog_topics(
+    application_id: str, sub: SubTopology, inputs: Inputs, additional_retention_ms: int, settings: Mapping[str, str]
+) -> list[admin.NewTopic]:
+    return [
+        admin.NewTopic(
+            changelog_topic(application_id, store.name),
+            partitions=inputs.tasks(sub),
+            configs={**_changelog_configs(store, additional_retention_ms), **settings, **store.changelog_config},
+        )
+        for store in sub.stores
+        if store.logged and store.source_topic is None
+    ]
+
+
+def _changelog_configs(store: StoreSpec, additional_retention_ms: int) -> dict[str, str]:
+    if store.kind is StoreKind.KEY_VALUE:
+        return dict(CHANGELOG)
+    # A window that is past its retention has nobody who deletes it key by key.
+    retention = min(store.retention_ms + additional_retention_ms, 0x7FFF_FFFF_FFFF_FFFF)
+    return {**CHANGELOG, "cleanup.policy": "compact,delete", "retention.ms": str(retention)}
+
+
+def ensure(cluster: Cluster, topics: Sequence[admin.NewTopic], replication_factor: int) -> list[str]:
+    """Creates those that are missing and returns their names. Raises KafkaError, and PartitionsError when one is there
+    with another number of partitions: state is kept by partition, so that a change needs a new beginning."""
+    wanted = [topic._replace(replication_factor=replication_factor) for topic in topics]
+    if not wanted:
+        return []
+    outcomes = admin.create_topics(cluster, wanted)
+    _compare(cluster, [topic for topic in wanted if isinstance(outcomes[topic.name], KafkaError)])
+    made = []
+    for name, outcome in outcomes.items():
+        if not isinstance(outcome, KafkaError):
+            made.append(name)
+        elif outcome.error != Errors.TOPIC_ALREADY_EXISTS:
+            raise outcome
+    return made
+
+
+def _compare(cluster: Cluster, there: Sequence[admin.NewTopic]) -> None:
+    wanted = {topic.name: topic.partitions for topic in there}
+    if not wanted:
+        return
+    found = {topic.name: len(topic.partitions) for topic in cluster.metadata(sorted(wanted)).topics}
+    problems = [
+        f"internal topic {name} exists with {found[name]} partitions, but {number} are needed: reset the application "
+        "(`ottla streams reset`), or give it another id"
+        for name, number in wanted.items()
+        if found.get(name) not in (None, 0, number)
+    ]
+    if problems:
+        raise PartitionsError(problems)
+
+
+# ---- where to begin
+
+
+def starting_offsets(
+    cluster: Cluster, group: str, sources: Sequence[tuple[SourceNode, Mapping[str, int]]], default: str
+) -> dict[TopicPartition, int]:
+    """For every partition the group's offset, or EARLIEST or LATEST as the source or `default` says.
+
+    `sources` are nodes with their topics and the numbers of partitions. Raises NoOffsets.
+    """
+    nodes = {
+        TopicPartition(topic, partition): node
+        for node, topics in sources
+        for topic, partitions in topics.items()
+        for partition in range(partitions)
+    }
+    committed = _committed(cluster, group, list(nodes))
+    return {
+        place: committed[place] if place in committed else _reset(node, place, group, default)
+        for place, node in nodes.items()
+    }
+
+
+def exact_offsets(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Numbers in place of EARLIEST and LATEST. Raises KafkaError."""
+    named = {place: offset for place, offset in offsets.items() if offset < 0}
+    found = {place: _end(outcome) for place, outcome in list_offsets(cluster, named, isolation=READ_COMMITTED).items()}
+    return {**offsets, **found}
+
+
+def _committed(cluster: Cluster, group: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    try:
+        return {place: found.offset for place, found in groups.decided(cluster, group, places).items()}
+    except KafkaError as error:
+        if error.error == Errors.GROUP_ID_NOT_FOUND:
+            return {}
+        raise
+
+
+def await_decided(cluster: Cluster, places: Sequence[TopicPartition]) -> None:
+    """Returns when no transaction is open in these partitions: the markers of a commit follow after its answer, and a
+    reader of committed records comes no further than the first one that is missing. Raises TimedOut."""
+    deadline = cluster.deadline()
+    while True:
+        decided, all_of_them = (_ends(cluster, places, each) for each in (READ_COMMITTED, READ_UNCOMMITTED))
+        open_still = next((place for place in places if decided[place] != all_of_them[place]), None)
+        if open_still is None:
+            return
+        undecided = KafkaError(Errors.CONCURRENT_TRANSACTIONS, str(open_still))
+        deadline.pause(f"waiting for the end of a transaction in {open_still}", undecided)
+
+
+def _ends(cluster: Cluster, places: Sequence[TopicPartition], isolation: int) -> dict[TopicPartition, int]:
+    found = list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=isolation)
+    return {place: _end(found[place]) for place in places}
+
+
+def _end(found: Found | KafkaError) -> int:
+    if isinstance(found, KafkaError):
+        raise found
+    return found.offset
+
+
+def _reset(node: SourceNode, place: TopicPartition, group: str, default: str) -> int:
+    if node.reset is Reset.EARLIEST or (node.reset is None and default == "earliest"):
+        return EARLIEST
+    if node.reset is Reset.LATEST or default == "latest":
+        return LATEST
+    raise NoOffsets(f"group {group} has no offset for {place}, and auto.offset.reset=none forbids to choose one")

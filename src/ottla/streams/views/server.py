@@ -1,0 +1,301 @@
+"""Questions about stores over HTTP: which path asks what, and how keys and values look as JSON.
+
+    GET /stores                                         what there is, with positions and lag
+    GET /stores/{store}/keys/{key}                      one entry
+    GET /stores/{store}/range?from=&to=&limit=&after=   keys in the order of their bytes, both ends inclusive
+    GET /stores/{store}/prefix/{prefix}                 string keys that begin so
+    GET /stores/{store}/windows/{key}?from=&to=         windows by start, or sessions that touch the time between
+    GET /stores/{store}/all
+    GET /health   GET /metrics   GET /status
+
+Times are milliseconds or ISO 8601. An answer with `next` has more: ask again with `after=` that.
+"""
+
+import base64
+import binascii
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.streams.run.state_directory import StateDirectory
+from ottla.streams.views.http import TEXT, BadRequest, HttpServer, Request, Response
+from ottla.streams.views.lookups import LIMIT, Answer, Found, NoSuchStore, QueryableStore, QueryableStores, WrongStore
+from ottla.streams.views.prometheus import metrics_text
+from ottla.streams.views.view import LEAST, MOST, Place
+
+if TYPE_CHECKING:
+    from ottla.streams.app import StreamsApp
+    from ottla.streams.run.running import Metric, Running
+
+HIGHEST_LIMIT: Final = 10_000
+_PLACE: Final = struct.Struct(">qqi")
+
+
+@contextmanager
+def serving(app: "StreamsApp", runner: "Running | None" = None) -> Iterator[str]:
+    """Follows the changelogs and answers at `application.server`; gives the URL. Who runs the application, and so holds
+    its folder, keeps the views there. Raises OSError when the port is taken."""
+    directory = StateDirectory.of(app)
+    host, _, port = app.config["application.server"].rpartition(":")
+    with QueryableStores(app, directory.views if runner is not None and directory.is_local else None) as stores:
+        server = ViewServer(app, stores, host=host.strip("[]"), port=int(port), runner=runner)
+        url = server.start()
+        try:
+            yield url
+        finally:
+            server.stop()
+
+
+class ViewServer:
+    """Serves the stores of an application, and what its runner tells, when there is one."""
+
+    def __init__(
+        self,
+        app: "StreamsApp",
+        stores: QueryableStores,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        runner: "Running | None" = None,
+    ) -> None:
+        self._app = app
+        self._stores = stores
+        self._runner = runner
+        self._http = HttpServer(host, port, self._answer, _failure)
+        self._host = host
+
+    def start(self) -> str:
+        """Its URL. Raises OSError when the port is taken."""
+        port = self._http.start()
+        return f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{port}"
+
+    def stop(self) -> None:
+        self._http.stop()
+
+    def _answer(self, request: Request) -> Response:
+        try:
+            return self._routed(request)
+        except NoSuchStore as error:
+            return _failure(HTTPStatus.NOT_FOUND, str(error))
+        except (BadRequest, WrongStore) as error:
+            return _failure(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception as error:  # noqa: BLE001
+            # A serde of the user's is part of this: whatever it raises belongs into an answer.
+            return _failure(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
+
+    def _routed(self, request: Request) -> Response:
+        match request.path:
+            case ("stores",):
+                return _json(self._overview())
+            case ("stores", name):
+                return _json(self._store(self._stores[name]))
+            case ("stores", name, question, *rest):
+                return self._asked(self._stores[name], question, rest, request.query)
+            case ("health",):
+                return self._health()
+            case ("metrics",):
+                return Response(HTTPStatus.OK, metrics_text(self._app.application_id, self._metrics()).encode(), TEXT)
+            case ("status",):
+                return _json(self._status())
+        there = "/stores, /health, /metrics and /status"
+        return _failure(HTTPStatus.NOT_FOUND, f"/{'/'.join(request.path)} is nothing here; there are {there}")
+
+    # ---- stores
+
+    def _asked(self, store: QueryableStore, question: str, rest: Sequence[str], query: Mapping[str, str]) -> Response:
+        match question, *rest:
+            case ("keys", key):
+                found = store.get(_key(store, key, query))
+                if found is None:
+                    return _failure(HTTPStatus.NOT_FOUND, f"{store.spec.name} has no key {key}")
+                return _json({"store": store.spec.name, **_shown(found)})
+            case ("range",):
+                first, last = (_key(store, query[end], query) if query.get(end) else None for end in ("from", "to"))
+                return _page(store, store.range(first, last, **_paging(query)))
+            case ("prefix", prefix):
+                return _page(store, store.prefix(_raw(prefix, query), **_paging(query)))
+            case ("windows" | "sessions", key):
+                span = _time(query, "from", LEAST), _time(query, "to", MOST)
+                return _page(store, store.fetch(_key(store, key, query), *span, **_paging(query)))
+            case ("all",):
+                return _page(store, store.all(**_paging(query)))
+        raise BadRequest(f"{question} cannot be asked: keys/KEY, range, prefix/PREFIX, windows/KEY and all can")
+
+    def _overview(self) -> dict[str, Any]:
+        return {
+            "application_id": self._app.application_id,
+            "caught_up": self._stores.follower.caught_up,
+            "stores": [self._store(store) for store in self._stores.values()],
+        }
+
+    def _store(self, store: QueryableStore) -> dict[str, Any]:
+        return {
+            "name": store.spec.name,
+            "kind": store.spec.kind.value,
+            "changelog": store.topic,
+            "partitions": [
+                {"partition": each.partition, "position": each.position, "end": each.end, "lag": each.lag}
+                for each in self._stores.progress(store)
+            ],
+        }
+
+    # ---- the application
+
+    def _health(self) -> Response:
+        """Ready when the queries run, if this process has them, and the views are where the changelogs are."""
+        state = self._runner.state if self._runner is not None else None
+        caught_up = self._stores.follower.caught_up
+        well = caught_up and state in (None, "RUNNING")
+        body = {
+            "status": "up" if well else "down",
+            "state": state,
+            "stores": "caught up" if caught_up else self._stores.follower.trouble or "restoring",
+        }
+        return _json(body, HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def _status(self) -> dict[str, Any]:
+        running = self._runner.status() if self._runner is not None else {}
+        told = {name: value for name, value in running.items() if name != "application.id"}
+        return {"application_id": self._app.application_id, **told, "stores": self._overview()["stores"]}
+
+    def _metrics(self) -> "list[Metric]":
+        from ottla.streams.run.running import Metric  # noqa: PLC0415  the app is loaded long before anybody asks
+
+        found = list(self._runner.metrics()) if self._runner is not None else []
+        for store in self._stores.values():
+            lags = [each.lag for each in self._stores.progress(store)]
+            if lags and None not in lags:
+                # Kafka Streams' own name for how far a store is behind its changelog (4.3).
+                tags = {"store-id": store.spec.name}
+                lag = float(sum(each for each in lags if each is not None))
+                found.append(Metric("stream-state-metrics", "changelog-lag", lag, tags, "Records not in the view yet."))
+        return found
+
+
+# ---- from words to keys and times
+
+
+def _key(store: QueryableStore, text: str, query: Mapping[str, str]) -> Any:
+    """A key as its serde has it, out of the text of a URL."""
+    if query.get("format") in ("hex", "base64"):
+        return store.key_serde.deserialize(_raw(text, query))
+    read = _READINGS.get(store.key_serde.type.name, _json_or_text)
+    try:
+        key = read(text)
+        store.key_serde.serialize(key)
+    except (ValueError, TypeError, KeyError):
+        raise BadRequest(f"{text!r} cannot be a key of {store.spec.name}: {store.key_serde!r}") from None
+    return key
+
+
+def _json_or_text(text: str) -> Any:
+    """A key that is JSON may be written as JSON; a bare word is a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _truth(text: str) -> bool:
+    return {"true": True, "false": False}[text]
+
+
+_READINGS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "string": str,
+    "int": int,
+    "long": int,
+    "double": float,
+    "boolean": _truth,
+    "binary": str.encode,
+}
+"""By the type of the key's serde."""
+
+
+def _raw(text: str, query: Mapping[str, str]) -> bytes:
+    """`format=hex` and `format=base64` give the key's bytes themselves."""
+    form = query.get("format", "text")
+    try:
+        if form == "hex":
+            return bytes.fromhex(text)
+        if form == "base64":
+            return base64.urlsafe_b64decode(text)
+    except (ValueError, binascii.Error):
+        raise BadRequest(f"{text!r} is not {form}") from None
+    if form != "text":
+        raise BadRequest(f"format={form}: choose one of text, hex, base64")
+    return text.encode()
+
+
+def _time(query: Mapping[str, str], name: str, otherwise: int) -> int:
+    text = query.get(name, "")
+    if not text:
+        return otherwise
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadRequest(f"{name}={text}: milliseconds or a time such as 2026-11-01T12:00:00Z is expected") from None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)
+
+
+def _paging(query: Mapping[str, str]) -> dict[str, Any]:
+    limit = query.get("limit", str(LIMIT))
+    if not limit.isdigit() or not 1 <= int(limit) <= HIGHEST_LIMIT:
+        raise BadRequest(f"limit={limit}: a number from 1 to {HIGHEST_LIMIT} is expected")
+    after = query.get("after")
+    return {"limit": int(limit), "after": _place(after) if after else None}
+
+
+def _place(cursor: str) -> Place:
+    try:
+        data = base64.urlsafe_b64decode(cursor)
+        first, second, partition = _PLACE.unpack_from(data, 0)
+    except (ValueError, struct.error):
+        raise BadRequest(f"after={cursor}: the `next` of an answer is expected") from None
+    return Place(data[_PLACE.size :], first, second, partition)
+
+
+def _cursor(place: Place) -> str:
+    return base64.urlsafe_b64encode(_PLACE.pack(place.first, place.second, place.partition) + place.key).decode()
+
+
+# ---- from entries to JSON
+
+
+def _page(store: QueryableStore, answer: Answer) -> Response:
+    after = None if answer.after is None else _cursor(answer.after)
+    return _json({"store": store.spec.name, "entries": [_shown(each) for each in answer.entries], "next": after})
+
+
+def _shown(found: Found) -> dict[str, Any]:
+    shown = {"key": found.key, "value": found.value, "timestamp": found.timestamp}
+    if found.window is not None:
+        shown["window"] = {"start": found.window.start, "end": found.window.end}
+    return shown
+
+
+def _json(document: Any, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    return Response(status, json.dumps(document, default=_plain, ensure_ascii=False).encode())
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    return str(value)
+
+
+def _failure(status: HTTPStatus, message: str) -> Response:
+    return _json({"error": status.phrase.lower().replace(" ", "_"), "message": message}, status)

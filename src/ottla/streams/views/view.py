@@ -1,0 +1,255 @@
+"""A view of one store, as bytes: what its changelog says, in an SQLite file, in the order of key bytes as in Kafka.
+
+SQLite for every size instead of a map in memory for small stores: memory stays bounded by its page cache, ranges come
+from the index, the changelog position commits together with the data, so a restart goes on where it was, and a reader
+sees a snapshot while the follower writes. A point lookup costs some ten microseconds.
+
+All kinds of stores share one table. A windowed key is taken apart on the way in:
+
+    kind        changelog key                            (key, first, second)
+    key-value   key                                      (key, 0, 0)
+    window      key ‖ start 8 bytes ‖ sequence 4 bytes   (key, start, sequence)
+    session     key ‖ end 8 bytes ‖ start 8 bytes        (key, end, start)
+"""
+
+import sqlite3
+import struct
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ottla.streams.topology.stores import StoreKind
+
+MOST: Final = 1 << 62
+"""Above any time: an open end."""
+LEAST: Final = -MOST
+
+_WINDOW: Final = struct.Struct(">qi")
+_SESSION: Final = struct.Struct(">qq")
+
+_FORMAT: Final = 1
+"""Of the file. Another one is thrown away and made again from the changelog."""
+_CACHE_KIB: Final = 16_384
+
+_SCHEMA: Final = """
+CREATE TABLE entries (
+  key BLOB NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, partition INTEGER NOT NULL,
+  value BLOB NOT NULL, timestamp INTEGER NOT NULL,
+  PRIMARY KEY (key, first, second, partition)
+) WITHOUT ROWID;
+CREATE TABLE positions (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, newest INTEGER NOT NULL);
+CREATE TABLE origin (topic TEXT NOT NULL, topic_id BLOB NOT NULL);
+"""
+_BY_TIME: Final = "CREATE INDEX by_time ON entries (partition, first);"
+
+
+class Change(NamedTuple):
+    """A record of the changelog. No value: the key is gone."""
+
+    partition: int
+    key: bytes
+    value: bytes | None
+    timestamp: int
+
+
+class Place(NamedTuple):
+    """Where an entry stands in the order of the view: what a page hands on to the next."""
+
+    key: bytes
+    first: int
+    second: int
+    partition: int
+
+
+class Entry(NamedTuple):
+    place: Place
+    value: bytes
+    timestamp: int
+
+
+class Page(NamedTuple):
+    entries: Sequence[Entry]
+    more: bool
+    """Whether there are entries behind the last one."""
+
+
+class BadKey(ValueError):
+    """A changelog key that is too short for its kind of store: this topic is not its changelog."""
+
+
+def split_key(kind: StoreKind, key: bytes) -> tuple[bytes, int, int]:
+    """(key, first, second) as the table above has them."""
+    if kind is StoreKind.KEY_VALUE:
+        return key, 0, 0
+    tail = _WINDOW if kind is StoreKind.WINDOW else _SESSION
+    if len(key) < tail.size:
+        raise BadKey(f"a key of {len(key)} bytes is too short for a {kind.value} store")
+    first, second = tail.unpack_from(key, len(key) - tail.size)
+    return key[: -tail.size], first, second
+
+
+class View:
+    """One writer (`apply`) and any number of readers, from any threads."""
+
+    __slots__ = ("_path", "_reader", "_reading", "_retention_ms", "_writer", "kind", "name")
+
+    def __init__(self, name: str, kind: StoreKind, path: Path, *, retention_ms: int = 0) -> None:
+        """`retention_ms`: entries that are older than the newest window of their partition by more are forgotten."""
+        self.name = name
+        self.kind = kind
+        self._path = path
+        self._retention_ms = retention_ms
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = _opened(path, kind)
+        self._reader = _connection(path)
+        self._reading = threading.Lock()
+
+    def close(self) -> None:
+        self._writer.close()
+        with self._reading:
+            self._reader.close()
+
+    # ---- writing
+
+    def begin_with(self, topic: str, topic_id: bytes) -> None:
+        """Before the first `apply`. What came from another topic, or from one of the same name that was deleted since,
+        is thrown away."""
+        (known,) = self._writer.execute("SELECT (SELECT topic_id FROM origin WHERE topic = ?)", (topic,)).fetchone()
+        if known == topic_id:
+            return
+        with self._writer:
+            for table in ("entries", "positions", "origin"):
+                self._writer.execute(f"DELETE FROM {table}")
+            self._writer.execute("INSERT INTO origin VALUES (?, ?)", (topic, topic_id))
+
+    def apply(self, changes: Iterable[Change], positions: Mapping[int, int]) -> None:
+        """All of it or nothing. `positions`: the next offset of each partition after these changes."""
+        last: dict[Place, tuple[bytes | None, int]] = {}
+        newest: dict[int, int] = {}
+        for change in changes:
+            key, first, second = split_key(self.kind, change.key)
+            last[Place(key, first, second, change.partition)] = (change.value, change.timestamp)
+            newest[change.partition] = max(first, newest.get(change.partition, LEAST))
+        # In the order of the table: neighbours lie on the same page.
+        ordered = sorted(last.items(), key=itemgetter(0))
+        gone = [place for place, (value, _) in ordered if value is None]
+        kept = [(*place, value, timestamp) for place, (value, timestamp) in ordered if value is not None]
+        with self._writer:
+            self._writer.executemany(
+                "DELETE FROM entries WHERE key = ? AND first = ? AND second = ? AND partition = ?", gone
+            )
+            self._writer.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?)", kept)
+            self._writer.executemany(
+                "INSERT INTO positions VALUES (?, ?, ?) ON CONFLICT (partition) DO UPDATE SET "
+                "next = excluded.next, newest = max(newest, excluded.newest)",
+                [(partition, offset, newest.get(partition, LEAST)) for partition, offset in positions.items()],
+            )
+            self._expire(newest)
+
+    def _expire(self, partitions: Iterable[int]) -> None:
+        if self.kind is StoreKind.KEY_VALUE or not self._retention_ms:
+            return
+        self._writer.executemany(
+            "DELETE FROM entries WHERE partition = ?1 AND first < "
+            "(SELECT newest FROM positions WHERE partition = ?1) - ?2",
+            [(partition, self._retention_ms) for partition in partitions],
+        )
+
+    # ---- reading
+
+    def positions(self) -> dict[int, int]:
+        """The next changelog offset of each partition: everything below is in the view."""
+        return dict(self._rows("SELECT partition, next FROM positions ORDER BY partition", ()))
+
+    def count(self) -> int:
+        ((number,),) = self._rows("SELECT count(*) FROM entries", ())
+        return int(number)
+
+    def get(self, key: bytes) -> Entry | None:
+        """Of a key-value store."""
+        found = self._page("key = ?", (key,), None, 1)
+        return found.entries[0] if found.entries else None
+
+    def range(
+        self, first: bytes | None = None, last: bytes | None = None, *, after: Place | None = None, limit: int = 1000
+    ) -> Page:
+        """In the order of key bytes, both ends inclusive; None is open."""
+        conditions, values = ["1"], []
+        if first is not None:
+            conditions.append("key >= ?")
+            values.append(first)
+        if last is not None:
+            conditions.append("key <= ?")
+            values.append(last)
+        return self._page(" AND ".join(conditions), values, after, limit)
+
+    def prefix(self, prefix: bytes, *, after: Place | None = None, limit: int = 1000) -> Page:
+        end = _behind(prefix)
+        if end is None:
+            return self._page("key >= ?", (prefix,), after, limit)
+        return self._page("key >= ? AND key < ?", (prefix, end), after, limit)
+
+    def windows(
+        self, key: bytes, first: int = LEAST, last: int = MOST, *, after: Place | None = None, limit: int = 1000
+    ) -> Page:
+        """Those of a window store that begin between the two times, both inclusive; the oldest comes first."""
+        return self._page("key = ? AND first BETWEEN ? AND ?", (key, first, last), after, limit)
+
+    def sessions(
+        self, key: bytes, earliest_end: int = LEAST, latest_start: int = MOST, *, after: Place | None = None,
+        limit: int = 1000,
+    ) -> Page:  # fmt: skip
+        """Those of a session store that end no earlier and begin no later, as Kafka's findSessions."""
+        return self._page("key = ? AND first >= ? AND second <= ?", (key, earliest_end, latest_start), after, limit)
+
+    def _page(self, condition: str, values: Sequence[object], after: Place | None, limit: int) -> Page:
+        if after is not None:
+            condition += " AND (key, first, second, partition) > (?, ?, ?, ?)"
+            values = (*values, *after)
+        rows = self._rows(
+            "SELECT key, first, second, partition, value, timestamp FROM entries "
+            f"WHERE {condition} ORDER BY key, first, second, partition LIMIT ?",
+            (*values, limit + 1),
+        )
+        entries = [Entry(Place(*row[:4]), row[4], row[5]) for row in rows[:limit]]
+        return Page(entries, len(rows) > limit)
+
+    def _rows(self, statement: str, values: Sequence[object]) -> list[Any]:
+        with self._reading:
+            return self._reader.execute(statement, values).fetchall()
+
+
+def _behind(prefix: bytes) -> bytes | None:
+    """The least key above all that begin with the prefix; None when there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=10.0, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    # In WAL mode this loses at most the last transactions when the machine dies, and the changelog has those.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    return connection
+
+
+def _opened(path: Path, kind: StoreKind) -> sqlite3.Connection:
+    """A file of another format or a damaged one is no loss: the changelog has everything."""
+    connection = sqlite3.connect(path)
+    try:
+        usable = connection.execute("PRAGMA user_version").fetchone() == (_FORMAT,)
+    except sqlite3.DatabaseError:
+        usable = False
+    finally:
+        connection.close()
+    if usable:
+        return _connection(path)
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    connection = _connection(path)
+    connection.executescript(_SCHEMA + ("" if kind is StoreKind.KEY_VALUE else _BY_TIME))
+    connection.execute(f"PRAGMA user_version = {_FORMAT}")
+    return connection
