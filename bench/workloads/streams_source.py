@@ -20,8 +20,8 @@ PATIENCE_SECONDS = 300.0
 PROGRAM = """
 import json, sys, time
 from pyspark.sql import functions as F
-from ottla.streams.spark.session import new_session
-from ottla.streams.spark.source import OttlaDataSource
+from ottla.pipelines.session import new_session
+from ottla.pipelines.source.data_source import OttlaDataSource
 bootstrap, topic, reads = sys.argv[1], sys.argv[2], int(sys.argv[3])
 spark = new_session("source", master="local[2]")
 OttlaDataSource.register(spark)
