@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ottla.model.ids import TopicPartition
-from ottla.runtime.cleaner.cleaners import Cleaner, CleanerProcess, Died, Pace
+from ottla.runtime.child import Died
+from ottla.runtime.cleaner.cleaners import Cleaner, CleanerProcess, Pace
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.facts import Facts, LastRecord, Limits, Spent
 from ottla.storage.fs import CorruptLog, RealFilesystem
@@ -164,15 +166,15 @@ def test_a_process_that_was_killed_is_gone_when_the_node_hears_of_it(tmp_path: P
 
 def test_a_process_that_waits_ends_when_the_node_is_gone(tmp_path: Path) -> None:
     log = a_dirty_log(tmp_path / "table-0", batches=60)
-    command = [sys.executable, "-m", "ottla.runtime.cleaner"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(pickle.dumps(facts_of(log, PACED)))
-        process.stdin.flush()
-        assert isinstance(pickle.load(process.stdout), Spent)
-        process.stdin.close()
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-m", "ottla.runtime.cleaner", str(theirs.fileno())]
+    with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()]) as process:
+        theirs.close()
+        ours.sendall(pickle.dumps(facts_of(log, PACED)))
+        with ours.makefile("rb") as answers:
+            assert isinstance(pickle.load(answers), Spent)
+        ours.close()
         assert process.wait(60) == 0
-        assert process.stdout.read() == b""
 
 
 STANDS_BACK = """
@@ -187,7 +189,8 @@ WORKS = """
 import sys
 from ottla.runtime.cleaner.priority import Priority
 from ottla.runtime.cleaner.rounds import Line
-line = Line(sys.stdin.buffer, sys.stdout.buffer, Priority(0.0))
+from ottla.runtime.parent import Parent
+line = Line(Parent.of_this_process(), Priority(0.0))
 line.breathe(1 << 20)
 print("works", flush=True)
 while True:
@@ -196,8 +199,11 @@ while True:
 
 
 def test_a_process_that_works_ends_when_the_node_is_gone() -> None:
-    with subprocess.Popen([sys.executable, "-c", WORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-c", WORKS, str(theirs.fileno())]
+    with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == b"works\n"
-        process.stdin.close()
+        theirs.close()
+        ours.close()
         assert process.wait(60) == 0

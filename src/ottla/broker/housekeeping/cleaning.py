@@ -18,7 +18,8 @@ from ottla.broker.partition import Partition
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.settings.configs import Configs
 from ottla.model.ports import Clock
-from ottla.runtime.cleaner.cleaners import Cleaner, Died, Pace, Unavailable
+from ottla.runtime.child import Died, Unavailable
+from ottla.runtime.cleaner.cleaners import Cleaner, Pace
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.cleaned_segment import discard
 from ottla.storage.cleaner.facts import Facts, Limits, Mapped, Rewritten, Source, Stats

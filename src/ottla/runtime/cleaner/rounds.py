@@ -1,17 +1,15 @@
 """The work of the process that cleans: it does rounds as the node asks for them, one answer to each request.
 
 All it knows is the round it is in, so nothing else is lost when it is killed. It ends when its input does: that is how
-it learns that the node is gone, however the node died.
+it learns that the node is gone, however the node died. What it wrote is found and removed when the node starts again.
 """
 
-import os
-import pickle
-import select
 import time
 import traceback
-from typing import BinaryIO, Final, NoReturn
+from typing import Final, NoReturn
 
 from ottla.runtime.cleaner.priority import Priority
+from ottla.runtime.parent import Gone, Parent
 from ottla.storage.cleaner.facts import Facts, Failed, Mapped, Rewrite, Rewritten, Spent
 from ottla.storage.cleaner.rewrite import Round
 from ottla.storage.fs import CorruptLog, RealFilesystem
@@ -21,47 +19,32 @@ _ASK_BYTES: Final = 512 << 10
 
 
 class Line:
-    """The node at the other end of two pipes."""
+    """The node, which must not be kept waiting while a round works."""
 
-    __slots__ = ("_answers", "_news", "_priority", "_requests", "_spent", "is_paced")
+    __slots__ = ("_parent", "_priority", "_spent", "is_paced")
 
-    def __init__(self, requests: BinaryIO, answers: BinaryIO, priority: Priority) -> None:
-        self._requests = requests
-        self._answers = answers
-        self._news = select.poll()
-        self._news.register(requests, select.POLLIN)
+    def __init__(self, parent: Parent, priority: Priority) -> None:
+        self._parent = parent
         self._spent = 0
         self._priority = priority
         self.is_paced = False
 
     def hear(self) -> object:
-        try:
-            return pickle.load(self._requests)
-        except EOFError:
-            _leave()
+        return self._parent.hear()
 
     def say(self, answer: object) -> None:
-        try:
-            pickle.dump(answer, self._answers, pickle.HIGHEST_PROTOCOL)
-            self._answers.flush()
-        except BrokenPipeError:
-            _leave()
+        self._parent.say(answer)
 
     def breathe(self, size: int) -> None:
         # In the middle of an answer the node has nothing to say: if there is something to hear, it is the end.
-        if self._news.poll(0):
-            _leave()
+        if self._parent.has_news:
+            raise Gone
         self._priority.adapt(time.monotonic())
         self._spent += size
         if self.is_paced and self._spent >= _ASK_BYTES:
             self.say(Spent(self._spent))
             self._spent = 0
             self.hear()
-
-
-def _leave() -> NoReturn:
-    """Nobody is left to be told. What was written so far is found and removed when the node starts again."""
-    os._exit(0)
 
 
 def serve(line: Line) -> NoReturn:
