@@ -3,7 +3,7 @@
 from typing import Final
 
 from ottla.controller.partitions import Election, ElectionRules, MayLead, default_directory
-from ottla.metadata.image import MetadataImage, TopicImage
+from ottla.metadata.image import MetadataImage, TopicImage, effective_min_isr
 from ottla.metadata.records import DIRECTORY_ASSIGNMENT_LEVEL
 from ottla.model.properties import TOPIC, Settings, Value
 
@@ -43,7 +43,7 @@ def topic_rules(
         may_lead=may_lead,
         default_directory=lambda broker_id: default_directory(image, broker_id),
         # A topic with fewer replicas than min.insync.replicas could otherwise never clear its ELR.
-        min_isr=min(min_isr, replicas),
+        min_isr=effective_min_isr(min_isr, replicas),
         elr_enabled=image.elr_enabled,
         election=election,
         unclean_replicas=unclean_replicas,

@@ -85,6 +85,11 @@ class ControllerRegistration(NamedTuple):
     zk_migration_ready: bool = False
 
 
+def effective_min_isr(min_insync_replicas: int, replicas: int) -> int:
+    """min.insync.replicas counts at most the replicas there are: for who leads, and for who elects (KIP-966)."""
+    return min(min_insync_replicas, replicas)
+
+
 class PartitionImage(NamedTuple):
     replicas: tuple[int, ...]
     directories: tuple[Uuid, ...]

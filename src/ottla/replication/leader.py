@@ -9,7 +9,7 @@ when the controller has agreed.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ottla.metadata.image import BrokerRegistration, PartitionImage
+from ottla.metadata.image import BrokerRegistration, PartitionImage, effective_min_isr
 from ottla.model.errors import Errors
 from ottla.model.ids import BrokerId
 from ottla.replication.follower import FollowerLog
@@ -221,13 +221,28 @@ class PartitionLeader:
         self._judge_isr()
 
     def _judge_isr(self) -> None:
-        """min.insync.replicas counts at most the replicas there are."""
         assert all(replica in self.followers or replica == self.broker_id for replica in self.isr), self.isr
         self.under_min_isr = len(self.isr) < self.effective_min_isr
 
     @property
     def effective_min_isr(self) -> int:
-        return min(self._min_isr, self._replica_count)
+        return effective_min_isr(self._min_isr, self._replica_count)
+
+    @property
+    def is_at_min_isr(self) -> bool:
+        """With one replica less in sync it would take no more."""
+        return len(self.isr) == self.effective_min_isr
+
+    @property
+    def refusal(self) -> Errors:
+        """Of records that all in sync must hold (acks=all, and whatever coordinators write); NONE to take them."""
+        return Errors.NOT_ENOUGH_REPLICAS if self.under_min_isr else Errors.NONE
+
+    @property
+    def refusal_after_append(self) -> Errors:
+        """Of such records when they are committed: they stay, but fewer hold them than was asked for."""
+        too_few = len(self.maximal_isr) < self.effective_min_isr
+        return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND if too_few else Errors.NONE
 
     def updated(self, placed: PartitionImage, log_end_offset: int, now: int) -> bool:
         """The metadata names this broker as leader, again or still. True if the high watermark moved."""

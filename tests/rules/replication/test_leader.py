@@ -1,5 +1,6 @@
 """The leader's rules: high watermark, in-sync replicas, epochs."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -168,6 +169,27 @@ def test_below_min_isr_nothing_is_committed() -> None:
     assert (leader.under_min_isr, leader.log_end_moved(30, 10), leader.high_watermark) == (True, False, 10)
     assert leader.reconfigure(1, LAG, 11)
     assert (leader.under_min_isr, leader.high_watermark) == (False, 30)
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "before", "after", "is_at"),
+    [
+        (1, Errors.NONE, Errors.NONE, False),
+        (2, Errors.NONE, Errors.NONE, True),
+        (3, Errors.NOT_ENOUGH_REPLICAS, Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, False),
+    ],
+)
+def test_what_all_in_sync_must_hold_is_refused_where_these_are_fewer_than_min_isr(
+    min_isr: int, before: Errors, after: Errors, is_at: bool
+) -> None:
+    leader = leading(placed((1, 2)), min_isr=min_isr)
+    assert (leader.refusal, leader.refusal_after_append, leader.is_at_min_isr) == (before, after, is_at)
+
+
+def test_one_that_is_about_to_join_counts_for_what_is_written_but_not_for_what_comes() -> None:
+    leader = leading(placed((1,)), min_isr=2)
+    leader.maximal_isr = (1, 2)
+    assert (leader.refusal, leader.refusal_after_append) == (Errors.NOT_ENOUGH_REPLICAS, Errors.NONE)
 
 
 def test_min_isr_counts_at_most_the_replicas_there_are() -> None:

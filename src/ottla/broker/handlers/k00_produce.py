@@ -229,8 +229,8 @@ def _append(
         return _error(partition.index, partition.unavailable_error())
     if records is None:
         return _error(partition.index, Errors.INVALID_RECORD)
-    if acks == ACKS_ALL and leader.under_min_isr:
-        return _error(partition.index, Errors.NOT_ENOUGH_REPLICAS)
+    if acks == ACKS_ALL and leader.refusal:
+        return _error(partition.index, leader.refusal)
     if proofs is None:
         if len(records) > ATTRIBUTES and records[ATTRIBUTES] & TRANSACTIONAL:
             # CVE-2018-17196: what the batch says counts, and this request names no transactional id.
@@ -306,9 +306,7 @@ def _wait(
 def _outcome(partition: Partition, *, committed: bool) -> Errors:
     leader = partition.leader
     if committed:
-        if leader is not None and len(leader.maximal_isr) < leader.effective_min_isr:
-            return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return Errors.NONE
+        return Errors.NONE if leader is None else leader.refusal_after_append
     return partition.unavailable_error() if leader is None else Errors.REQUEST_TIMED_OUT
 
 

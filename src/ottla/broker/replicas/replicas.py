@@ -227,8 +227,8 @@ class Replicas:
         """The end of a transaction. A disk that is nearly full still takes it: readers wait for it."""
         log_, leader, directory = partition.log, partition.leader, partition.directory
         assert log_ is not None and leader is not None and directory is not None
-        if leader.under_min_isr:
-            return Rejected(Errors.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas")
+        if leader.refusal:
+            return Rejected(leader.refusal, "fewer replicas are in sync than min.insync.replicas")
         try:
             outcome = log_.append_as_leader(
                 marker, leader.leader_epoch, now, origin=COORDINATOR, transaction_version=transaction_version

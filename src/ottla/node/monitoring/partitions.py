@@ -39,7 +39,7 @@ class Found:
         self.leaders += 1
         self.under_replicated += in_sync < _wanted(placed)
         self.under_min_isr += leader.under_min_isr
-        self.at_min_isr += in_sync == leader.effective_min_isr
+        self.at_min_isr += leader.is_at_min_isr
         self.reassigning += bool(placed.adding_replicas or placed.removing_replicas)
 
 
@@ -125,7 +125,7 @@ _OF_LEADERS: Final[tuple[tuple[Family, OfLeader], ...]] = (
     (names.PARTITION_IN_SYNC, lambda leader, placed: len(leader.isr)),
     (names.PARTITION_REPLICAS, lambda leader, placed: len(placed.replicas)),
     (names.PARTITION_UNDER_MIN_ISR, lambda leader, placed: int(leader.under_min_isr)),
-    (names.PARTITION_AT_MIN_ISR, lambda leader, placed: int(len(leader.isr) == leader.effective_min_isr)),
+    (names.PARTITION_AT_MIN_ISR, lambda leader, placed: int(leader.is_at_min_isr)),
 )
 _OF_LOGS: Final[tuple[tuple[Family, Callable[[Log], int]], ...]] = (
     (names.LOG_SIZE, lambda log: log.size),
