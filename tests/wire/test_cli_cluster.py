@@ -405,7 +405,7 @@ def test_three_nodes_start_with_one_command_and_stop_together(
         ottla.until_healthy()
         assert ottla("topics", "list", "--names") == "orders\n"
         assert again.end(signal.SIGHUP) == 0  # the terminal is closed
-    assert "WARNING" not in again.err.read_text()  # it was a healthy start and a healthy stop
+    assert " WARN " not in again.err.read_text()  # it was a healthy start and a healthy stop
     assert "Traceback" not in first.err.read_text() + again.err.read_text()
 
 

@@ -120,7 +120,7 @@ def test_what_is_not_used_is_logged_in_one_line(tmp_path: Path) -> None:
     with FromText(tmp_path, DOCKER) as node:
         lines = [line for line in node.printed().splitlines() if "not used" in line]
     assert len(lines) == 1
-    assert "WARNING" in lines[0]
+    assert " WARN " in lines[0]
     assert lines[0].endswith("not used, since no setting here has such a name: heap.opts, jmx.port")
 
 

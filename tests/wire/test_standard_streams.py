@@ -24,7 +24,7 @@ def goes_on_serving(port: int) -> bool:
 
 
 def command(data: Path, port: int) -> list[str]:
-    return [sys.executable, "-m", "ottla", "start", "--port", str(port), "--data", str(data)]
+    return [sys.executable, "-m", "ottla", "start", "--port", str(port), "--data", str(data), "--log-level", "ERROR"]
 
 
 def test_a_banner_that_nobody_reads(tmp_path: Path) -> None:

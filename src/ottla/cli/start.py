@@ -48,7 +48,7 @@ def _start_several(arguments: Arguments, count: int) -> int:
         raise UsageError(f"--nodes {count}: 1 to {_MOST_NODES}")
     port = arguments.optional_number("port")
     data = os.path.abspath(arguments.optional("data") or DEFAULT_CLUSTER_DATA)
-    overrides = name_value_pairs(arguments.texts("override"))
+    overrides = _overrides(arguments)
     plans = plan(
         count, arguments.optional("host") or DEFAULT_HOST, DEFAULT_PORT if port is None else port, data, overrides
     )
@@ -74,7 +74,7 @@ def node_settings(arguments: Arguments) -> "Settings":
     given: dict[str, str] = {}
     if port is not None or host != DEFAULT_HOST:
         given = _listeners(host, DEFAULT_PORT if port is None else port)
-    given.update(name_value_pairs(arguments.texts("override")))
+    given.update(_overrides(arguments))
     return Settings.defaults(os.path.abspath(data), **given)
 
 
@@ -106,8 +106,16 @@ def file_settings(arguments: Arguments, path: str) -> "Settings":
         raise SettingsError([str(error)]) from error
     if arguments.has("data"):
         given["log.dirs"] = os.path.abspath(arguments.text("data"))
-    given.update(name_value_pairs(arguments.texts("override")))
+    given.update(_overrides(arguments))
     return Settings.from_properties(given)
+
+
+def _overrides(arguments: Arguments) -> dict[str, str]:
+    given = name_value_pairs(arguments.texts("override"))
+    for option, name in (("log_level", "ottla.log.level"), ("log_format", "ottla.log.format")):
+        if arguments.has(option):
+            given[name] = arguments.text(option)
+    return given
 
 
 def _text(content: bytes) -> str:
@@ -151,6 +159,16 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
                 value="N",
                 number=True,
                 help="Start a cluster of N nodes on this machine, each a process; ports and directories follow on.",
+            ),
+            Option(
+                "--log-level",
+                value="LEVEL",
+                help="FATAL, ERROR, WARN, INFO, DEBUG or TRACE. Default: INFO, or the file's ottla.log.level.",
+            ),
+            Option(
+                "--log-format",
+                value="FORMAT",
+                help="text or json: one object a line. Default: text, or the file's ottla.log.format.",
             ),
             Option("--override", "-o", value="NAME=VALUE", many=True, help="A setting, as in server.properties."),
         ),

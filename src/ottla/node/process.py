@@ -3,14 +3,14 @@
 import asyncio
 import gc
 import logging
-import os
-import sys
-from contextlib import suppress
+import signal
 
 from ottla import __version__
 from ottla.model.properties import Settings
 from ottla.node import options
+from ottla.node.logs import tell_failed_start, write_logs
 from ottla.node.node import Node, StartFailed
+from ottla.node.stacks import tell_stacks_on_sigquit
 from ottla.runtime.standard_streams import announce
 from ottla.runtime.stop_signals import WHOLE_CLUSTER_STOPS, stop_signals
 
@@ -28,11 +28,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 def run(settings: Settings) -> int:
     """Runs a node until SIGTERM, SIGINT or SIGHUP. Returns the exit code of the process."""
-    logging.basicConfig(
-        level=os.environ.get("OTTLA_LOG_LEVEL", "INFO").upper(),
-        format=f"%(asctime)s %(levelname)s {_who(settings)}%(message)s",
-        stream=sys.stderr,
-    )
+    write_logs(settings)
     for warning in settings.warnings:
         logger.warning("%s", warning)
     options.raise_descriptor_limit()
@@ -41,27 +37,21 @@ def run(settings: Settings) -> int:
     try:
         return loop.run_until_complete(_serve(settings))
     except StartFailed as error:
-        with suppress(OSError):  # the exit code says it as well
-            print(f"ottla cannot start: {error}", file=sys.stderr)
+        tell_failed_start(settings, error)
         return 1
     finally:
         loop.close()
 
 
-def _who(settings: Settings) -> str:
-    """Several nodes on one machine often share a terminal."""
-    alone = len(settings.voters) == 1 and settings.is_broker and settings.is_controller
-    return "" if alone else f"node {settings.node_id}: "
-
-
 async def _serve(settings: Settings) -> int:
     node = Node(settings)
     loop = asyncio.get_running_loop()
+    tell_stacks_on_sigquit(loop)
     asked = asyncio.Event()
     all_stop = asyncio.Event()
     for number in stop_signals():
-        loop.add_signal_handler(number, asked.set)
-    loop.add_signal_handler(WHOLE_CLUSTER_STOPS, _set_both, all_stop, asked)
+        loop.add_signal_handler(number, _stop, signal.Signals(number), asked)
+    loop.add_signal_handler(WHOLE_CLUSTER_STOPS, _stop, WHOLE_CLUSTER_STOPS, all_stop, asked)
     starting = loop.create_task(node.start())
     waits = [loop.create_task(asked.wait()), loop.create_task(node.stopped.wait())]
     # A node of several waits for the others as long as it takes, so it must be possible to stop one that starts.
@@ -82,13 +72,17 @@ async def _serve(settings: Settings) -> int:
             wait.cancel()
         await asyncio.wait(waits)
     failed = node.stopped.is_set()
+    began = loop.time()
     await node.stop(clean=not failed, hand_over=not all_stop.is_set())
+    logger.info("stopped in %.1f s", loop.time() - began)
     return 1 if failed else 0
 
 
-def _set_both(first: asyncio.Event, second: asyncio.Event) -> None:
-    first.set()
-    second.set()
+def _stop(number: signal.Signals, *events: asyncio.Event) -> None:
+    if not events[-1].is_set():
+        logger.info("stopping: %s was received", number.name)
+    for event in events:
+        event.set()
 
 
 def _banner(node: Node) -> str:

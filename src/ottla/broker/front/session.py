@@ -17,6 +17,7 @@ from ottla.broker.front.dispatch import API_VERSIONS, Route, Routes
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
 from ottla.net.connection import Line
+from ottla.net.foreign import HTTP_ANSWER, is_http, is_tls
 from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags
 from ottla.protocol.frames import encode_response, encode_response_chunks
 
@@ -251,10 +252,17 @@ class Session:
     # ---- what the connection says
 
     def frame_refused(self, size: int, limit: int) -> None:
-        self.refused = (
-            f"closing {self.host} (client id {self.client_id!r}): it announced a request of {size} bytes; "
-            f"socket.request.max.bytes allows {limit}"
-        )
+        who = f"closing {self.host} (client id {self.client_id!r})"
+        if is_http(size):
+            self.refused = f"{who}: it speaks HTTP to the listener {self.listener}, which is for Kafka clients"
+            self.connection.send((HTTP_ANSWER,))
+        elif is_tls(size):
+            self.refused = (
+                f"{who}: it speaks TLS to the listener {self.listener}, which is PLAINTEXT; "
+                "security.protocol of the client has to be PLAINTEXT too"
+            )
+        else:
+            self.refused = f"{who}: it announced a request of {size} bytes; socket.request.max.bytes allows {limit}"
 
     def output_drained(self) -> None:
         self._resume()

@@ -25,13 +25,17 @@ _DELETE: Final = 1
 
 def levels() -> dict[str, str]:
     """Every logger there is, with the level in force."""
-    loggers = logging.Logger.manager.loggerDict
-    names = sorted(name for name, logger in loggers.items() if isinstance(logger, logging.Logger))
+    # Also those that nobody writes to: the level of `ottla` is that of all loggers below it that have none.
+    names = sorted(logging.Logger.manager.loggerDict)
     return {ROOT: _name(logging.root), **{name: _name(logging.getLogger(name)) for name in names}}
 
 
 def _name(logger: logging.Logger) -> str:
-    level = logger.getEffectiveLevel()
+    return level_name(logger.getEffectiveLevel())
+
+
+def level_name(level: int) -> str:
+    """As Kafka calls it."""
     return next((name for name, value in LEVELS.items() if level >= value), "TRACE")
 
 

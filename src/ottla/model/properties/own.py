@@ -202,4 +202,24 @@ PROPERTIES: tuple[Property, ...] = (
         MEDIUM,
         at_least=0,
     ),
+    Property(
+        "ottla.log.level",
+        STRING,
+        "INFO",
+        "What the node logs: messages of this level and above. While it runs, the levels of its loggers are changed as "
+        "Kafka's are (KIP-412).",
+        MEDIUM,
+        one_of=("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"),
+        ignore_case=True,
+    ),
+    Property(
+        "ottla.log.format",
+        STRING,
+        "text",
+        "How it logs to standard error: text, a line for people, or json, one object a line with time, level, node, "
+        "logger, message and exception.",
+        MEDIUM,
+        one_of=("text", "json"),
+        ignore_case=True,
+    ),
 )
