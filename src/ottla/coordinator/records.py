@@ -5,7 +5,7 @@ A null value is a tombstone. The classes come from Kafka's schemas; this module 
 
 from collections.abc import Callable, Mapping
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.protocol import messages
 from ottla.protocol.codec import DecodeError, Message
@@ -25,6 +25,18 @@ class CoordinatorRecord(NamedTuple):
     key: Message
     value: Message | None
     version: int = 0
+
+
+class Packed(Protocol):
+    """Many records of one kind that are decided, written and replayed together, without an object for each."""
+
+    count: int
+    timestamp: int
+
+    def body(self) -> bytearray:
+        """The records as they stand in a batch whose first timestamp is `timestamp`, offsets from 0 on."""
+
+    def records(self) -> list[CoordinatorRecord]: ...
 
 
 def tombstone(key: Message) -> CoordinatorRecord:

@@ -9,7 +9,7 @@ shard answers it later by a `Respond` effect with the same token.
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ottla.coordinator.records import CoordinatorRecord
+from ottla.coordinator.records import CoordinatorRecord, Packed
 from ottla.coordinator.undo import Undo
 from ottla.metadata.image import MetadataImage
 from ottla.model import core
@@ -19,7 +19,9 @@ from ottla.model.ids import Millis
 ShardT = TypeVar("ShardT", bound="Shard")
 
 
-class Decision(core.Decision[ReplyT_co, CoordinatorRecord]):
+class Decision(core.Decision[ReplyT_co, CoordinatorRecord | Packed]):
+    """Of packed records there is at most one, and then nothing beside it."""
+
     __slots__ = ()
 
 
@@ -60,8 +62,13 @@ class Shard(Protocol):
     def undo(self) -> Undo:
         """Takes back what a command changed in memory, should the log refuse its records."""
 
-    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1, producer_epoch: int = -1) -> None:
-        """The only durable mutator. `producer_id` is that of the batch if the record belongs to a transaction."""
+    def replay(
+        self, record: CoordinatorRecord | Packed, offset: int, producer_id: int = -1, producer_epoch: int = -1
+    ) -> None:
+        """The only durable mutator. `producer_id` is that of the batch if the record belongs to a transaction.
+
+        `offset` is that of the record, or of the first of packed ones; the log gives back what was packed one by one.
+        """
 
     def complete_transaction(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
         """A COMMIT or ABORT marker of that producer is in the log now."""

@@ -129,6 +129,30 @@ def build_header(header: BatchHeader) -> bytes:
     return _HEADER.pack(*header)
 
 
+def plain_batch(body: bytes | bytearray, count: int, timestamp: int, codec: int = 0) -> bytearray:
+    """A sealed batch of records that all bear one timestamp and have no producer. `body` is compressed already."""
+    batch = bytearray(
+        _HEADER.pack(
+            0,
+            HEADER_SIZE - LOG_OVERHEAD + len(body),
+            -1,
+            MAGIC_V2,
+            0,
+            codec,
+            count - 1,
+            timestamp,
+            timestamp,
+            -1,
+            -1,
+            -1,
+            count,
+        )
+    )
+    batch += body
+    _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[CRC_START:]))
+    return batch
+
+
 def seal(batch: bytearray) -> None:
     """Writes length and CRC into a finished batch."""
     _LENGTH.pack_into(batch, 8, len(batch) - LOG_OVERHEAD)

@@ -113,8 +113,7 @@ def build_batch(
     base_timestamp = records[0].timestamp
     body = bytearray()
     for delta, record in enumerate(records):
-        _write_record(body, record, delta, record.timestamp - base_timestamp)
-    payload = compression.compress(codec, body) if codec else body
+        write_record(body, record, delta, record.timestamp - base_timestamp)
     batch = bytearray(
         b.build_header(
             b.BatchHeader(
@@ -134,12 +133,13 @@ def build_batch(
             )
         )
     )
-    batch += payload
+    batch += compression.compress(codec, body) if codec else body
     b.seal(batch)
     return batch
 
 
-def _write_record(body: bytearray, record: NewRecord, offset_delta: int, timestamp_delta: int) -> None:
+def write_record(body: bytearray, record: NewRecord, offset_delta: int, timestamp_delta: int) -> None:
+    """Adds it to those of a batch."""
     out = bytearray(b"\0")  # attributes: unused in v2
     write_signed(out, timestamp_delta)
     write_signed(out, offset_delta)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from ottla.coordinator.records import Decoder, encode
+from ottla.coordinator.records import CoordinatorRecord, Decoder, Packed, encode
 from ottla.coordinator.shard import Decision, Now, Parked, Respond, Run, Shard
 from ottla.metadata.image import EMPTY, MetadataImage
 from ottla.model.errors import Errors
@@ -55,6 +55,9 @@ class Journal(Protocol):
 
     def append(self, records: Sequence[NewRecord], transaction: Transaction | None) -> int:
         """All of the records or none; gives the offset of the first. Raises CoordinatorError."""
+
+    def append_packed(self, packed: Packed) -> int:
+        """The same for many records at once, which belong to no transaction."""
 
     def is_committed(self, offset: int) -> bool: ...
 
@@ -232,14 +235,26 @@ class CoordinatorRunner(Generic[ShardT]):
         if not records:
             self.shard.undo.clear()
             return self._last_offset
+        first = records[0]
+        if not isinstance(first, CoordinatorRecord):
+            assert len(records) == 1 and transaction is None
+            return self._append_packed(first)
         wall = self._clock.wall()
-        offset = self._journal.append([encode(record, wall) for record in records], transaction)
+        encoded = [encode(cast("CoordinatorRecord", record), wall) for record in records]
+        offset = self._journal.append(encoded, transaction)
         self.shard.undo.clear()
         replay = self.shard.replay
         producer_id, epoch = (-1, -1) if transaction is None else transaction
         for at, record in enumerate(records, offset):
             replay(record, at, producer_id, epoch)
         self._last_offset = offset + len(records) - 1
+        return self._last_offset
+
+    def _append_packed(self, packed: Packed) -> int:
+        offset = self._journal.append_packed(packed)
+        self.shard.undo.clear()
+        self.shard.replay(packed, offset)
+        self._last_offset = offset + packed.count - 1
         return self._last_offset
 
     def _carry_out(self, decide: Callable[[Now], Decision[Any]]) -> bool:

@@ -397,7 +397,7 @@ class Log:
             verdict = self._producers_verdict(header, marker, origin, transaction_version, verification)
             if verdict is not None:
                 return self._not_appended(verdict)
-        base_offset = self._write(taken, header, leader_epoch, now)
+        base_offset = self._write(taken, header.last_offset_delta, header.max_timestamp, leader_epoch, now)
         if header.producer_id >= 0:
             self._remember(header, marker, base_offset)
         append_time = header.max_timestamp if header.attributes & b.LOG_APPEND_TIME else -1
@@ -427,18 +427,26 @@ class Log:
             return producers.check_verified(producer_id, epoch, sequence, verification) or verdict
         return verdict
 
-    def _write(self, batch: memoryview, header: b.BatchHeader, leader_epoch: int, now: int) -> int:
+    def append_own(self, batch: bytearray, count: int, timestamp: int, leader_epoch: int) -> int:
+        """A batch of this node's own making, just sealed, of records that all bear `timestamp` and have no producer.
+
+        Returns its base offset. Raises StorageError if the disk refuses.
+        """
+        self._latch.check()
+        return self._write(memoryview(batch), count - 1, timestamp, leader_epoch, timestamp)
+
+    def _write(self, batch: memoryview, last_offset_delta: int, timestamp: int, leader_epoch: int, now: int) -> int:
         """Gives the batch its place at the log's end. Returns its base offset."""
         base_offset = self.log_end_offset
-        last_offset = base_offset + header.last_offset_delta
+        last_offset = base_offset + last_offset_delta
         segment = self.active
         try:
-            if segment.is_full(len(batch), last_offset, header.max_timestamp, self.config, now):
+            if segment.is_full(len(batch), last_offset, timestamp, self.config, now):
                 segment = self._roll(now, base_offset)
             b.assign(batch, base_offset, leader_epoch)
             if leader_epoch != self.epochs.latest:
                 self.epochs.assign(leader_epoch, base_offset)
-            segment.append(batch, base_offset, last_offset, header.max_timestamp, self.config.index_interval_bytes)
+            segment.append(batch, base_offset, last_offset, timestamp, self.config.index_interval_bytes)
         except OSError as error:
             self.append_failed(error)
         self.log_end_offset = last_offset + 1

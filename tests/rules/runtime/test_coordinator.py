@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.records import CoordinatorRecord, Decoder
+from ottla.coordinator.group.commits import Commits
+from ottla.coordinator.records import CoordinatorRecord, Decoder, Packed
 from ottla.coordinator.shard import Decision, Now, Parked, Respond, Run
 from ottla.coordinator.undo import Undo
 from ottla.metadata.image import EMPTY, MetadataImage
@@ -27,7 +28,12 @@ class Diary:
         self.undo = Undo()
         self.due: Millis | None = None
 
-    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1, producer_epoch: int = -1) -> None:
+    def replay(
+        self, record: CoordinatorRecord | Packed, offset: int, producer_id: int = -1, producer_epoch: int = -1
+    ) -> None:
+        if not isinstance(record, CoordinatorRecord):
+            self.events.append(("packed", record.count, offset))
+            return
         assert isinstance(record.key, messages.GroupMetadataKey)
         self.events.append((record.key.group, offset, producer_id))
 
@@ -75,6 +81,9 @@ class Paper:
         self.end += len(records)
         self.appended.append((len(records), transaction))
         return first
+
+    def append_packed(self, packed: Packed) -> int:
+        return self.append([NewRecord(None, None, packed.timestamp)] * packed.count, None)
 
     def is_committed(self, offset: int) -> bool:
         return offset < self.committed
@@ -170,6 +179,20 @@ def test_what_is_decided_is_appended_and_replayed_before_anything_else_can_happe
         runner.submit(lambda shard, now: Decision("done", (note("x"), note("y"))), Transaction(7, 1))
         assert diary.events == ["loaded", ("x", 0, 7), ("y", 1, 7)]
         assert paper.appended == [(2, Transaction(7, 1))]
+
+    play(scene)
+
+
+def test_packed_records_are_appended_and_replayed_as_one_and_committed_with_the_last() -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        runner.submit(lambda shard, now: Decision("done", (note("x"),)))
+        paper.committed = 3
+        commits = Commits("g", [("orders", bytes(16), [(0, 5, 0), (1, 6, 0), (2, 7, 0)])], 1000)
+        reply = runner.submit(lambda shard, now: Decision("done", (commits,)))
+        assert isinstance(reply, asyncio.Future)
+        assert diary.events == ["loaded", ("x", 0, -1), ("packed", 3, 1)]
+        assert (paper.appended, [offset for offset, _ in paper.waiting]) == ([(1, None), (3, None)], [3])
 
     play(scene)
 

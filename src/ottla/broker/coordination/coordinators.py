@@ -7,6 +7,7 @@ rule, so every broker and every client-side tool agrees on it.
 import logging
 from asyncio import AbstractEventLoop, Future, Task
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from ottla.broker.partition import Partition
@@ -14,12 +15,13 @@ from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.settings.internal_topics import InternalTopic
 from ottla.broker.waiting.purgatory import ProduceWait
 from ottla.broker.waiting.requests import WaitingRequests
-from ottla.coordinator.records import Decoder
+from ottla.coordinator.records import Decoder, Packed, encode
 from ottla.coordinator.shard import Shard
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
 from ottla.model.ports import Clock
-from ottla.protocol.batch import TRANSACTIONAL
+from ottla.protocol.batch import TRANSACTIONAL, plain_batch
+from ottla.protocol.compression import compress
 from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.runtime.control_plane import ControlPlane
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 
 ShardT = TypeVar("ShardT", bound=Shard)
 R = TypeVar("R")
+T = TypeVar("T")
 
 _RELOAD_AFTER_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
@@ -78,9 +81,29 @@ class PartitionJournal:
             batches += self._batch(run, transaction)
         outcome = self._host.replicas.append_internal(partition, batches, self._host.clock.wall())
         if isinstance(outcome, Rejected):
-            log.warning("%s-%d refused a record: %s", partition.topic, partition.index, outcome.message)
-            raise CoordinatorError(_AS_CLIENTS_SEE_IT.get(outcome.error, outcome.error))
+            raise self._refused(outcome)
         return outcome.base_offset
+
+    def append_packed(self, packed: Packed) -> int:
+        partition = self._partition
+        if partition.log is None or partition.leader is None:
+            raise CoordinatorError(Errors.NOT_COORDINATOR)
+        body = packed.body()
+        if len(body) + _BATCH_OVERHEAD > partition.log.config.max_message_bytes:
+            wall = packed.timestamp
+            return self.append([encode(record, wall) for record in packed.records()], None)
+        batch = plain_batch(
+            compress(self._codec, body) if self._codec else body, packed.count, packed.timestamp, self._codec
+        )
+        outcome = self._host.replicas.append_own(partition, batch, packed.count, packed.timestamp)
+        if isinstance(outcome, Rejected):
+            raise self._refused(outcome)
+        return outcome
+
+    def _refused(self, outcome: Rejected) -> CoordinatorError:
+        partition = self._partition
+        log.warning("%s-%d refused a record: %s", partition.topic, partition.index, outcome.message)
+        return CoordinatorError(_AS_CLIENTS_SEE_IT.get(outcome.error, outcome.error))
 
     def _batch(self, records: Sequence[NewRecord], transaction: Transaction | None) -> bytearray:
         if transaction is None:
@@ -332,6 +355,7 @@ class Coordinators(Generic[ShardT]):
             self._drop(index)
 
 
+@lru_cache(maxsize=4096)
 def positive_hash(key: str) -> int:
     """Java's String.hashCode over UTF-16, made positive the way Kafka does it."""
     value = 0
@@ -344,10 +368,12 @@ def positive_hash(key: str) -> int:
 
 def guarded(outcome: "R | Future[R]", on_error: Callable[[Errors], R]) -> "R | Future[R]":
     """Turns a coordinator's failure that comes late into the response that tells it."""
-    if not isinstance(outcome, Future):
-        return outcome
-    inner: Future[R] = outcome
-    outer: Future[R] = inner.get_loop().create_future()
+    return turned(outcome, lambda reply: reply, on_error) if isinstance(outcome, Future) else outcome
+
+
+def turned(inner: "Future[R]", then: Callable[[R], T], on_error: Callable[[Errors], T]) -> "Future[T]":
+    """The reply as `then` makes it a response, once it is there."""
+    outer: Future[T] = inner.get_loop().create_future()
 
     def done(_: "Future[R]") -> None:
         if inner.cancelled():
@@ -361,7 +387,7 @@ def guarded(outcome: "R | Future[R]", on_error: Callable[[Errors], R]) -> "R | F
         elif problem is not None:
             outer.set_exception(problem)
         else:
-            outer.set_result(inner.result())
+            outer.set_result(then(inner.result()))
 
     inner.add_done_callback(done)
     outer.add_done_callback(lambda ended: inner.cancel() if ended.cancelled() else None)

@@ -217,6 +217,30 @@ class Replicas:
         written = partitions[: partitions.index(failed)]
         return [partition for partition in partitions if partition not in written or partition.log is None]
 
+    def append_own(self, partition: Partition, batch: bytearray, count: int, timestamp: int) -> int | Rejected:
+        """A batch that a coordinator of this node has just sealed: so many records of one timestamp without a producer.
+
+        Gives its first offset. Nothing in it needs to be looked at, unless the topic's configuration is a rare one.
+        """
+        log_, leader, directory = partition.log, partition.leader, partition.directory
+        assert log_ is not None and leader is not None and directory is not None
+        config, size = log_.config, len(batch)
+        if config.log_append_time or size > config.max_message_bytes or size > config.segment_bytes:
+            outcome = self.append_internal(partition, batch, timestamp)
+            return outcome if isinstance(outcome, Rejected) else outcome.base_offset
+        if leader.under_min_isr:
+            return Rejected(Errors.NOT_ENOUGH_REPLICAS, "fewer replicas are in sync than min.insync.replicas")
+        try:
+            base_offset = log_.append_own(batch, count, timestamp, leader.leader_epoch)
+        except StorageError as error:
+            return self._append_failed(partition, directory, error)
+        counts = partition.counts
+        counts.messages_in += count
+        counts.bytes_in += size
+        self._appended(partition, log_, leader, base_offset, size)
+        log_.last_stable_offset(leader.high_watermark)  # forgets the ends that are replicated
+        return base_offset
+
     def append_internal(self, partition: Partition, batches: Buffer, now: int) -> Appended | Rejected:
         """Records of a coordinator, all of the batches or none. Groups keep working on a disk that is nearly full."""
         return self.append_marker(partition, batches, now, transaction_version=0)

@@ -5,15 +5,25 @@ but never over a later plain commit (the place of a record in the log decides).
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from ottla.coordinator.group.commits import Commits
 from ottla.protocol.messages import OffsetCommitKey, OffsetCommitValue
 
 
 class Committed(NamedTuple):
     record_offset: int
     """Where the record stands in __consumer_offsets."""
-    value: OffsetCommitValue
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int
+    topic_id: bytes
+
+
+_new_tuple: Final = tuple.__new__
+"""Makes a NamedTuple for a third of what its constructor costs."""
 
 
 ByPartition = dict[int, Committed]
@@ -62,11 +72,27 @@ class Offsets:
             self._remove(group, topic, partition)
             self._forget_staged(group, topic, partition)
         elif producer_id < 0:
-            self.by_group.setdefault(group, {}).setdefault(topic, {})[partition] = Committed(offset, value)
+            self.by_group.setdefault(group, {}).setdefault(topic, {})[partition] = _committed(offset, value)
         else:
-            self.pending.setdefault(producer_id, {})[group, topic, partition] = Committed(offset, value)
+            self.pending.setdefault(producer_id, {})[group, topic, partition] = _committed(offset, value)
             spots = self.open_producers.setdefault(group, {})
             spots.setdefault((topic, partition), {})[producer_id] = None
+
+    def replay_commits(self, commits: Commits, offset: int) -> None:
+        topics = self.by_group.get(commits.group_id)
+        if topics is None:
+            topics = self.by_group[commits.group_id] = {}
+        metadata, timestamp, expires = commits.metadata, commits.timestamp, commits.expires
+        for name, topic_id, rows in commits.topics:
+            partitions = topics.get(name)
+            if partitions is None:
+                partitions = topics[name] = {}
+            for row in rows:
+                index = row[0]
+                said = metadata.get((name, index), "") if metadata else ""
+                values = (offset, row[1], row[2], said, timestamp, expires, topic_id)
+                partitions[index] = _new_tuple(Committed, values)
+                offset += 1
 
     def complete_transaction(self, producer_id: int, *, committed: bool) -> None:
         for (group, topic, partition), staged in self.pending.pop(producer_id, {}).items():
@@ -103,3 +129,15 @@ class Offsets:
             spots.pop((topic, partition), None)
             if not spots:
                 self.open_producers.pop(group, None)
+
+
+def _committed(record_offset: int, value: OffsetCommitValue) -> Committed:
+    return Committed(
+        record_offset,
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+    )

@@ -7,12 +7,12 @@ two steps anything may happen to the groups: each step looks at them afresh.
 from collections.abc import Callable
 from typing import Final
 
-from ottla.coordinator.group.committed import ByPartition
+from ottla.coordinator.group.committed import ByPartition, Committed
 from ottla.coordinator.group.state import Draft, Group, GroupSettings, GroupState
 from ottla.coordinator.records import tombstone
 from ottla.coordinator.shard import Now
 from ottla.model.ids import Millis
-from ottla.protocol.messages import OffsetCommitKey, OffsetCommitValue
+from ottla.protocol.messages import OffsetCommitKey
 
 STEP: Final = 1_000
 """Offsets and groups looked at in one step; a topic is not cut in two."""
@@ -70,9 +70,9 @@ class ExpiryRound:
         self, group_id: str, topic: str, partitions: ByPartition, since: Callable[[int], int], draft: Draft, now: Now
     ) -> None:
         for index, committed in partitions.items():
-            if _is_expired(
-                committed.value, since, now.wall, self._state.settings
-            ) and not self._state.offsets.is_unstable(group_id, topic, index):
+            if _is_expired(committed, since, now.wall, self._state.settings) and not self._state.offsets.is_unstable(
+                group_id, topic, index
+            ):
                 draft.records.append(tombstone(OffsetCommitKey(group_id, topic, index)))
                 self._drafted += 1
 
@@ -84,7 +84,7 @@ class ExpiryRound:
         return kept == self._drafted
 
 
-def _is_expired(value: OffsetCommitValue, since: Callable[[int], int], now: Millis, settings: GroupSettings) -> bool:
-    if value.expire_timestamp >= 0:
-        return now >= value.expire_timestamp
-    return now - since(value.commit_timestamp) >= settings.offsets_retention
+def _is_expired(committed: Committed, since: Callable[[int], int], now: Millis, settings: GroupSettings) -> bool:
+    if committed.expire_timestamp >= 0:
+        return now >= committed.expire_timestamp
+    return now - since(committed.commit_timestamp) >= settings.offsets_retention

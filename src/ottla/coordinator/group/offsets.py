@@ -1,8 +1,9 @@
 """Committing, fetching and deleting offsets: who may, and what is written."""
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from ottla.coordinator.group.commits import NO_EXPIRY, NO_METADATA, VALUE_VERSION, Commits, CommitTopic, Metadata
 from ottla.coordinator.group.committed import ByTopic, Committed, Spot
 from ottla.coordinator.group.state import Group, GroupError, GroupState
 from ottla.coordinator.records import CoordinatorRecord, tombstone
@@ -12,8 +13,6 @@ from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID
 from ottla.protocol.messages import (
     OffsetCommitKey,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
     OffsetCommitValue,
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -23,9 +22,6 @@ from ottla.protocol.messages import (
     TxnOffsetCommitResponse,
 )
 
-VALUE_VERSION: Final = 4
-VALUE_VERSION_WITH_EXPIRY: Final = 1
-"""The last version that has the field; only clients older than OffsetCommit v5 can ask for it."""
 NO_RETENTION_TIME: Final = -1
 NO_OFFSET: Final = -1
 
@@ -33,12 +29,32 @@ FetchGroup: TypeAlias = OffsetFetchRequest.OffsetFetchRequestGroup
 FetchedGroup: TypeAlias = OffsetFetchResponse.OffsetFetchResponseGroup
 FetchedTopic: TypeAlias = OffsetFetchResponse.OffsetFetchResponseTopics
 FetchedPartition: TypeAlias = OffsetFetchResponse.OffsetFetchResponsePartitions
-CommitTopic: TypeAlias = OffsetCommitResponse.OffsetCommitResponseTopic
-CommitPartition: TypeAlias = OffsetCommitResponse.OffsetCommitResponsePartition
 TxnTopic: TypeAlias = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 TxnPartition: TypeAlias = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 DeletedTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
 DeletedPartition: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponsePartition
+
+
+class AskedCommit(NamedTuple):
+    """An OffsetCommit whose topics and partitions exist."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+    topics: Sequence[CommitTopic]
+    metadata: Metadata = NO_METADATA
+    retention_ms: int = NO_RETENTION_TIME
+
+
+class CommitReply(NamedTuple):
+    error: Errors
+    """Of all partitions alike."""
+    too_large: Sequence[tuple[str, int]] = ()
+    """Topics and partitions whose metadata is: their offsets, and only theirs, are not taken."""
+
+
+TAKEN: Final = CommitReply(Errors.NONE)
 
 
 class OffsetCommands:
@@ -58,51 +74,38 @@ class OffsetCommands:
 
     # ---- committing
 
-    def commit(self, request: OffsetCommitRequest, version: int, now: Now) -> Decision[OffsetCommitResponse]:
+    def commit(self, asked: AskedCommit, version: int, now: Now) -> Decision[CommitReply]:
         try:
-            return self._commit(request, version, now)
+            return self._commit(asked, version, now)
         except GroupError as refused:
-            return Decision(commit_error(request, refused.error))
+            return Decision(CommitReply(refused.error))
 
-    def _commit(self, request: OffsetCommitRequest, version: int, now: Now) -> Decision[OffsetCommitResponse]:
-        group_id = request.group_id
+    def _commit(self, asked: AskedCommit, version: int, now: Now) -> Decision[CommitReply]:
+        group_id, generation, member_id, instance_id, topics, metadata, retention_ms = asked
         group = self._state.groups.get(group_id)
-        generation = request.generation_id_or_member_epoch
         if group is None:
             if generation >= 0:
                 # From v9 on one error serves both protocols; older clients know only the generation's.
                 raise GroupError(Errors.GROUP_ID_NOT_FOUND if version >= 9 else Errors.ILLEGAL_GENERATION)
             self._state.check_room()
             group = self._simple_group(group_id)
-        check = group.check_offset_commit(
-            request.member_id, request.group_instance_id, generation, transactional=False, version=version
-        )
-        self._keep_alive(group, request.member_id, now)
-        expires = -1
-        value_version = VALUE_VERSION
-        if request.retention_time_ms != NO_RETENTION_TIME:
-            expires, value_version = now.wall + request.retention_time_ms, VALUE_VERSION_WITH_EXPIRY
-        limit = self._state.settings.offset_metadata_max_bytes
-        records: list[CoordinatorRecord] = []
-        topics: list[CommitTopic] = []
-        for topic in request.topics:
-            name, topic_id = topic.name, topic.topic_id
-            results: list[CommitPartition] = []
-            topics.append(CommitTopic(name, topic_id, results))
-            for partition in topic.partitions:
-                index = partition.partition_index
-                metadata = partition.committed_metadata or ""
-                if len(metadata) > limit:
-                    results.append(CommitPartition(index, Errors.OFFSET_METADATA_TOO_LARGE))
-                    continue
-                if check is not None:
-                    check(topic_id, index)
-                results.append(CommitPartition(index, 0))
-                value = OffsetCommitValue(
-                    partition.committed_offset, partition.committed_leader_epoch, metadata, now.wall, expires, topic_id
-                )
-                records.append(CoordinatorRecord(OffsetCommitKey(group_id, name, index), value, value_version))
-        return Decision(OffsetCommitResponse(topics=topics), tuple(records))
+        check = group.check_offset_commit(member_id, instance_id, generation, transactional=False, version=version)
+        self._keep_alive(group, member_id, now)
+        too_large: list[tuple[str, int]] = []
+        if metadata:
+            limit = self._state.settings.offset_metadata_max_bytes
+            too_large = [spot for spot, said in metadata.items() if len(said) > limit]
+            if too_large:
+                topics = _without(topics, too_large)
+        if check is not None:
+            for _, topic_id, rows in topics:
+                for row in rows:
+                    check(topic_id, row[0])
+        expires = NO_EXPIRY if retention_ms == NO_RETENTION_TIME else now.wall + retention_ms
+        reply = CommitReply(Errors.NONE, too_large) if too_large else TAKEN
+        if not topics:
+            return Decision(reply)
+        return Decision(reply, (Commits(group_id, topics, now.wall, metadata, expires),))
 
     def txn_commit(self, request: TxnOffsetCommitRequest, version: int, now: Now) -> Decision[TxnOffsetCommitResponse]:
         """The records belong into a transactional batch of the request's producer."""
@@ -235,35 +238,26 @@ class OffsetCommands:
         for group, topics in offsets.by_group.items():
             for name, partitions in topics.items():
                 for index, committed in partitions.items():
-                    if is_gone(name, committed.value.topic_id):
+                    if is_gone(name, committed.topic_id):
                         spots[group, name, index] = None
         for staged in offsets.pending.values():
             for spot, committed in staged.items():
-                if is_gone(spot[1], committed.value.topic_id):
+                if is_gone(spot[1], committed.topic_id):
                     spots[spot] = None
         return [tombstone(OffsetCommitKey(*spot)) for spot in spots]
+
+
+def _without(topics: Sequence[CommitTopic], spots: Sequence[tuple[str, int]]) -> list[CommitTopic]:
+    kept = [(name, topic_id, [row for row in rows if (name, row[0]) not in spots]) for name, topic_id, rows in topics]
+    return [topic for topic in kept if topic[2]]
 
 
 def _fetched(index: int, committed: Committed | None, topic_id: bytes, unstable: bool) -> FetchedPartition:
     if unstable:
         return FetchedPartition(index, NO_OFFSET, -1, "", Errors.UNSTABLE_OFFSET_COMMIT)
-    if committed is None or (topic_id != ZERO_UUID and committed.value.topic_id not in (ZERO_UUID, topic_id)):
+    if committed is None or (topic_id != ZERO_UUID and committed.topic_id not in (ZERO_UUID, topic_id)):
         return FetchedPartition(index, NO_OFFSET, -1, "", 0)
-    value = committed.value
-    return FetchedPartition(index, value.offset, value.leader_epoch, value.metadata, 0)
-
-
-def commit_error(request: OffsetCommitRequest, error: Errors) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            CommitTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[CommitPartition(partition.partition_index, error) for partition in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    return FetchedPartition(index, committed.offset, committed.leader_epoch, committed.metadata, 0)
 
 
 def txn_commit_error(request: TxnOffsetCommitRequest, error: Errors) -> TxnOffsetCommitResponse:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from ottla.coordinator.group.caller import Caller
 from ottla.coordinator.group.classic import ClassicProtocol
 from ottla.coordinator.group.classic_group import ClassicGroup, State
+from ottla.coordinator.group.commits import Commits
 from ottla.coordinator.group.committed import Offsets
 from ottla.coordinator.group.consumer import ConsumerProtocol
 from ottla.coordinator.group.consumer_group import ConsumerGroup
@@ -17,9 +18,9 @@ from ottla.coordinator.group.describe import described, described_consumer
 from ottla.coordinator.group.expiry import PAUSE_MS, ExpiryRound
 from ottla.coordinator.group.migration import Migration
 from ottla.coordinator.group.mixed import MixedGroups
-from ottla.coordinator.group.offsets import OffsetCommands
+from ottla.coordinator.group.offsets import AskedCommit, CommitReply, OffsetCommands
 from ottla.coordinator.group.state import Draft, Group, GroupError, GroupSettings, GroupState
-from ottla.coordinator.records import CoordinatorRecord
+from ottla.coordinator.records import CoordinatorRecord, Packed
 from ottla.coordinator.shard import Decision, Now, Parked, Respond
 from ottla.coordinator.undo import Undo
 from ottla.metadata.image import MetadataImage
@@ -41,8 +42,6 @@ from ottla.protocol.messages import (
     LeaveGroupResponse,
     ListGroupsResponse,
     OffsetCommitKey,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
     OffsetCommitValue,
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -90,7 +89,15 @@ class GroupShard:
     def undo(self) -> Undo:
         return self._state.undo
 
-    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1, producer_epoch: int = -1) -> None:
+    def replay(
+        self, record: CoordinatorRecord | Packed, offset: int, producer_id: int = -1, producer_epoch: int = -1
+    ) -> None:
+        if isinstance(record, Commits):
+            self._state.offsets.replay_commits(record, offset)
+            if record.group_id not in self._state.groups:
+                self._state.groups[record.group_id] = ClassicGroup(record.group_id)
+            return
+        assert isinstance(record, CoordinatorRecord)
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
@@ -276,9 +283,9 @@ class GroupShard:
 
     # ---- offsets
 
-    def commit_offsets(self, request: OffsetCommitRequest, version: int, now: Now) -> Decision[OffsetCommitResponse]:
-        self._welcome(request.group_id, now)
-        return self._offsets.commit(request, version, now)
+    def commit_offsets(self, asked: AskedCommit, version: int, now: Now) -> Decision[CommitReply]:
+        self._welcome(asked.group_id, now)
+        return self._offsets.commit(asked, version, now)
 
     def txn_offset_commit(
         self, request: TxnOffsetCommitRequest, version: int, now: Now

@@ -11,7 +11,7 @@ from heapq import nsmallest
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
-from ottla.coordinator.records import CoordinatorRecord, tombstone
+from ottla.coordinator.records import CoordinatorRecord, Packed, tombstone
 from ottla.coordinator.shard import Decision, Now, Respond
 from ottla.coordinator.transaction.machine import NONE, Producer, Step, Transaction, newborn
 from ottla.coordinator.transaction.states import BY_TITLE, TransactionState
@@ -306,8 +306,10 @@ class TransactionShard:
 
     # ---- the log
 
-    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1, producer_epoch: int = -1) -> None:
-        assert isinstance(record.key, TransactionLogKey)
+    def replay(
+        self, record: CoordinatorRecord | Packed, offset: int, producer_id: int = -1, producer_epoch: int = -1
+    ) -> None:
+        assert isinstance(record, CoordinatorRecord) and isinstance(record.key, TransactionLogKey)
         name = record.key.transactional_id
         if record.value is None:
             self._forget(name)

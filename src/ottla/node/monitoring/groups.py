@@ -53,7 +53,7 @@ def _note_offsets(found: FoundGroups, group_id: str, topics: ByTopic, most: int)
     for topic, partitions in topics.items():
         noted += len(partitions)
         if len(found.rows) < most:
-            found.rows += [(group_id, topic, index, kept.value.offset) for index, kept in partitions.items()]
+            found.rows += [(group_id, topic, index, kept.offset) for index, kept in partitions.items()]
     found.offsets += noted
     return noted
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from ottla.broker.handlers.k08_offset_commit import asked_in_full
 from ottla.coordinator.group import consumer_protocol as blobs
 from ottla.coordinator.group.caller import Caller
 from ottla.coordinator.group.shard import GroupShard
@@ -71,9 +72,9 @@ class Scene:
             raise Refused
         self.shard.undo.clear()
         for record in decision.records:
-            assert isinstance(record, CoordinatorRecord)
             self.shard.replay(record, len(self.log), producer_id)
-            self.log.append((record, producer_id))
+            written = [record] if isinstance(record, CoordinatorRecord) else record.records()
+            self.log += [(each, producer_id) for each in written]
         for effect in decision.effects:
             if isinstance(effect, Respond):
                 assert effect.token not in self.answers, "a request is answered once"
@@ -269,8 +270,8 @@ class Scene:
                 )
             ],
         )
-        response = self.take(self.shard.commit_offsets(request, version, self.time))
-        return Errors(response.topics[0].partitions[0].error_code)
+        reply = self.take(self.shard.commit_offsets(asked_in_full(request), version, self.time))
+        return Errors.OFFSET_METADATA_TOO_LARGE if reply.too_large else reply.error
 
     def txn_commit(
         self,
