@@ -1,6 +1,8 @@
-"""The `kafka` fixture: one node for the whole session, empty at the start of every test.
+"""The fixtures of ottla: `kafka`, one node, and `kafka_cluster`, three. Each is started once for the whole session, and
+empty and healthy at the start of every test.
 
-Registered as a pytest plugin by the package itself, so an environment with ottla in it is all a test suite needs.
+A distribution of its own: pytest rewrites the asserts of every module that comes with a plugin, and all of ottla would
+take longer to rewrite than a node to start.
 """
 
 from collections.abc import Iterator
@@ -26,3 +28,19 @@ def kafka(ottla_cluster: "Cluster") -> Iterator["Cluster"]:
     """A running Kafka with no topics in it: `kafka.bootstrap_servers` is what any client wants."""
     yield ottla_cluster
     ottla_cluster.reset()
+
+
+@pytest.fixture(scope="session")
+def ottla_three_nodes() -> Iterator["Cluster"]:
+    """The nodes behind `kafka_cluster`. Override this fixture to give them settings of your own."""
+    from ottla.testing import Cluster  # noqa: PLC0415
+
+    with Cluster(3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kafka_cluster(ottla_three_nodes: "Cluster") -> Iterator["Cluster"]:
+    """Three nodes that replicate, and can be killed, paused and cut off from each other; mended after the test."""
+    yield ottla_three_nodes
+    ottla_three_nodes.reset()

@@ -22,11 +22,7 @@ def kafka() -> Iterator[Cluster]:
 
 @pytest.fixture
 def topic(kafka: Cluster, new_topic_name: Callable[[], str]) -> str:
-    for node_id in (1, 2, 3):
-        kafka.resume(node_id)
-        if node_id not in kafka.running:
-            kafka.restart(node_id)
-    kafka.heal()
+    kafka.reset()
     name = new_topic_name()
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     admin.create_topics([NewTopic(name, PARTITIONS, 3)])[name].result(DEADLINE_SECONDS)

@@ -1,21 +1,30 @@
 """`ottla.testing`: what one test leaves behind does not reach the next, and a mistake is told in words."""
 
-from collections.abc import Iterator
+import re
+import socket
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.client import admin
 from ottla.client.cluster import Cluster as Client
 from ottla.client.connection import parse_bootstrap
-from ottla.testing import Cluster
+from ottla.testing import Cluster, KafkaError, SettingsError, StartFailed
+from tests.support.patience import eventually
 
 GROUP = 32
 
 
-@pytest.fixture(scope="module")
-def one() -> Iterator[Cluster]:
-    with Cluster() as cluster:
-        yield cluster
+@pytest.fixture
+def one(kafka: Cluster) -> Cluster:
+    """As anybody's test gets it from the plugin."""
+    return kafka
+
+
+@pytest.fixture
+def three(kafka_cluster: Cluster) -> Cluster:
+    return kafka_cluster
 
 
 def own_settings(client: Client, kind: int, name: str, source: int) -> dict[str, str | None]:
@@ -57,8 +66,129 @@ def test_a_cluster_that_is_not_started_says_so() -> None:
         Cluster(3).kill(1)
 
 
-def test_a_node_that_is_down_cannot_be_paused() -> None:
-    with Cluster() as cluster:
-        cluster.kill(1)
-        with pytest.raises(ValueError, match=r"node 1 is not running and cannot be paused: restart\(1\) starts it"):
-            cluster.pause(1)
+def test_a_node_that_is_down_cannot_be_paused(one: Cluster) -> None:
+    one.kill(1)
+    with pytest.raises(ValueError, match=r"node 1 is not running and cannot be paused: restart\(1\) starts it"):
+        one.pause(1)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def test_reset_brings_back_a_node_that_was_killed_where_its_clients_know_it(one: Cluster) -> None:
+    before = one.bootstrap_servers
+    one.create_topic("orders")
+    one.kill(1)
+    one.reset()
+    assert one.bootstrap_servers == before
+    assert one.produce("after", "the kill")[0].offset == 0
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        one.consume("orders")
+
+
+@pytest.mark.parametrize("fault", ["kill", "shut_down", "pause", "partition"])
+def test_no_fault_of_a_test_reaches_the_next(three: Cluster, fault: str) -> None:
+    """Of the controller, which is the one that the others miss most."""
+    three.create_topic("orders", partitions=3)
+    victim = three.controller
+    if fault == "partition":
+        three.partition([victim], [node_id for node_id in (1, 2, 3) if node_id != victim])
+    else:
+        getattr(three, fault)(victim)
+    three.reset()
+    assert three.running == [1, 2, 3]
+    for node_id in (1, 2, 3):
+        assert three.leader_of("orders", seen_by=node_id) == -1
+    three.create_topic("next", partitions=3)
+    eventually(lambda: all(sorted(three.in_sync("next", partition)) == [1, 2, 3] for partition in range(3)))
+    three.produce("next", *map(str, range(9)))
+    assert len(three.consume("next")) == 9
+
+
+def test_a_node_that_is_paused_or_cut_off_is_given_up_soon(three: Cluster) -> None:
+    with Client(parse_bootstrap(three.bootstrap_servers)) as client:
+        entries = admin.describe_configs(client, admin.BROKER, ["1"])["1"]
+        assert isinstance(entries, list)
+        assert {"broker.session.timeout.ms": "2000"}.items() <= {e.name: e.value for e in entries}.items()
+
+
+def test_a_port_is_where_the_first_node_listens_and_the_others_follow() -> None:
+    port = free_port()
+    with Cluster(port=port) as cluster:
+        assert cluster.bootstrap_servers == f"127.0.0.1:{port}"
+    with Cluster(3, port=port) as cluster:
+        assert cluster.bootstrap_servers == f"127.0.0.1:{port},127.0.0.1:{port + 1},127.0.0.1:{port + 2}"
+
+
+def test_a_port_that_somebody_else_has_is_named() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(StartFailed, match=f"cannot listen on 127.0.0.1:{port}: another process does"):
+            Cluster(port=port).start()
+
+
+def test_listeners_need_not_name_the_controllers() -> None:
+    port = free_port()
+    with Cluster(listeners=f"PLAINTEXT://127.0.0.1:{port}") as cluster:
+        assert cluster.bootstrap_servers == f"127.0.0.1:{port}"
+        cluster.produce("orders", "plums")
+    with Cluster(listeners="PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0") as cluster:
+        cluster.produce("orders", "plums")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "settings", "problem"),
+    [
+        (1, {"ports": 9092}, "ports: not a known setting"),
+        (1, {"num_partition": 3}, "num_partition: not a known setting; did you mean num_partitions?"),
+        (1, {"port": 9092, "listeners": "PLAINTEXT://:9093"}, "port: listeners say already where to listen"),
+        (3, {"port": 65534}, "port=65534: 1 to 65533"),
+        (3, {"node_id": 4}, "node_id: each of 3 nodes has its own; port=N says where the first listens"),
+    ],
+)
+def test_a_keyword_that_would_do_nothing_is_refused(nodes: int, settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        Cluster(nodes, **settings)
+    assert refused.value.problems == (problem,)
+
+
+def test_a_cluster_that_runs_cannot_be_started_again_and_is_not_lost(one: Cluster) -> None:
+    before = one.bootstrap_servers
+    with pytest.raises(ValueError, match=r"the cluster is started already; stop\(\) ends it"):
+        one.start()
+    assert one.bootstrap_servers == before
+    one.produce("orders", "plums")
+
+
+def test_a_test_without_a_client_creates_writes_and_reads(one: Cluster) -> None:
+    one.create_topic("orders", partitions=2, cleanup_policy="compact")
+    first = one.produce("orders", "plums", b"pears", key="42", partition=1, headers={"of": "today"}, timestamp_ms=7)
+    assert first == [
+        ("orders", 1, 0, 7, b"42", b"plums", (("of", b"today"),)),
+        ("orders", 1, 1, 7, b"42", b"pears", (("of", b"today"),)),
+    ]
+    one.produce("orders", None, key="43", partition=0, timestamp_ms=8)
+    assert one.consume("orders") == [("orders", 0, 0, 8, b"43", None, ()), *first]
+    assert one.consume("orders", 2, timeout_s=60) == one.consume("orders")[:3]
+    with pytest.raises(TimeoutError, match=r"\d records of orders came within 0.1 s, not 4"):
+        one.consume("orders", 4, timeout_s=0.1)
+    with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
+        one.create_topic("orders")
+
+
+def test_the_readmes_test_without_a_client_passes(three: Cluster) -> None:
+    (example,) = [block for block in python_blocks() if "def test_an_order_outlives_its_leader" in block]
+    names: dict[str, Any] = {}
+    exec(example, names)
+    names["test_an_order_outlives_its_leader"](three)
+
+
+def python_blocks() -> list[str]:
+    readme = Path(__file__).parents[2] / "README.md"
+    return re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)

@@ -2,47 +2,61 @@
 
 import asyncio
 import shutil
-import socket
 import tempfile
-from collections.abc import Coroutine, Iterable
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from ottla.metadata.image import TOPIC_RESOURCE, ConfigKey
-from ottla.model.properties import Settings
-from ottla.net.peer import Address
+from ottla.model.properties import STATIC, Settings, SettingsError
+from ottla.model.properties.settings import closest
 from ottla.node import Node
 from ottla.node.surroundings import Surroundings
-from ottla.protocol.messages import DeleteTopicsRequest, IncrementalAlterConfigsRequest
+from ottla.testing import records
+from ottla.testing.addresses import Addresses
 from ottla.testing.cut import CuttablePeers
-from ottla.testing.node_thread import NodeThread
+from ottla.testing.emptying import Configs, configs, delete_all_topics, restore_configs
+from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
+from ottla.testing.records import Record, Text
 
 T = TypeVar("T")
 
-_HOST = "127.0.0.1"
-_SET, _DELETE = 0, 1
-"""Of IncrementalAlterConfigs."""
-
-Configs = dict[ConfigKey, dict[str, str]]
+_FOR_TESTS: Final = {
+    # Tests open many short connections from one address.
+    "ottla_connection_creation_rate_per_ip": "0",
+    "max_connections_per_ip": str(2**31 - 1),
+    # A node that is paused or cut off is given up after two seconds, not nine: nobody wants to wait in a test.
+    "broker_session_timeout_ms": "2000",
+    "broker_heartbeat_interval_ms": "400",
+    "controller_quorum_fetch_timeout_ms": "1000",
+}
+_OWN: Final = ("node_id", "listeners", "controller_quorum_voters")
+"""What differs from node to node."""
+_LOOK_AGAIN_SECONDS: Final = 0.002
 
 
 class Cluster:
     """Kafka for tests: one node, or several that replicate. Use it with `with` or `async with`, or `start` and `stop`.
 
-    Keyword arguments are settings of every node with underscores for dots: `Cluster(num_partitions=3)`. Nodes are
+    `port` is where node 1 listens for clients, the others take the next ones; without it all are free ports. Other
+    keyword arguments are settings of every node with underscores for dots: `Cluster(num_partitions=3)`. Nodes are
     numbered from 1; each is broker and controller.
     """
 
-    def __init__(self, nodes: int = 1, *, data_dir: str | Path | None = None, **settings: object) -> None:
+    def __init__(
+        self, nodes: int = 1, *, port: int | None = None, data_dir: str | Path | None = None, **settings: object
+    ) -> None:
         if nodes < 1:
             raise ValueError(f"a cluster of {nodes} nodes: it takes at least one")
-        self._given = settings
+        self._given = {name: _text(value) for name, value in settings.items()}
+        _check(self._given, nodes, port)
         self._size = nodes
+        self._first_port = port
         self._directory = Path(data_dir) if data_dir is not None else None
         self._temporary: Path | None = None
-        self._ports: dict[int, tuple[_Port, _Port]] = {}
+        self._addresses: Addresses | None = None
         self._threads: dict[int, NodeThread] = {}
         self._peers: dict[int, CuttablePeers] = {}
         self._first_configs: Configs = {}
@@ -59,17 +73,18 @@ class Cluster:
     @property
     def running(self) -> list[int]:
         """The ids of the nodes that are up."""
-        assert self._threads, "the cluster is not started"
+        self._thread(1)
         return [node_id for node_id, thread in self._threads.items() if thread.alive]
 
     # ---- life
 
     def start(self) -> Self:
-        """Returns when clients can produce to every node."""
+        """Returns when clients can produce to every node. Raises StartFailed, SettingsError."""
+        if self._addresses is not None:
+            raise ValueError("the cluster is started already; stop() ends it")
+        self._addresses = Addresses(self._size, self._first_port)
         if self._directory is None:
             self._directory = self._temporary = Path(tempfile.mkdtemp(prefix="ottla-"))
-        if self._size > 1:
-            self._ports = {node_id: (_Port(), _Port()) for node_id in range(1, self._size + 1)}
         try:
             for node_id in range(1, self._size + 1):
                 self._launch(node_id)
@@ -78,7 +93,7 @@ class Cluster:
         except BaseException:
             self._clean_up()
             raise
-        self._first_configs = _configs(self._node(1))
+        self._first_configs = configs(self._node(1))
         return self
 
     def _launch(self, node_id: int) -> None:
@@ -97,11 +112,64 @@ class Cluster:
         self._clean_up()
 
     def reset(self) -> None:
-        """Deletes every topic and takes back what was set on brokers, groups and client metrics: a test that comes
-        after finds an empty cluster, in a few milliseconds."""
-        node_id = self.running[0]
-        self._call(node_id, _delete_all_topics(self._node(node_id)))
-        self._call(node_id, _restore_configs(self._node(node_id), self._first_configs))
+        """Ends every fault, deletes every topic and takes back what was set on brokers, groups and client metrics: a
+        test that comes after finds an empty and healthy cluster. Takes milliseconds if there was no fault."""
+        self._mend()
+        first = self._node(1)
+        self._call(1, delete_all_topics(first))
+        self._call(1, restore_configs(first, self._first_configs))
+        emptied = first.control_plane.image.offset
+        self._await(
+            lambda: all(node.control_plane.image.offset >= emptied for node in self._nodes()), "all nodes are empty"
+        )
+
+    def _mend(self) -> None:
+        for node_id, thread in self._threads.items():
+            thread.resume()
+            if not thread.alive:
+                self._launch(node_id)
+        for thread in self._threads.values():
+            thread.ready()
+        self.heal()
+        self._await(lambda: all(map(self._knows_all, self._nodes())), "all nodes are up again")
+
+    def _knows_all(self, node: Node) -> bool:
+        image = node.control_plane.image
+        known = [broker for broker in image.brokers.values() if not broker.fenced]
+        return len(known) == self._size and node.control_plane.leader_id >= 0
+
+    def _await(self, reached: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not reached():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited {PATIENCE_SECONDS:g} s in vain until {what}")
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+    # ---- topics and records, for tests without a client
+
+    def create_topic(self, name: str, partitions: int = -1, replication_factor: int = -1, **configs: object) -> None:
+        """With the cluster's defaults for what is not said; settings as `cleanup_policy="compact"`. Raises
+        KafkaError."""
+        dotted = {name.replace("_", "."): _text(value) for name, value in configs.items()}
+        records.create_topic(self.bootstrap_servers, name, partitions, replication_factor, dotted)
+
+    def produce(
+        self,
+        topic: str,
+        *values: Text,
+        key: Text = None,
+        partition: int | None = None,
+        headers: Mapping[str, Text] | None = None,
+        timestamp_ms: int | None = None,
+    ) -> list[Record]:
+        """Writes a record for each value and returns them as they stand in the log. A topic that is not there is
+        made. Raises KafkaError."""
+        return records.produce(self.bootstrap_servers, topic, values, key, partition, headers or {}, timestamp_ms)
+
+    def consume(self, topic: str, count: int | None = None, *, timeout_s: float = 30.0) -> list[Record]:
+        """All records that are in the topic now; with `count`, waits until there are so many. Raises TimeoutError,
+        KafkaError."""
+        return records.consume(self.bootstrap_servers, topic, count, timeout_s)
 
     # ---- faults
 
@@ -134,9 +202,10 @@ class Cluster:
     def partition(self, *sides: Iterable[int]) -> None:
         """Nodes of different sides no longer reach each other; clients still reach all of them. `heal` ends it."""
         side_of = {self._existing(node_id): number for number, side in enumerate(sides) for node_id in side}
+        assert self._addresses is not None
         for node_id, peers in self._peers.items():
-            others = [n for n in self._ports if side_of.get(n, -1) != side_of.get(node_id, -1)]
-            peers.cut(frozenset(Address(_HOST, port.number) for other in others for port in self._ports[other]))
+            others = [n for n in self._threads if side_of.get(n, -1) != side_of.get(node_id, -1)]
+            peers.cut(self._addresses.of(others))
 
     def heal(self) -> None:
         for peers in self._peers.values():
@@ -176,35 +245,15 @@ class Cluster:
         assert node is not None, "the node is not started"
         return node
 
+    def _nodes(self) -> list[Node]:
+        return [self._node(node_id) for node_id in self._threads]
+
     def _settings(self, node_id: int) -> Settings:
-        assert self._directory is not None
-        settings = {
-            # Tests open many short connections from one address.
-            "ottla_connection_creation_rate_per_ip": "0",
-            "max_connections_per_ip": str(2**31 - 1),
-            **self._addresses(node_id),
-        }
-        settings.update({name: _text(value) for name, value in self._given.items()})
+        assert self._directory is not None and self._addresses is not None
+        of_cluster = self._addresses.settings(node_id, self._given)
+        settings = {**_FOR_TESTS, **of_cluster, **self._given, "listeners": of_cluster["listeners"]}
         directory = self._directory if self._size == 1 else self._directory / f"node-{node_id}"
         return Settings.defaults(str(directory), **settings)
-
-    def _addresses(self, node_id: int) -> dict[str, str]:
-        if self._size == 1:
-            return {"listeners": f"PLAINTEXT://{_HOST}:0,CONTROLLER://{_HOST}:0"}
-        copies = min(3, self._size)
-        broker, controller = self._ports[node_id]
-        return {
-            "node_id": str(node_id),
-            "listeners": f"PLAINTEXT://{_HOST}:{broker.number},CONTROLLER://{_HOST}:{controller.number}",
-            "controller_quorum_voters": ",".join(
-                f"{other}@{_HOST}:{port.number}" for other, (_, port) in self._ports.items()
-            ),
-            "default_replication_factor": str(copies),
-            "min_insync_replicas": str(copies // 2 + 1),
-            "offsets_topic_replication_factor": str(copies),
-            "transaction_state_log_replication_factor": str(copies),
-            "transaction_state_log_min_isr": str(copies // 2 + 1),
-        }
 
     def _call(self, node_id: int, work: Coroutine[Any, Any, T]) -> T:
         return self._threads[node_id].call(work)
@@ -214,10 +263,9 @@ class Cluster:
             thread.kill()
         self._threads = {}
         self._peers = {}
-        for ports in self._ports.values():
-            for port in ports:
-                port.release()
-        self._ports = {}
+        if self._addresses is not None:
+            self._addresses.release()
+            self._addresses = None
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._directory = self._temporary = None
@@ -241,45 +289,24 @@ class Cluster:
         await asyncio.to_thread(self.stop)
 
 
-class _Port:
-    """A free port, kept for this cluster: bound but not listened on, so that a node can take it again and again."""
-
-    def __init__(self) -> None:
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind((_HOST, 0))
-        self.number: int = self._socket.getsockname()[1]
-
-    def release(self) -> None:
-        self._socket.close()
-
-
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-async def _delete_all_topics(node: Node) -> None:
-    topics = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in node.control_plane.image.topics]
-    if topics:
-        await node.control_plane.submit(DeleteTopicsRequest(topics=topics))
-
-
-def _configs(node: Node) -> Configs:
-    """Everything that can be configured besides topics, which are deleted as a whole."""
-    return {key: dict(values) for key, values in node.control_plane.image.configs.items() if key[0] != TOPIC_RESOURCE}
-
-
-async def _restore_configs(node: Node, first: Configs) -> None:
-    now = _configs(node)
-    kind = IncrementalAlterConfigsRequest
-    resources = []
-    for key in dict.fromkeys((*now, *first)):
-        wanted, found = first.get(key, {}), now.get(key, {})
-        changes = [kind.AlterableConfig(name=n, config_operation=_DELETE) for n in found if n not in wanted]
-        changes += [
-            kind.AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in wanted.items() if found.get(n) != v
-        ]
-        if changes:
-            resources.append(kind.AlterConfigsResource(resource_type=key[0], resource_name=key[1], configs=changes))
-    if resources:
-        await node.control_plane.submit(kind(resources=resources))
+def _check(given: Mapping[str, str], nodes: int, port: int | None) -> None:
+    """A keyword that does nothing would be found out much later. Raises SettingsError."""
+    problems = []
+    for keyword in given:
+        name = keyword.replace("_", ".")
+        if name not in STATIC and not name.startswith("listener.name."):
+            meant = closest(name, STATIC)
+            hint = f"; did you mean {meant.replace('.', '_')}?" if meant else ""
+            problems.append(f"{keyword}: not a known setting{hint}")
+        elif nodes > 1 and keyword in _OWN:
+            problems.append(f"{keyword}: each of {nodes} nodes has its own; port=N says where the first listens")
+    if port is not None and "listeners" in given:
+        problems.append("port: listeners say already where to listen")
+    if port is not None and not 1 <= port <= 65536 - nodes:
+        problems.append(f"port={port}: 1 to {65536 - nodes}")
+    if problems:
+        raise SettingsError(problems)

@@ -12,7 +12,8 @@ from ottla.node.surroundings import Surroundings
 
 T = TypeVar("T")
 
-_READY_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
+"""For what takes a fraction of a second: a machine may be busy."""
 
 
 class NodeThread:
@@ -36,7 +37,7 @@ class NodeThread:
 
     def ready(self) -> None:
         """Raises what kept the node from starting."""
-        self._started.result(_READY_SECONDS)
+        self._started.result(PATIENCE_SECONDS)
 
     def _run(self) -> None:
         loop = self._loop
@@ -61,7 +62,7 @@ class NodeThread:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs `work` on the node's loop and waits for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_READY_SECONDS)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
 
     def stop(self, *, hand_over: bool = True) -> None:
         """A clean shutdown, as by SIGTERM."""
@@ -80,7 +81,7 @@ class NodeThread:
     def _end(self) -> None:
         if self.alive:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(_READY_SECONDS)
+            self._thread.join(PATIENCE_SECONDS)
 
     def pause(self) -> None:
         """As by SIGSTOP: connections stay open, nothing is answered."""

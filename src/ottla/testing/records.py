@@ -1,0 +1,110 @@
+"""Topics and records for a test that has no Kafka client at hand, or does not want to set one up."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.client import admin
+from ottla.client.cluster import Cluster as Client
+from ottla.client.connection import parse_bootstrap
+from ottla.client.consumer import EARLIEST, LATEST, Consumer, Fetched, Found, list_offsets
+from ottla.client.errors import KafkaError
+from ottla.client.producer import Delivered, Producer
+from ottla.model.ids import TopicPartition
+
+Text = bytes | str | None
+_POLL_SECONDS = 0.5
+
+
+class Record(NamedTuple):
+    """As a consumer sees it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def create_topic(
+    bootstrap: str, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+) -> None:
+    """Raises KafkaError, for a topic that is there already too."""
+    with Client(parse_bootstrap(bootstrap)) as client:
+        outcome = admin.create_topics(client, [admin.NewTopic(name, partitions, replication_factor, configs)])[name]
+    if isinstance(outcome, KafkaError):
+        raise outcome
+
+
+def produce(
+    bootstrap: str,
+    topic: str,
+    values: Sequence[Text],
+    key: Text,
+    partition: int | None,
+    headers: Mapping[str, Text],
+    timestamp_ms: int | None,
+) -> list[Record]:
+    """Acknowledged by all in-sync replicas. Raises KafkaError."""
+    written: list[Record] = []
+
+    def delivered(batch: Delivered) -> None:
+        written.extend(
+            Record(topic, batch.place.partition, batch.base_offset + n, r.timestamp, r.key, r.value, tuple(r.headers))
+            for n, r in enumerate(batch.records)
+        )
+
+    with Client(parse_bootstrap(bootstrap)) as client:
+        producer = Producer(client, on_delivery=delivered)
+        for value in values:
+            producer.send(
+                topic,
+                _bytes(value),
+                key=_bytes(key),
+                headers=[(name, _bytes(content)) for name, content in headers.items()],
+                partition=partition,
+                timestamp=timestamp_ms,
+            )
+        producer.flush()
+    return written
+
+
+def consume(bootstrap: str, topic: str, count: int | None, timeout_s: float) -> list[Record]:
+    """By partition and offset. Raises TimeoutError when `count` records have not come in time."""
+    with Client(parse_bootstrap(bootstrap)) as client:
+        places = [TopicPartition(topic, number) for number in client.partitions(topic, auto_create=count is not None)]
+        begin, end = (_offsets(client, places, which) for which in (EARLIEST, LATEST))
+        spans = {place: (begin[place], end[place] if count is None else None) for place in places}
+        consumer = Consumer(client, spans)
+        found: list[Record] = []
+        deadline = time.monotonic() + timeout_s
+        while consumer.active if count is None else len(found) < count:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                wanted = "all that were there" if count is None else str(count)
+                raise TimeoutError(f"{len(found)} records of {topic} came within {timeout_s:g} s, not {wanted}")
+            for fetched in consumer.poll(min(left, _POLL_SECONDS)):
+                found += _records(fetched)
+    return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+def _records(fetched: Fetched) -> list[Record]:
+    place = fetched.place
+    return [
+        Record(place.topic, place.partition, r.offset, r.timestamp, r.key, r.value, r.headers) for r in fetched.records
+    ]
+
+
+def _offsets(client: Client, places: Sequence[TopicPartition], which: int) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for place, outcome in list_offsets(client, dict.fromkeys(places, which)).items():
+        if not isinstance(outcome, Found):
+            raise outcome
+        found[place] = outcome.offset
+    return found
+
+
+def _bytes(text: Text) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text
