@@ -2,7 +2,9 @@
 
 import re
 import socket
+from contextlib import ExitStack
 from pathlib import Path
+from random import randrange
 from typing import Any
 
 import pytest
@@ -72,10 +74,16 @@ def test_a_node_that_is_down_cannot_be_paused(one: Cluster) -> None:
         one.pause(1)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+def free_port(neighbours: int = 0) -> int:
+    """Free with so many after it. Below those that the kernel gives to anybody who connects."""
+    while True:
+        port = randrange(10_000, 32_000)
+        with ExitStack() as taken:
+            try:
+                for number in range(port, port + neighbours + 1):
+                    taken.enter_context(socket.socket()).bind(("127.0.0.1", number))
+            except OSError:
+                continue
         return port
 
 
@@ -117,7 +125,7 @@ def test_a_node_that_is_paused_or_cut_off_is_given_up_soon(three: Cluster) -> No
 
 
 def test_a_port_is_where_the_first_node_listens_and_the_others_follow() -> None:
-    port = free_port()
+    port = free_port(neighbours=2)
     with Cluster(port=port) as cluster:
         assert cluster.bootstrap_servers == f"127.0.0.1:{port}"
     with Cluster(3, port=port) as cluster:

@@ -14,11 +14,15 @@ from ottla.cli.failures import Failure
 from ottla.cli.listening import listeners
 from ottla.cli.output import counted, note
 from ottla.cli.parser import UsageError
+from ottla.model.ids import uuid_text
 from ottla.model.properties import Settings
 from ottla.model.properties.file import format_properties
 from ottla.net.listening import refusal
+from ottla.runtime.clock import SystemIds
 from ottla.runtime.standard_streams import announce
 from ottla.runtime.stop_signals import WHOLE_CLUSTER_STOPS, stop_signals
+from ottla.storage.checkpoints import CorruptCheckpoint, decode_meta_properties
+from ottla.storage.names import META_PROPERTIES
 
 _PORTS_PER_NODE: Final = 2
 _READY_SECONDS: Final = 60.0
@@ -84,6 +88,22 @@ def plan(count: int, host: str, port: int, data: str, overrides: Mapping[str, st
         )
         for node_id, first in ports.items()
     ]
+
+
+def cluster_of(data: str, count: int) -> str:
+    """The id of the cluster whose nodes keep their data there; one of them is enough, the others may never have come so
+    far as to write it down. A new cluster draws its own: made from the quorum, as nodes do it that start one by one, it
+    would be that of every cluster on these ports. Raises Failure."""
+    for node_id in range(1, count + 1):
+        path = f"{data}/node-{node_id}/{META_PROPERTIES}"
+        try:
+            with open(path, "rb") as file:
+                return decode_meta_properties(file.read()).cluster_id
+        except FileNotFoundError:
+            continue
+        except CorruptCheckpoint as error:
+            raise Failure(f"{path}: {error}") from error
+    return uuid_text(SystemIds().uuid())
 
 
 def check_data(data: str, count: int) -> None:

@@ -39,7 +39,7 @@ def start(arguments: Arguments) -> int:
 
 
 def _start_several(arguments: Arguments, count: int) -> int:
-    from ottla.cli.nodes import check_data, check_ports, plan, run
+    from ottla.cli.nodes import check_data, check_ports, cluster_of, plan, run
     from ottla.model.properties import Settings
 
     if arguments.optional("file") is not None:
@@ -48,11 +48,11 @@ def _start_several(arguments: Arguments, count: int) -> int:
         raise UsageError(f"--nodes {count}: 1 to {_MOST_NODES}")
     port = arguments.optional_number("port")
     data = os.path.abspath(arguments.optional("data") or DEFAULT_CLUSTER_DATA)
-    overrides = _overrides(arguments)
+    check_data(data, count)
+    overrides = {"cluster.id": cluster_of(data, count), **_overrides(arguments)}
     plans = plan(
         count, arguments.optional("host") or DEFAULT_HOST, DEFAULT_PORT if port is None else port, data, overrides
     )
-    check_data(data, count)
     Settings.defaults(plans[0].data, **plans[0].settings)  # what is wrong with them is told once, not by every node
     check_ports(plans)
     return run(plans)

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.cli.app import run
 from ottla.cli.failures import Failure
-from ottla.cli.nodes import check_data, plan
+from ottla.cli.nodes import check_data, cluster_of, plan
 from ottla.cli.parser import UsageError
 from ottla.model.properties import Settings
 
@@ -99,3 +99,20 @@ def test_a_wrong_setting_is_told_once_and_nothing_starts(tmp_path: Path, capsys:
     assert shown.count("num.partitons") == 1
     assert "did you mean num.partitions?" in shown
     assert not (tmp_path / "d").exists()
+
+
+def test_every_new_cluster_has_an_id_of_its_own(tmp_path: Path) -> None:
+    assert cluster_of(str(tmp_path / "one"), 3) != cluster_of(str(tmp_path / "another"), 3)
+
+
+def test_a_cluster_keeps_its_id_though_only_one_node_has_written_it_down(tmp_path: Path) -> None:
+    (tmp_path / "node-2").mkdir()
+    (tmp_path / "node-2" / "meta.properties").write_text("version=1\ncluster.id=HP-5AI_fdy4nqv_8cw3w3A\nnode.id=2\n")
+    assert cluster_of(str(tmp_path), 3) == "HP-5AI_fdy4nqv_8cw3w3A"
+
+
+def test_a_file_that_names_no_cluster_is_named(tmp_path: Path) -> None:
+    (tmp_path / "node-1").mkdir()
+    (tmp_path / "node-1" / "meta.properties").write_text("version=1\n")
+    with pytest.raises(Failure, match=r"node-1/meta\.properties: "):
+        cluster_of(str(tmp_path), 3)
