@@ -409,6 +409,17 @@ def test_three_nodes_start_with_one_command_and_stop_together(
     assert "Traceback" not in first.err.read_text() + again.err.read_text()
 
 
+def test_three_nodes_that_stop_at_once_do_not_complain_that_the_controller_is_gone(tmp_path: Path) -> None:
+    with Started(tmp_path / "data", six_free_ports()) as cluster:
+        for child in cluster.children():
+            os.kill(child, signal.SIGTERM)
+        cluster.process.communicate(timeout=DEADLINE_SECONDS)
+    assert cluster.process.returncode == 1  # nobody has asked the command itself to stop
+    said = cluster.err.read_text()
+    assert "this broker go" not in "".join(line for line in said.splitlines() if "WARNING" in line)
+    assert said.count("has ended with code 0") == 3
+
+
 @pytest.mark.parametrize("taken", [0, 2, 3])
 def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path, taken: int) -> None:
     """A controller's as well as a broker's; whoever answers there must not be taken for the node."""

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.1
 _CAUGHT_UP_SECONDS: Final = 0.005
-_LEAVING_MS: Final = 2_500
+_LEAVING_MS: Final = 1_500
 """How long a leaving broker waits for one answer: the others may be leaving as well, and with them the controller."""
 _WAIT_A_LITTLE: Final = (Errors.DUPLICATE_BROKER_REGISTRATION, Errors.REQUEST_TIMED_OUT, Errors.NOT_CONTROLLER)
 """The controller still takes the process before this one for alive, or there is no controller at the moment."""
@@ -194,12 +194,18 @@ class BrokerLifecycle:
 
     async def _leave(self) -> None:
         gone = (Errors.STALE_BROKER_EPOCH, Errors.BROKER_ID_NOT_REGISTERED)
-        while True:
-            async with asyncio.timeout(_LEAVING_MS / 1000):
-                reply = await self._beat(leaving=True)
+        while (reply := await self._leave_of_controller()) is not None:
             if reply.should_shut_down or reply.error_code in gone:
                 return
-            if reply.error_code == Errors.REQUEST_TIMED_OUT and self._control_plane.leader_id < 0:
-                logger.warning("there is no controller that could let this broker go: it goes without")
-                return
             await asyncio.sleep(_RETRY_SECONDS / 2)
+        # So it is for the last ones of a cluster that stops as a whole: too few are left to elect a controller.
+        logger.info("no controller answers any more: this broker goes without being let go")
+
+    async def _leave_of_controller(self) -> "messages.BrokerHeartbeatResponse | None":
+        """None: nobody answers, and there is nobody who could take over."""
+        try:
+            async with asyncio.timeout(_LEAVING_MS / 1000):
+                reply = await self._beat(leaving=True)
+        except TimeoutError:
+            return None
+        return None if reply.error_code == Errors.REQUEST_TIMED_OUT else reply

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
 from ottla.model.properties.settings import closest
 from ottla.node import Node
@@ -17,7 +18,7 @@ from ottla.node.surroundings import Surroundings
 from ottla.testing import records
 from ottla.testing.addresses import Addresses
 from ottla.testing.cut import CuttablePeers
-from ottla.testing.emptying import Configs, configs, delete_all_topics, restore_configs
+from ottla.testing.emptying import Configs, configs, delete_topics, restore_configs, topic_ids
 from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
 from ottla.testing.records import Record, Text
 
@@ -115,13 +116,13 @@ class Cluster:
         """Ends every fault, deletes every topic and takes back what was set on brokers, groups and client metrics: a
         test that comes after finds an empty and healthy cluster. Takes milliseconds if there was no fault."""
         self._mend()
-        first = self._node(1)
-        self._call(1, delete_all_topics(first))
-        self._call(1, restore_configs(first, self._first_configs))
-        emptied = first.control_plane.image.offset
-        self._await(
-            lambda: all(node.control_plane.image.offset >= emptied for node in self._nodes()), "all nodes are empty"
-        )
+        doomed = list(dict.fromkeys(each for node in self._nodes() for each in topic_ids(node)))
+        self._call(1, delete_topics(self._node(1), doomed))
+        self._call(1, restore_configs(self._node(1), self._first_configs))
+        self._await(lambda: not any(map(self._knows_one_of(doomed), self._nodes())), "no node knows a topic")
+
+    def _knows_one_of(self, topics: list[Uuid]) -> Callable[[Node], bool]:
+        return lambda node: any(each in topics for each in topic_ids(node))
 
     def _mend(self) -> None:
         for node_id, thread in self._threads.items():

@@ -1,10 +1,12 @@
 """Brings a running cluster back to what it was before a test: no topics, and the settings it began with."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 from ottla.metadata.image import TOPIC_RESOURCE, ConfigKey
 from ottla.model.errors import Errors
+from ottla.model.ids import Uuid
 from ottla.node import Node
 from ottla.protocol.messages import DeleteTopicsRequest, IncrementalAlterConfigsRequest
 
@@ -15,14 +17,19 @@ _SET, _DELETE = 0, 1
 _RETRY_SECONDS: Final = 0.02
 
 
-async def delete_all_topics(node: Node) -> None:
+async def delete_topics(node: Node, doomed: Iterable[Uuid]) -> None:
     """Again while there is no controller: it may have been the one that a test has killed."""
     kind = DeleteTopicsRequest
-    while topics := [kind.DeleteTopicState(name=name) for name in node.control_plane.image.topics]:
+    while topics := [kind.DeleteTopicState(topic_id=each) for each in doomed]:
         reply = await node.control_plane.submit(kind(topics=topics))
-        if not any(Errors(each.error_code).retriable for each in reply.responses):
-            return
-        await asyncio.sleep(_RETRY_SECONDS)
+        gone = (Errors.NONE, Errors.UNKNOWN_TOPIC_ID)
+        doomed = [Uuid(each.topic_id) for each in reply.responses if each.error_code not in gone]
+        if doomed:
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+def topic_ids(node: Node) -> list[Uuid]:
+    return [topic.id for topic in node.control_plane.image.topics.values()]
 
 
 def configs(node: Node) -> Configs:
