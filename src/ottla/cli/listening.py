@@ -3,7 +3,18 @@
 import socket
 from typing import Final
 
+DEFAULT_PORT: Final = 9092
+_METRICS_PORT: Final = 9404
+"""Where people look for the metrics of Kafka: the JMX exporter's usual port."""
+_LAST_PORT: Final = 65535
 _EVERY_INTERFACE: Final = ("0.0.0.0", "::")
+
+
+def metrics_listener(port: int, at: int = 0) -> str:
+    """On loopback, for the node whose cluster begins at `port`; it is the `at`-th one. As far from 9404 as that is from
+    9092, so that two on one machine do not meet."""
+    wanted = _METRICS_PORT + port - DEFAULT_PORT + at
+    return f"http://127.0.0.1:{wanted if port and 0 < wanted <= _LAST_PORT else 0}"
 
 
 def listeners(host: str, port: int, controller_port: int) -> dict[str, str]:

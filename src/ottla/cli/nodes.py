@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ottla.cli.failures import Failure
-from ottla.cli.listening import listeners
+from ottla.cli.listening import listeners, metrics_listener
 from ottla.cli.output import counted, note
 from ottla.cli.parser import UsageError
 from ottla.model.ids import uuid_text
@@ -35,6 +35,7 @@ _OWN: Final = (
     "process.roles",
     "node.id",
     "listeners",
+    "http.listeners",
     "controller.quorum.voters",
     "controller.quorum.bootstrap.servers",
     "log.dirs",
@@ -84,7 +85,12 @@ def plan(count: int, host: str, port: int, data: str, overrides: Mapping[str, st
             host,
             first,
             f"{data}/node-{node_id}",
-            {"node.id": str(node_id), **listeners(host, first, first + 1), **shared},
+            {
+                "node.id": str(node_id),
+                **listeners(host, first, first + 1),
+                "http.listeners": metrics_listener(port, node_id - 1),
+                **shared,
+            },
         )
         for node_id, first in ports.items()
     ]
@@ -203,6 +209,7 @@ def _banner(plans: list[NodePlan], children: "dict[int, subprocess.Popen[bytes]]
         f"ottla {__version__}: {counted(len(plans), 'node')} are ready",
         f"  kafka    {','.join(f'{each.host}:{each.port}' for each in plans)}",
         *(f"  node {each.node_id}   {each.host}:{each.port}  process {children[each.node_id].pid}" for each in plans),
+        f"  metrics  {', '.join(each.settings['http.listeners'] for each in plans)}",
         f"  data     {os.path.dirname(plans[0].data)}",
         "  stop with Ctrl-C",
     ]

@@ -4,7 +4,7 @@
 import os
 from typing import TYPE_CHECKING, Final
 
-from ottla.cli.listening import listeners
+from ottla.cli.listening import DEFAULT_PORT, listeners, metrics_listener
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import settings as name_value_pairs
 
@@ -15,7 +15,6 @@ DEFAULT_DATA: Final = "./ottla-data"
 DEFAULT_CLUSTER_DATA: Final = "./ottla-cluster"
 """A directory of its own: a single node may have left its data in the other."""
 DEFAULT_HOST: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 9092
 _MOST_NODES: Final = 9
 
 
@@ -71,9 +70,9 @@ def node_settings(arguments: Arguments) -> "Settings":
         raise Failure(f"{data} holds a cluster of several nodes: {again}, or name another --data")
     port = arguments.optional_number("port")
     host = arguments.optional("host") or DEFAULT_HOST
-    given: dict[str, str] = {}
+    given = {"http.listeners": metrics_listener(DEFAULT_PORT if port is None else port)}
     if port is not None or host != DEFAULT_HOST:
-        given = _listeners(host, DEFAULT_PORT if port is None else port)
+        given.update(_listeners(host, DEFAULT_PORT if port is None else port))
     given.update(_overrides(arguments))
     return Settings.defaults(os.path.abspath(data), **given)
 
@@ -133,7 +132,8 @@ COMMANDS = (
         summary="Start a node. Ctrl-C or SIGTERM stops it cleanly.",
         details="""
 Without a file one node starts that is broker and controller, on loopback, and creates its data directory when there is
-none. With a file, what the file says is what happens; Kafka's server.properties is taken as it is.
+none; http://127.0.0.1:9404 has its /metrics, /healthz and /readyz (elsewhere: -o http.listeners=http://HOST:PORT).
+With a file, what the file says is what happens; Kafka's server.properties is taken as it is.
 A new data directory is formatted by itself; cluster.id may be given as a setting, else one is made. Nodes whose files
 name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.servers) form one cluster.""",
         arguments=(Argument("FILE", help="Kafka's server.properties.", required=False),),

@@ -88,6 +88,18 @@ class Listening:
         if not loading.cancelled() and (error := loading.exception()) is not None:
             logger.error("%s cannot be served: %s", self.address, error, exc_info=error)
 
+    def abandon(self) -> None:
+        """The end by force: sockets close, nobody is waited for."""
+        if self._socket is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._socket)
+        if self._loading is not None:
+            self._loading.cancel()
+        if self._server is not None:
+            self._server.abandon()
+        self._socket.close()
+        self._socket = self._server = self._loading = None
+
     async def stop(self) -> None:
         """May be called at any time, and twice."""
         if self._socket is None:

@@ -108,6 +108,14 @@ class HttpServer:
 
         self._server = await loop.create_server(protocol, sock=listening, ssl=self._tls)
 
+    def abandon(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in list(self._state.tasks):
+            task.cancel()
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+
     async def stop(self) -> None:
         """No new connection; answers under way may end within a limit; then nothing is left."""
         if self._server is not None:

@@ -57,7 +57,7 @@ class RequestCounts:
         self.versions: list[int] = [0] * (max_version - min_version + 1)
         """Requests by version, the lowest first."""
         self.times = Histogram()
-        """From the arrival of a request to the sending of its reply."""
+        """From the arrival of a request to the sending of its reply; one may stand for several of its kind."""
         self.has_error_code = has_error_code
         """The response tells an error of the request as a whole."""
         self.errors: dict[int, int] = {}

@@ -14,14 +14,14 @@ class Histogram:
         self.buckets: list[int] = [0] * BUCKETS
         self.sum_us = 0
 
-    def observe(self, us: int) -> None:
-        """A clock that went back counts as no time at all."""
+    def observe(self, us: int, weight: int = 1) -> None:
+        """One that stands for `weight` of its kind. A clock that went back counts as no time at all."""
         if us <= 0:
-            self.buckets[0] += 1
+            self.buckets[0] += weight
             return
         at = us.bit_length()
-        self.buckets[at if at < BUCKETS else BUCKETS - 1] += 1
-        self.sum_us += us
+        self.buckets[at if at < BUCKETS else BUCKETS - 1] += weight
+        self.sum_us += us * weight
 
     @property
     def count(self) -> int:

@@ -47,6 +47,7 @@ from ottla.model.ids import (
 from ottla.model.ports import Ids
 from ottla.model.properties import Settings
 from ottla.node import options
+from ottla.node.monitoring.watched import BrokerView, Watched
 from ottla.node.network import Network
 from ottla.node.services import Ending, Health, Service
 from ottla.node.storage import Storage
@@ -105,6 +106,7 @@ class Broker(Service):
         storage: Storage,
         control_plane: ControlPlane,
         authorizer: Authorizer,
+        watched: Watched,
     ) -> None:
         self._settings = settings
         self._world = world
@@ -112,6 +114,7 @@ class Broker(Service):
         self._storage = storage
         self._control_plane = control_plane
         self._authorizer = authorizer
+        self._watched = watched
         self._running = AsyncExitStack()
         self._loop = asyncio.get_running_loop()
         self._events = Events()
@@ -146,6 +149,7 @@ class Broker(Service):
         self._join(parts, coordination)
         parts.housekeeping.start()
         services = self._services(parts, coordination)
+        self._watched.broker = BrokerView(services, parts.housekeeping.cleaning)
         await lifecycle.unfence()
         lifecycle.start()
         self._network.limit_connections(parts.configs.settings)

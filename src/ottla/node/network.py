@@ -21,12 +21,12 @@ class Network(Service):
         self._settings = settings
         self._doors = options.doors(settings)
         budget = ReadBudget(settings.get_int("queued.max.request.bytes"))
-        self._server = world.listen(loop, self._doors, budget, options.options(settings))
+        self.server = world.listen(loop, self._doors, budget, options.options(settings))
         self._sockets: dict[str, tuple[socket.socket, int]] = {}
         self.peers = world.peers(loop, f"node-{settings.node_id}")
 
     async def start(self) -> None:
-        self._sockets = {listener.name: self._server.bind(listener) for listener in self._to_open()}
+        self._sockets = {listener.name: self.server.bind(listener) for listener in self._to_open()}
 
     def _to_open(self) -> list[Listener]:
         """A quorum of one that asks for any free port has nobody who could find it there."""
@@ -44,18 +44,18 @@ class Network(Service):
     def serve(self, listeners: Iterable[Listener], routes: Routes, services: AnyServices) -> None:
         for listener in listeners:
             if listener.name in self._sockets:
-                self._server.serve(self._sockets[listener.name][0], listener.name, routes, services)
+                self.server.serve(self._sockets[listener.name][0], listener.name, routes, services)
 
     def limit_connections(self, settings: Settings) -> None:
         self._doors.clients.limits = options.connection_limits(settings)
 
     def stop_serving(self) -> None:
         """Whoever answers on a listener has it closed before it goes itself."""
-        self._server.close()
+        self.server.close()
 
     async def stop(self, ending: Ending) -> None:
         self.abandon()
 
     def abandon(self) -> None:
-        self._server.close()
+        self.server.close()
         self.peers.close()

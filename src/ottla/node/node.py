@@ -10,6 +10,7 @@ from ottla.model.properties import Listener, Settings
 from ottla.net.host_name import NoHostName
 from ottla.node import options
 from ottla.node.broker import Broker
+from ottla.node.monitoring.watched import Watched
 from ottla.node.network import Network
 from ottla.node.quorum import QuorumMember
 from ottla.node.services import Ending, Health, ServiceTable
@@ -49,6 +50,14 @@ class Node:
         """Where clients are told to connect, free ports filled in."""
         broker = self._table.find(Broker)
         return () if broker is None else broker.listeners
+
+    @property
+    def http_addresses(self) -> tuple[str, ...]:
+        """Where it answers /metrics and the like: http://host:port, free ports filled in."""
+        from ottla.node.http import HttpListeners  # noqa: PLC0415  a node that shows nothing does without
+
+        shown = self._table.find(HttpListeners)
+        return () if shown is None else shown.addresses
 
     @property
     def bootstrap_servers(self) -> str:
@@ -120,9 +129,14 @@ class Node:
             absent=storage.offline,
             on_failure=self._metadata_failed,
         )
+        watched = Watched(settings, world.clock, control_plane, network.server, network.peers)
+        if settings.get_list("http.listeners"):
+            from ottla.node.http import HttpListeners  # noqa: PLC0415  a node that shows nothing does without
+
+            await table.start(HttpListeners(settings, watched, table))
         await table.start(QuorumMember(settings, world, network, storage, control_plane, self._authorizer))
         if settings.is_broker:
-            await table.start(Broker(settings, world, network, storage, control_plane, self._authorizer))
+            await table.start(Broker(settings, world, network, storage, control_plane, self._authorizer, watched))
 
     # ---- stopping
 

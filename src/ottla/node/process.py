@@ -87,7 +87,8 @@ def _stop(number: signal.Signals, *events: asyncio.Event) -> None:
 
 def _banner(node: Node) -> str:
     image = node.control_plane.image
-    lines = [f"ottla {__version__} is ready", *(f"  {line}" for line in node.banner())]
+    told = sorted(node.banner(), key=lambda line: not line.startswith("kafka"))  # what most look for comes first
+    lines = [f"ottla {__version__} is ready", *(f"  {line}" for line in told)]
     topics = f"{len(image.topics)} {'topic' if len(image.topics) == 1 else 'topics'}"
     lines += [
         f"  data     {', '.join(node.settings.log_dirs)}",

@@ -71,6 +71,14 @@ class Cluster:
         """host:port of one node, for a client that is to begin there."""
         return self._node(node_id).bootstrap_servers
 
+    def http_address(self, node_id: int) -> str:
+        """Where a node answers /metrics, /healthz, /readyz and /version, in a cluster that was made with
+        http_listeners="http://127.0.0.1:0"."""
+        addresses = self._node(node_id).http_addresses
+        if not addresses:
+            raise ValueError('this cluster has no HTTP: make it with Cluster(http_listeners="http://127.0.0.1:0")')
+        return addresses[0]
+
     @property
     def running(self) -> list[int]:
         """The ids of the nodes that are up."""

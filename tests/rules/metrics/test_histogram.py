@@ -31,6 +31,13 @@ def test_a_clock_that_went_back_counts_as_no_time() -> None:
     assert (histogram.buckets[0], histogram.count, histogram.sum_us) == (1, 1, 0)
 
 
+def test_one_observation_may_stand_for_several() -> None:
+    histogram = Histogram()
+    histogram.observe(3, 16)
+    histogram.observe(-1, 16)
+    assert (histogram.buckets[2], histogram.buckets[0], histogram.count, histogram.sum_us) == (16, 16, 32, 48)
+
+
 def test_what_takes_longer_than_the_last_bucket_is_counted_there() -> None:
     histogram = observed(1 << 40)
     assert (histogram.buckets[BUCKETS - 1], histogram.count) == (1, 1)

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 _unpack_header: Final = Struct(">hhih").unpack_from
 _TURN_BYTES: Final = 64 * 1024
 """Of replies, after which a connection with more requests at hand lets the others go first."""
+ALL_TIMED: Final = 16
+"""Requests of an API that are all timed. Later, of those that are answered at once, one in so many stands for the rest:
+to read the clock and to sort what it says costs a fiftieth of such a request."""
 
 
 class Reply:
@@ -131,8 +134,11 @@ class Session:
             log.exception("a request of %s could not be begun", self.host)
             self.connection.close()
             return
-        route.counts.versions[version - route.min_version] += 1
-        since = self.connection.last_active
+        counts = route.counts
+        requests = counts.versions[version - route.min_version] + 1
+        counts.versions[version - route.min_version] = requests
+        weight = 1 if requests < ALL_TIMED else 0 if requests % ALL_TIMED else ALL_TIMED
+        since = self.connection.last_active if weight else 0.0
         try:
             outcome = route.handle(self.services, self, request, version)
         except Exception:  # the session is the edge: a bug costs this client its connection, no more
@@ -142,16 +148,21 @@ class Session:
             return
         if isinstance(outcome, Message):
             if self._pending:
-                self._queue(Reply(route, version, correlation_id, since), outcome)
+                self._queue(self._reply(route, version, correlation_id), outcome)
             else:
-                self._send(route, version, correlation_id, outcome, since)
+                self._send(route, version, correlation_id, outcome)
+                if weight:
+                    counts.times.observe(self.connection.us_since(since), weight)
         elif isinstance(outcome, Future):
-            reply = Reply(route, version, correlation_id, since)
+            reply = self._reply(route, version, correlation_id)
             reply.future = outcome
             outcome.add_done_callback(lambda future: self._resolved(reply, future))
             self._queue(reply, None)
         elif outcome is not None:  # None: acks=0, nothing is ever sent
-            self._run(Reply(route, version, correlation_id, since), outcome)
+            self._run(self._reply(route, version, correlation_id), outcome)
+
+    def _reply(self, route: Route, version: int, correlation_id: int) -> Reply:
+        return Reply(route, version, correlation_id, self.connection.last_active)
 
     def _queue(self, reply: Reply, message: Message | None) -> None:
         """Behind the replies that are still to come."""
@@ -188,7 +199,8 @@ class Session:
         while pending and pending[0].ready:
             head = pending.popleft()
             if head.message is not None:  # acks=0 that had to wait: nothing is ever sent
-                self._send(head.route, head.version, head.correlation_id, head.message, head.since)
+                self._send(head.route, head.version, head.correlation_id, head.message)
+                head.route.counts.times.observe(self.connection.us_since(head.since), 1)
         self._resume()
 
     def _resume(self) -> None:
@@ -202,7 +214,7 @@ class Session:
 
     # ---- replies
 
-    def _send(self, route: Route, version: int, correlation_id: int, message: Message, since: float) -> None:
+    def _send(self, route: Route, version: int, correlation_id: int, message: Message) -> None:
         connection = self.connection
         try:
             if route.streams_files:
@@ -215,12 +227,10 @@ class Session:
             log.exception("the reply to %s v%d cannot be written", route.name, version)
             connection.close()
             return
-        counts = route.counts
-        counts.times.observe(connection.us_since(since))
-        if counts.has_error_code:
+        if route.counts.has_error_code:
             error_code: int = message.error_code  # type: ignore[attr-defined]  # what `has_error_code` says
             if error_code:
-                counts.failed(error_code)
+                route.counts.failed(error_code)
         if connection.out_bytes > self._max_unsent:
             connection.pause_reading()
         elif self._turn > _TURN_BYTES:
@@ -237,11 +247,10 @@ class Session:
         route = self.routes.get(key)
         if key == API_VERSIONS and route is not None:
             message = self.routes.api_versions_unsupported(self.services)
-            since = self.connection.last_active
             if self._pending:
-                self._queue(Reply(route, 0, correlation_id, since), message)
+                self._queue(self._reply(route, 0, correlation_id), message)
             else:
-                self._send(route, 0, correlation_id, message, since)
+                self._send(route, 0, correlation_id, message)
             return
         self._refuse(f"request key {key} at version {version} is not served on this listener")
 

@@ -1,4 +1,4 @@
-"""How far consumers may read in partitions of which this broker has no replica: their leaders are asked.
+"""How far consumers may read in partitions of which this broker has no replica in sync: their leaders are asked.
 
 A group's coordinator knows what the group has committed; the lag needs the leaders' side as well. Whoever does not
 answer in time is left out of this scrape.
@@ -32,16 +32,27 @@ async def ends_elsewhere(services: Services, peers: Peers, most: int) -> dict[tu
     return ends
 
 
+def end_here(services: Services, topic: str, index: int) -> int | None:
+    """None if only others know. A follower in sync has all that is committed, and hears of that a moment later."""
+    partition = services.replicas.find(topic, index)
+    if partition is None or partition.log is None:
+        return None
+    if partition.leader is not None:
+        return partition.leader.high_watermark
+    placed = services.control_plane.image.partition(topic, index)
+    return partition.log.log_end_offset if placed is not None and services.broker_id in placed.isr else None
+
+
 def _wanted(services: Services, most: int) -> dict[int, list[groups.Spot]]:
     """By leader."""
-    image, replicas = services.control_plane.image, services.replicas
+    image = services.control_plane.image
     found: dict[groups.Spot, int] = {}
     for shard in groups.shards(services):
         for topics in shard.state.offsets.by_group.values():
             for topic, partitions in topics.items():
                 for index in partitions:
                     placed = image.partition(topic, index)
-                    if placed is not None and placed.leader != NO_LEADER and replicas.find(topic, index) is None:
+                    if placed is not None and placed.leader != NO_LEADER and end_here(services, topic, index) is None:
                         found[topic, index] = placed.leader
             if len(found) >= most:
                 break

@@ -10,7 +10,7 @@ from ottla.runtime.raft_driver import LANES
 
 
 def pieces(watched: Watched) -> Iterator[str]:
-    if watched.is_controller:
+    if watched.settings.is_controller:
         yield from _controller(watched)
     yield from _raft(watched)
 

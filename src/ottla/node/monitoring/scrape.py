@@ -7,6 +7,7 @@ from ottla.broker.services import Services
 from ottla.metrics import names
 from ottla.metrics.text import labels, one, some
 from ottla.node.monitoring import groups, partitions, process, quorum, requests, topics
+from ottla.node.monitoring.elsewhere import end_here
 from ottla.node.monitoring.watched import BrokerView, Watched
 
 Ends = Mapping[tuple[str, int], int]
@@ -47,8 +48,7 @@ def _broker(watched: Watched, broker: BrokerView, found: partitions.Found, ends_
 
 def _end_of(services: Services, ends_elsewhere: Ends) -> Callable[[str, int], int | None]:
     def end_of(topic: str, index: int) -> int | None:
-        partition = services.replicas.find(topic, index)
-        role = None if partition is None else partition.role
-        return ends_elsewhere.get((topic, index)) if role is None else role.high_watermark
+        known = end_here(services, topic, index)
+        return ends_elsewhere.get((topic, index)) if known is None else known
 
     return end_of

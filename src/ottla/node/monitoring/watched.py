@@ -12,6 +12,7 @@ from ottla.metadata.image import MetadataImage
 from ottla.metrics.counts import QuorumCounts
 from ottla.metrics.window import Passed, Window
 from ottla.model.ports import Clock
+from ottla.model.properties import Settings
 from ottla.net.peer import Peers
 from ottla.runtime.control_plane import ControlPlane
 
@@ -40,20 +41,26 @@ class BrokerView:
     cleaning: Cleaning
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Watched:
-    node_id: int
-    is_controller: bool
-    max_partitions: int
-    """Partitions that have series of their own; the others are in the sums."""
+    settings: Settings
     clock: Clock
     control_plane: ControlPlane
     server: Server
     peers: Peers
-    broker: BrokerView | None
-    """None on a node that is a controller only."""
+    broker: BrokerView | None = None
+    """None before its logs are loaded, and on a node that is a controller only."""
     elections: Elections = field(default_factory=Elections)
     windows: dict[str, Window] = field(default_factory=dict)
+
+    @property
+    def node_id(self) -> int:
+        return self.settings.node_id
+
+    @property
+    def max_partitions(self) -> int:
+        """Those that have series of their own; the others are in the sums."""
+        return self.settings.get_int("ottla.metrics.max.partitions")
 
     def of_late(self, name: str, totals: list[int]) -> Passed:
         """What has happened to some counters since an earlier look."""

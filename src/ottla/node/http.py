@@ -1,0 +1,72 @@
+"""The node's own HTTP listeners (`http.listeners`): metrics, health, version.
+
+A port is taken when the node starts, and what answers on it is loaded when somebody asks. An address that cannot be had
+costs this service, never the node.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from ottla.http.addresses import Address, parse
+from ottla.http.asgi import AsgiApplication
+from ottla.http.listening import Listening
+from ottla.model.properties import Settings
+from ottla.net.listening import refusal
+from ottla.node.monitoring.watched import Watched
+from ottla.node.services import Ending, Health, Service, ServiceTable, State
+
+logger = logging.getLogger(__name__)
+
+
+class HttpListeners(Service):
+    name = "http"
+
+    def __init__(self, settings: Settings, watched: Watched, table: ServiceTable) -> None:
+        self._asked = [parse(each) for each in settings.get_list("http.listeners")]
+        self._watched = watched
+        self._table = table
+        self._open: list[Listening] = []
+        self._missing: list[str] = []
+
+    async def start(self) -> None:
+        self._watched.begin()
+        for address in self._asked:
+            listening = Listening(address, self._application)
+            try:
+                listening.open()
+            except OSError as error:
+                self._missing.append(refusal(error, address.host, address.port))
+                logger.warning("no metrics and health at %s: it %s", address, self._missing[-1])
+                continue
+            listening.start()
+            self._open.append(listening)
+
+    def _application(self, address: Address) -> AsgiApplication:
+        from ottla.node.monitoring import pages  # noqa: PLC0415  a node that nobody asks does without
+
+        return pages.application(self._watched, self._starting, address)
+
+    def _starting(self) -> dict[str, str]:
+        return {
+            name: f"{name} is starting{''.join(f': {reason}' for reason in health.reasons)}"
+            for name, health in self._table.health().items()
+            if health.state is State.STARTING
+        }
+
+    async def stop(self, ending: Ending) -> None:
+        for listening in self._open:
+            await listening.stop()
+
+    def abandon(self) -> None:
+        for listening in self._open:
+            listening.abandon()
+
+    def health(self) -> Health:
+        return Health.of(self._missing)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return tuple(str(listening.address) for listening in self._open)
+
+    def banner(self) -> Sequence[str]:
+        return [f"metrics  {address}/metrics" for address in self.addresses]
