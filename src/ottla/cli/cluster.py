@@ -78,12 +78,10 @@ def status(arguments: Arguments) -> int:
 def _quorum(server: Cluster) -> messages.DescribeQuorumResponse.PartitionData | None:
     """None when nobody leads it: that is when the rest of the picture is wanted most."""
     from ottla.client import admin
-    from ottla.client.deadline import Deadline
     from ottla.client.errors import ClientError
 
-    patience = Deadline(min(server.timeout_s, _QUORUM_SECONDS))
     try:
-        return admin.describe_quorum(server, patience).topics[0].partitions[0]
+        return admin.describe_quorum(server, timeout_s=min(server.timeout_s, _QUORUM_SECONDS)).topics[0].partitions[0]
     except ClientError:
         return None
 

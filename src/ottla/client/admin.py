@@ -1,19 +1,18 @@
 """What an administrator asks of a cluster: topics, partitions, records, configs, log dirs, quorum, features.
 
-Each function sends one kind of request and gives back its answer in a form a tool can print. A refusal of one item
+Each operation sends one kind of request and gives back its answer in a form a tool can print. A refusal of one item
 is in the result of that item (`KafkaError`); a refusal of all is raised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
 from ottla import __version__
-from ottla.client.cluster import ANY, Cluster, Outcomes
-from ottla.client.deadline import Deadline
 from ottla.client.errors import ConnectionLost, KafkaError, check, known
+from ottla.client.routing import Outcomes, Routing, Work, ask_until_heard, asking, at_leaders, call, metadata
+from ottla.client.steps import ANY, Ask, Steps, begin, operation
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
 
@@ -41,6 +40,7 @@ FROM_GROUP: Final = 8
 
 ADMIN_TIMEOUT_MS: Final = 15_000
 _TELLS_FENCED: Final = 2
+_DELETE_BY_STATE: Final = 6
 
 
 class NewTopic(NamedTuple):
@@ -84,13 +84,14 @@ class Feature(NamedTuple):
     """0: not finalized."""
 
 
+@operation
 def create_topics(
-    cluster: Cluster, topics: Sequence[NewTopic], *, validate_only: bool = False
-) -> dict[str, CreatedTopic | KafkaError]:
+    routing: Routing, topics: Sequence[NewTopic], *, validate_only: bool = False
+) -> Steps[dict[str, CreatedTopic | KafkaError]]:
     request = messages.CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics], timeout_ms=ADMIN_TIMEOUT_MS, validate_only=validate_only
     )
-    response = cluster.call(request, messages.CreateTopicsResponse)
+    response = yield from call(routing, request, messages.CreateTopicsResponse)
     return {
         topic.name: KafkaError(known(topic.error_code), topic.name, topic.error_message)
         if topic.error_code
@@ -115,14 +116,17 @@ def _creatable(topic: NewTopic) -> messages.CreateTopicsRequest.CreatableTopic:
     )
 
 
-def delete_topics(cluster: Cluster, names: Sequence[str]) -> dict[str, KafkaError | None]:
-    by_name = cluster.connection(ANY, cluster.deadline()).version_for(messages.DeleteTopicsRequest) < 6
-    request = messages.DeleteTopicsRequest(timeout_ms=ADMIN_TIMEOUT_MS)
-    if by_name:
-        request.topic_names = list(names)
-    else:
-        request.topics = [messages.DeleteTopicsRequest.DeleteTopicState(name=name) for name in names]
-    response = cluster.call(request, messages.DeleteTopicsResponse)
+@operation
+def delete_topics(routing: Routing, names: Sequence[str]) -> Steps[dict[str, KafkaError | None]]:
+    kind = messages.DeleteTopicsRequest
+
+    def make(version: int) -> messages.DeleteTopicsRequest:
+        if version < _DELETE_BY_STATE:
+            return kind(topic_names=list(names), timeout_ms=ADMIN_TIMEOUT_MS)
+        return kind(topics=[kind.DeleteTopicState(name=name) for name in names], timeout_ms=ADMIN_TIMEOUT_MS)
+
+    ask = Ask(ANY, kind, make, messages.DeleteTopicsResponse)
+    response = yield from ask_until_heard(routing, ask, messages.DeleteTopicsResponse)
     return {
         topic.name or "": KafkaError(known(topic.error_code), topic.name or "", topic.error_message)
         if topic.error_code
@@ -131,9 +135,10 @@ def delete_topics(cluster: Cluster, names: Sequence[str]) -> dict[str, KafkaErro
     }
 
 
+@operation
 def create_partitions(
-    cluster: Cluster, topic: str, count: int, *, assignment: Sequence[Sequence[int]] = (), validate_only: bool = False
-) -> None:
+    routing: Routing, topic: str, count: int, *, assignment: Sequence[Sequence[int]] = (), validate_only: bool = False
+) -> Steps[None]:
     """Grows `topic` to `count` partitions in all; `assignment` names the replicas of the new ones."""
     request = messages.CreatePartitionsRequest(
         topics=[
@@ -150,49 +155,47 @@ def create_partitions(
         timeout_ms=ADMIN_TIMEOUT_MS,
         validate_only=validate_only,
     )
-    for result in cluster.call(request, messages.CreatePartitionsResponse).results:
+    for result in (yield from call(routing, request, messages.CreatePartitionsResponse)).results:
         check(result.error_code, result.name, result.error_message)
 
 
-def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> Outcomes[int]:
+@operation
+def delete_records(routing: Routing, offsets: Mapping[TopicPartition, int]) -> Steps[Outcomes[int]]:
     """Everything below an offset (-1: below the high watermark); gives each partition's new first offset."""
-    return cluster.at_leaders(list(offsets), partial(_delete_records, cluster, offsets), "deleting records")
+    kind = messages.DeleteRecordsRequest
+
+    def make(places: Sequence[TopicPartition], _: int) -> messages.DeleteRecordsRequest:
+        topics: dict[str, messages.DeleteRecordsRequest.DeleteRecordsTopic] = {}
+        for place in places:
+            topic = topics.setdefault(place.topic, kind.DeleteRecordsTopic(name=place.topic))
+            topic.partitions.append(kind.DeleteRecordsPartition(place.partition, offsets[place]))
+        return kind(topics=list(topics.values()), timeout_ms=ADMIN_TIMEOUT_MS)
+
+    work = Work(kind, messages.DeleteRecordsResponse, make, _low_watermarks)
+    return at_leaders(routing, list(offsets), work, "deleting records")
 
 
-def _delete_records(
-    cluster: Cluster,
-    offsets: Mapping[TopicPartition, int],
-    leader: int,
-    places: Sequence[TopicPartition],
-    deadline: Deadline,
-) -> Outcomes[int]:
-    topics: dict[str, messages.DeleteRecordsRequest.DeleteRecordsTopic] = {}
-    for place in places:
-        topic = topics.setdefault(place.topic, messages.DeleteRecordsRequest.DeleteRecordsTopic(name=place.topic))
-        topic.partitions.append(
-            messages.DeleteRecordsRequest.DeleteRecordsPartition(partition_index=place.partition, offset=offsets[place])
-        )
-    request = messages.DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=ADMIN_TIMEOUT_MS)
-    response = cluster.call_once(request, messages.DeleteRecordsResponse, deadline, broker=leader)
+def _low_watermarks(response: messages.DeleteRecordsResponse, _: object) -> Outcomes[int]:
     outcomes: Outcomes[int] = {}
-    for answer in response.topics:
-        for partition in answer.partitions:
-            place = TopicPartition(answer.name, partition.partition_index)
+    for topic in response.topics:
+        for partition in topic.partitions:
+            place = TopicPartition(topic.name, partition.partition_index)
             outcomes[place] = (
                 KafkaError(known(partition.error_code), str(place)) if partition.error_code else partition.low_watermark
             )
     return outcomes
 
 
+@operation
 def describe_configs(
-    cluster: Cluster,
+    routing: Routing,
     kind: int,
     names: Sequence[str],
     *,
     synonyms: bool = False,
     documentation: bool = False,
     broker: int = ANY,
-) -> dict[str, list[messages.DescribeConfigsResponse.DescribeConfigsResourceResult] | KafkaError]:
+) -> Steps[dict[str, list[messages.DescribeConfigsResponse.DescribeConfigsResourceResult] | KafkaError]]:
     """Of each named resource. A broker's own settings are known to that broker alone: pass its id as `broker` too."""
     request = messages.DescribeConfigsRequest(
         resources=[
@@ -204,7 +207,7 @@ def describe_configs(
         include_synonyms=synonyms,
         include_documentation=documentation,
     )
-    results = cluster.call(request, messages.DescribeConfigsResponse, broker=broker).results
+    results = (yield from call(routing, request, messages.DescribeConfigsResponse, broker=broker)).results
     return {
         result.resource_name: KafkaError(known(result.error_code), result.resource_name, result.error_message)
         if result.error_code
@@ -213,13 +216,14 @@ def describe_configs(
     }
 
 
+@operation
 def alter_configs(
-    cluster: Cluster, kind: int, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
-) -> None:
+    routing: Routing, kind: int, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
+) -> Steps[None]:
     """All changes or none. Those of one broker go to that broker, which alone knows whether they fit."""
     broker = int(name) if kind == BROKER and name.isdigit() else ANY
-    if broker != ANY and broker not in cluster.brokers:
-        cluster.metadata([])
+    if broker != ANY and broker not in routing.brokers:
+        yield from metadata.steps(routing, [])
     request = messages.IncrementalAlterConfigsRequest(
         resources=[
             messages.IncrementalAlterConfigsRequest.AlterConfigsResource(
@@ -235,35 +239,42 @@ def alter_configs(
         ],
         validate_only=validate_only,
     )
-    for result in cluster.call(request, messages.IncrementalAlterConfigsResponse, broker=broker).responses:
+    answer = yield from call(routing, request, messages.IncrementalAlterConfigsResponse, broker=broker)
+    for result in answer.responses:
         check(result.error_code, result.resource_name or name, result.error_message)
 
 
-def list_config_resources(cluster: Cluster, kinds: Sequence[int]) -> list[tuple[int, str]]:
+@operation
+def list_config_resources(routing: Routing, kinds: Sequence[int]) -> Steps[list[tuple[int, str]]]:
     """Resources that exist as such: (type, name). An empty list of kinds means all."""
-    response = cluster.call(
-        messages.ListConfigResourcesRequest(resource_types=list(kinds)), messages.ListConfigResourcesResponse
-    )
+    request = messages.ListConfigResourcesRequest(resource_types=list(kinds))
+    response = yield from call(routing, request, messages.ListConfigResourcesResponse)
     check(response.error_code, "config resources")
     return [(resource.resource_type, resource.resource_name) for resource in response.config_resources]
 
 
-def describe_cluster(cluster: Cluster, *, fenced_too: bool = False) -> messages.DescribeClusterResponse:
+@operation
+def describe_cluster(routing: Routing, *, fenced_too: bool = False) -> Steps[messages.DescribeClusterResponse]:
     """Fenced brokers are told by servers that know DescribeCluster v2 (Kafka 4.0)."""
-    known_since = cluster.connection(ANY, cluster.deadline()).version_for(messages.DescribeClusterRequest)
-    request = messages.DescribeClusterRequest(include_fenced_brokers=fenced_too and known_since >= _TELLS_FENCED)
-    response = cluster.call(request, messages.DescribeClusterResponse)
+    kind = messages.DescribeClusterRequest
+    ask = Ask(
+        ANY,
+        kind,
+        lambda version: kind(include_fenced_brokers=fenced_too and version >= _TELLS_FENCED),
+        messages.DescribeClusterResponse,
+    )
+    response = yield from ask_until_heard(routing, ask, messages.DescribeClusterResponse)
     check(response.error_code, "the cluster", response.error_message)
     return response
 
 
-def describe_log_dirs(cluster: Cluster, brokers: Sequence[int]) -> list[LogDir]:
-    """Of each named broker, asked one by one: nobody else knows its disks."""
+@operation
+def describe_log_dirs(routing: Routing, brokers: Sequence[int]) -> Steps[list[LogDir]]:
+    """Of each named broker: nobody else knows its disks."""
     found: list[LogDir] = []
     for broker in brokers:
-        response = cluster.call(
-            messages.DescribeLogDirsRequest(topics=None), messages.DescribeLogDirsResponse, broker=broker
-        )
+        request = messages.DescribeLogDirsRequest(topics=None)
+        response = yield from call(routing, request, messages.DescribeLogDirsResponse, broker=broker)
         check(response.error_code, f"the log directories of broker {broker}")
         found += [_log_dir(broker, result) for result in response.results]
     return found
@@ -284,24 +295,20 @@ def _log_dir(broker: int, result: messages.DescribeLogDirsResponse.DescribeLogDi
     )
 
 
-def describe_quorum(cluster: Cluster, patience: Deadline | None = None) -> messages.DescribeQuorumResponse:
-    """Asked again while the quorum changes its leader, for as long as `patience` lasts."""
-    request = messages.DescribeQuorumRequest(
-        topics=[
-            messages.DescribeQuorumRequest.TopicData(
-                topic_name="__cluster_metadata",
-                partitions=[messages.DescribeQuorumRequest.PartitionData(partition_index=0)],
-            )
-        ]
-    )
-    deadline = patience or cluster.deadline()
+@operation
+def describe_quorum(routing: Routing, *, timeout_s: float | None = None) -> Steps[messages.DescribeQuorumResponse]:
+    """Asked again while the quorum changes its leader."""
+    kind = messages.DescribeQuorumRequest
+    topic = kind.TopicData("__cluster_metadata", [kind.PartitionData(partition_index=0)])
+    ask = asking(kind(topics=[topic]), messages.DescribeQuorumResponse)
+    attempts = yield from begin("describing the metadata quorum", timeout_s or routing.timeout_s)
     while True:
         try:
-            return _quorum_described(cluster.call_once(request, messages.DescribeQuorumResponse, deadline))
+            return _quorum_described((yield from attempts.ask(ask, messages.DescribeQuorumResponse)))
         except (KafkaError, ConnectionLost) as error:
             if isinstance(error, KafkaError) and not error.retriable:
                 raise
-            deadline.pause("describing the metadata quorum", error)
+            yield from attempts.again(error)
 
 
 def _quorum_described(response: messages.DescribeQuorumResponse) -> messages.DescribeQuorumResponse:
@@ -312,10 +319,11 @@ def _quorum_described(response: messages.DescribeQuorumResponse) -> messages.Des
     return response
 
 
-def features(cluster: Cluster) -> tuple[int, list[Feature]]:
+@operation
+def features(routing: Routing) -> Steps[tuple[int, list[Feature]]]:
     """The epoch of the finalized levels, and each feature with what the asked broker supports."""
     request = messages.ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
-    response = cluster.call(request, messages.ApiVersionsResponse, at_most=4)
+    response = yield from call(routing, request, messages.ApiVersionsResponse, at_most=4)
     check(response.error_code, "feature levels")
     levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
     found = [
@@ -325,9 +333,10 @@ def features(cluster: Cluster) -> tuple[int, list[Feature]]:
     return response.finalized_features_epoch, sorted(found)
 
 
+@operation
 def update_feature(
-    cluster: Cluster, name: str, level: int, *, upgrade_type: int = 1, validate_only: bool = False
-) -> None:
+    routing: Routing, name: str, level: int, *, upgrade_type: int = 1, validate_only: bool = False
+) -> Steps[None]:
     """upgrade_type 1: up, 2: down when it is safe, 3: down at any price (KIP-584)."""
     request = messages.UpdateFeaturesRequest(
         timeout_ms=ADMIN_TIMEOUT_MS,
@@ -338,7 +347,7 @@ def update_feature(
         ],
         validate_only=validate_only,
     )
-    response = cluster.call(request, messages.UpdateFeaturesResponse)
+    response = yield from call(routing, request, messages.UpdateFeaturesResponse)
     check(response.error_code, name, response.error_message)
     for result in response.results:
         check(result.error_code, result.feature, result.error_message)

@@ -1,33 +1,38 @@
-"""A bounded wait: how long a whole operation may take, and the growing pauses between its attempts."""
+"""Waiting between attempts, for who asks in a loop of its own: deadline and growing pauses of `steps`, slept."""
 
 import time
-from typing import Final
 
-from ottla.client.errors import TimedOut
+from ottla.client.steps import Attempts, Heard, Pause
 
-FIRST_PAUSE_S: Final = 0.02
-LONGEST_PAUSE_S: Final = 1.0
+
+def now_s() -> float:
+    return time.monotonic()
+
+
+def waited(pause: Pause) -> Heard:
+    wait_s = pause.until_s - now_s()
+    if wait_s > 0:
+        time.sleep(wait_s)
+    return Heard(now_s())
 
 
 class Deadline:
-    __slots__ = ("_pause", "end", "seconds")
+    __slots__ = ("_attempts",)
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.end = time.monotonic() + seconds
-        """In time.monotonic() seconds."""
-        self._pause = FIRST_PAUSE_S
+        self._attempts = Attempts("", seconds, now_s())
 
     def left(self) -> float:
-        return max(self.end - time.monotonic(), 0.0)
-
-    def attempt(self, longest_s: float) -> float:
-        """When one attempt has to be over: a broker that hangs must not use up the time of the others."""
-        return min(self.end, time.monotonic() + longest_s)
+        return max(self._attempts.end_s - now_s(), 0.0)
 
     def pause(self, what: str, last: Exception) -> None:
         """Waits before the next attempt, longer each time; raises TimedOut when no time is left for one."""
-        if self.left() <= self._pause:
-            raise TimedOut(what, self.seconds, last) from last
-        time.sleep(self._pause)
-        self._pause = min(self._pause * 2, LONGEST_PAUSE_S)
+        self._attempts.what = what
+        steps = self._attempts.again(last)
+        try:
+            action = next(steps)
+            while True:
+                assert isinstance(action, Pause)
+                action = steps.send(waited(action))
+        except StopIteration:
+            return

@@ -6,28 +6,21 @@ Groups live at their coordinators, so every call first finds the broker that kee
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
-from ottla.client.cluster import ANY, Cluster
 from ottla.client.errors import KafkaError, TimedOut, UnsupportedApi, check, known
+from ottla.client.routing import GROUP, MOVED, Routing, asking, at_coordinator, call, metadata
+from ottla.client.routing import coordinator as coordinator_of
+from ottla.client.steps import ANY, Ask, Steps, begin, operation
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
-from ottla.protocol.codec import DecodeError, Message
+from ottla.protocol.codec import DecodeError
 
-R = TypeVar("R", bound=Message)
-
-GROUP: Final = 0
 _ADMIN_GENERATION: Final = -1
-_BATCHED_FIND: Final = 4
 _BATCHED_FETCH: Final = 8
 _BY_NAME: Final = 9
 """The last version of OffsetCommit and OffsetFetch that names topics; later ones know only their ids."""
-_MOVED: Final = (
-    Errors.NOT_COORDINATOR,
-    Errors.COORDINATOR_NOT_AVAILABLE,
-    Errors.COORDINATOR_LOAD_IN_PROGRESS,
-)
 
 
 class ListedGroup(NamedTuple):
@@ -65,82 +58,59 @@ class Offset(NamedTuple):
     metadata: str
 
 
-def list_groups(cluster: Cluster, states: Sequence[str] = (), kinds: Sequence[str] = ()) -> list[ListedGroup]:
+@operation
+def list_groups(routing: Routing, states: Sequence[str] = (), kinds: Sequence[str] = ()) -> Steps[list[ListedGroup]]:
     """Of every broker, by name."""
+    if not routing.brokers:
+        yield from metadata.steps(routing, [])
     found: list[ListedGroup] = []
-    for broker in _brokers(cluster):
-        request = messages.ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
-        response = _ask(cluster, broker, request, messages.ListGroupsResponse, "the list of groups")
+    for broker in sorted(routing.brokers):
+        answer = yield from _listed(routing, broker, states, kinds)
         found += [
             ListedGroup(group.group_id, group.group_type, group.protocol_type, group.group_state, broker)
-            for group in response.groups
+            for group in answer.groups
         ]
     return sorted(found)
 
 
-def _brokers(cluster: Cluster) -> list[int]:
-    if not cluster.brokers:
-        cluster.metadata([])
-    return sorted(cluster.brokers)
-
-
-def _ask(cluster: Cluster, broker: int, request: Message, response: type[R], what: str) -> R:
-    """One request to one coordinator, asked again while it loads."""
-    deadline = cluster.deadline()
+def _listed(
+    routing: Routing, broker: int, states: Sequence[str], kinds: Sequence[str]
+) -> Steps[messages.ListGroupsResponse]:
+    """One coordinator's, asked again while it loads."""
+    request = messages.ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
+    attempts = yield from begin("the list of groups", routing.timeout_s)
     while True:
-        answer = cluster.call(request, response, broker=broker)
-        code: int = getattr(answer, "error_code", 0)
-        if code not in _MOVED:
-            check(code, what)
+        answer = yield from call(routing, request, messages.ListGroupsResponse, broker=broker)
+        error = known(answer.error_code)
+        if not error.retriable:
+            check(answer.error_code, "the list of groups")
             return answer
-        deadline.pause(what, KafkaError(known(code), what))
+        yield from attempts.again(KafkaError(error, "the list of groups"))
 
 
-def coordinator(cluster: Cluster, group: str) -> int:
-    deadline = cluster.deadline()
-    _brokers(cluster)
-    while True:
-        request = messages.FindCoordinatorRequest(key_type=GROUP)
-        if cluster.connection(ANY, deadline).version_for(messages.FindCoordinatorRequest) < _BATCHED_FIND:
-            request.key = group
-        else:
-            request.coordinator_keys = [group]
-        response = cluster.call(request, messages.FindCoordinatorResponse)
-        found = response.coordinators[0] if response.coordinators else None
-        error = known(response.error_code if found is None else found.error_code)
-        node = response.node_id if found is None else found.node_id
-        if not error:
-            if node not in cluster.brokers:
-                cluster.metadata([])
-            return node
-        if error not in _MOVED:
-            raise KafkaError(error, f"group {group}")
-        deadline.pause(f"finding the coordinator of {group}", KafkaError(error, f"group {group}"))
+@operation
+def coordinator(routing: Routing, group: str) -> Steps[int]:
+    return coordinator_of.steps(routing, GROUP, group)
 
 
-def describe(cluster: Cluster, name: str) -> Group:
+@operation
+def describe(routing: Routing, name: str) -> Steps[Group]:
     """Raises KafkaError with GROUP_ID_NOT_FOUND for a group that nobody keeps."""
-    deadline = cluster.deadline()
-    while True:
-        broker = coordinator(cluster, name)
-        try:
-            return _describe_consumer(cluster, name, broker) or _describe_classic(cluster, name, broker)
-        except KafkaError as error:
-            if error.error not in _MOVED:
-                raise
-            deadline.pause(f"describing {name}", error)
+    return (yield from _describe_consumer(routing, name)) or (yield from _describe_classic(routing, name))
 
 
-def _describe_consumer(cluster: Cluster, name: str, broker: int) -> Group | None:
-    request = messages.ConsumerGroupDescribeRequest(group_ids=[name])
+def _describe_consumer(routing: Routing, name: str) -> Steps[Group | None]:
+    kind = messages.ConsumerGroupDescribeResponse
+    ask = asking(messages.ConsumerGroupDescribeRequest(group_ids=[name]), kind)
     try:
-        response = cluster.call(request, messages.ConsumerGroupDescribeResponse, broker=broker)
+        told = yield from at_coordinator(routing, (GROUP, name), ask, kind, _described)
     except UnsupportedApi:
         return None
-    (group,) = response.groups
-    if group.error_code in (Errors.GROUP_ID_NOT_FOUND, Errors.UNSUPPORTED_VERSION):
-        return None
-    check(group.error_code, f"group {name}", group.error_message)
+    except KafkaError as error:
+        if error.error in (Errors.GROUP_ID_NOT_FOUND, Errors.UNSUPPORTED_VERSION):
+            return None
+        raise
+    (group,) = told.answer.groups
     members = tuple(
         Member(
             member.member_id,
@@ -155,15 +125,21 @@ def _describe_consumer(cluster: Cluster, name: str, broker: int) -> Group | None
         )
         for member in group.members
     )
-    return Group(name, "Consumer", group.group_state, group.assignor_name, group.group_epoch, broker, members)
+    return Group(name, "Consumer", group.group_state, group.assignor_name, group.group_epoch, told.broker, members)
 
 
-def _describe_classic(cluster: Cluster, name: str, broker: int) -> Group:
-    response = cluster.call(
-        messages.DescribeGroupsRequest(groups=[name]), messages.DescribeGroupsResponse, broker=broker
-    )
-    (group,) = response.groups
-    check(group.error_code, f"group {name}", group.error_message)
+def _described(
+    answer: messages.ConsumerGroupDescribeResponse | messages.DescribeGroupsResponse,
+) -> tuple[int, str | None]:
+    (group,) = answer.groups
+    return group.error_code, group.error_message
+
+
+def _describe_classic(routing: Routing, name: str) -> Steps[Group]:
+    kind = messages.DescribeGroupsResponse
+    ask = asking(messages.DescribeGroupsRequest(groups=[name]), kind)
+    told = yield from at_coordinator(routing, (GROUP, name), ask, kind, _described)
+    (group,) = told.answer.groups
     if group.group_state == "Dead":
         raise KafkaError(Errors.GROUP_ID_NOT_FOUND, f"group {name}")
     members = tuple(
@@ -176,7 +152,7 @@ def _describe_classic(cluster: Cluster, name: str, broker: int) -> Group:
         )
         for member in group.members
     )
-    return Group(name, "Classic", group.group_state, group.protocol_data, None, broker, members)
+    return Group(name, "Classic", group.group_state, group.protocol_data, None, told.broker, members)
 
 
 def _assignment(blob: bytes) -> tuple[TopicPartition, ...]:
@@ -192,22 +168,24 @@ def _assignment(blob: bytes) -> tuple[TopicPartition, ...]:
     )
 
 
-def committed(cluster: Cluster, name: str) -> dict[TopicPartition, Offset]:
+@operation
+def committed(routing: Routing, name: str) -> Steps[dict[TopicPartition, Offset]]:
     """Every offset that the group has committed."""
-    return _known_ones(_committed(cluster, name, None))
+    return _known_ones((yield from _committed(routing, name, None)))
 
 
-def decided(cluster: Cluster, name: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, Offset]:
+@operation
+def decided(routing: Routing, name: str, places: Sequence[TopicPartition]) -> Steps[dict[TopicPartition, Offset]]:
     """What the group has committed of these, once no transaction is open that commits some of them (KIP-447). They have
     to be named: a broker that is asked for all tells nothing of what has never been committed before.
     Raises TimedOut."""
-    deadline = cluster.deadline()
+    attempts = yield from begin(f"reading the offsets of {name}", routing.timeout_s)
     while True:
-        found = _committed(cluster, name, places)
+        found = yield from _committed(routing, name, places)
         undecided = next((place for place, offset in found.items() if offset is None), None)
         if undecided is None:
             return _known_ones(found)
-        deadline.pause(f"reading the offsets of {name}", KafkaError(Errors.UNSTABLE_OFFSET_COMMIT, str(undecided)))
+        yield from attempts.again(KafkaError(Errors.UNSTABLE_OFFSET_COMMIT, str(undecided)))
 
 
 def _known_ones(found: Mapping[TopicPartition, Offset | None]) -> dict[TopicPartition, Offset]:
@@ -215,34 +193,37 @@ def _known_ones(found: Mapping[TopicPartition, Offset | None]) -> dict[TopicPart
 
 
 def _committed(
-    cluster: Cluster, name: str, places: Sequence[TopicPartition] | None
-) -> dict[TopicPartition, Offset | None]:
+    routing: Routing, name: str, places: Sequence[TopicPartition] | None
+) -> Steps[dict[TopicPartition, Offset | None]]:
     """Of all partitions, or of those that are named; then None stands for what is not decided."""
-    broker = coordinator(cluster, name)
     named: dict[str, list[int]] = {}
     for place in places or ():
         named.setdefault(place.topic, []).append(place.partition)
     kind, stable = messages.OffsetFetchRequest, places is not None
-    if cluster.connection(broker, cluster.deadline()).version_for(kind) < _BATCHED_FETCH:
-        topics = [kind.OffsetFetchRequestTopic(topic, indexes) for topic, indexes in named.items()]
-        request = kind(group_id=name, topics=topics if stable else None, require_stable=stable)
-    else:
+
+    def make(version: int) -> messages.OffsetFetchRequest:
+        if version < _BATCHED_FETCH:
+            topics = [kind.OffsetFetchRequestTopic(topic, indexes) for topic, indexes in named.items()]
+            return kind(group_id=name, topics=topics if stable else None, require_stable=stable)
         many = [kind.OffsetFetchRequestTopics(topic, partition_indexes=indexes) for topic, indexes in named.items()]
         asked = kind.OffsetFetchRequestGroup(group_id=name, topics=many if stable else None)
-        request = kind(groups=[asked], require_stable=stable)
-    response = cluster.call(request, messages.OffsetFetchResponse, broker=broker, at_most=_BY_NAME)
-    check(response.error_code, f"group {name}")
-    for group in response.groups:
-        check(group.error_code, f"group {name}")
+        return kind(groups=[asked], require_stable=stable)
+
+    ask = Ask(ANY, kind, make, messages.OffsetFetchResponse, _BY_NAME)
+    told = yield from at_coordinator(routing, (GROUP, name), ask, messages.OffsetFetchResponse, _fetch_error)
     found: dict[TopicPartition, Offset | None] = {}
-    for topic in response.topics:
+    for topic in told.answer.topics:
         for partition in topic.partitions:
             found[TopicPartition(topic.name, partition.partition_index)] = _offset(partition)
-    for group in response.groups:
+    for group in told.answer.groups:
         for asked_topic in group.topics:
             for each in asked_topic.partitions:
                 found[TopicPartition(asked_topic.name, each.partition_index)] = _offset(each)
     return found
+
+
+def _fetch_error(answer: messages.OffsetFetchResponse) -> int:
+    return answer.error_code or next((group.error_code for group in answer.groups if group.error_code), 0)
 
 
 def _offset(
@@ -256,9 +237,10 @@ def _offset(
     return Offset(partition.committed_offset, partition.committed_leader_epoch, partition.metadata or "")
 
 
+@operation
 def commit(
-    cluster: Cluster, name: str, offsets: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, KafkaError | None]:
+    routing: Routing, name: str, offsets: Mapping[TopicPartition, int]
+) -> Steps[dict[TopicPartition, KafkaError | None]]:
     """Sets offsets of a group that has no members."""
     kind = messages.OffsetCommitRequest
     topics: dict[str, messages.OffsetCommitRequest.OffsetCommitRequestTopic] = {}
@@ -270,29 +252,37 @@ def commit(
             )
         )
     request = kind(group_id=name, generation_id_or_member_epoch=_ADMIN_GENERATION, topics=list(topics.values()))
-    response = cluster.call(request, messages.OffsetCommitResponse, broker=coordinator(cluster, name), at_most=_BY_NAME)
+    ask = asking(request, messages.OffsetCommitResponse, at_most=_BY_NAME)
+    told = yield from at_coordinator(routing, (GROUP, name), ask, messages.OffsetCommitResponse, _moved)
     return {
         TopicPartition(topic.name, partition.partition_index): KafkaError(
             known(partition.error_code), f"{topic.name}-{partition.partition_index} of group {name}"
         )
         if partition.error_code
         else None
-        for topic in response.topics
+        for topic in told.answer.topics
         for partition in topic.partitions
     }
 
 
-def delete(cluster: Cluster, names: Sequence[str]) -> dict[str, KafkaError | None]:
+def _moved(answer: messages.OffsetCommitResponse) -> int:
+    """An OffsetCommit has no error of its own: a coordinator that is none says so of each partition."""
+    codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
+    return next((code for code in codes if code in MOVED), 0)
+
+
+@operation
+def delete(routing: Routing, names: Sequence[str]) -> Steps[dict[str, KafkaError | None]]:
     """Empty groups, with their offsets."""
     outcomes: dict[str, KafkaError | None] = {}
     for name in names:
+        ask = asking(messages.DeleteGroupsRequest(groups_names=[name]), messages.DeleteGroupsResponse)
         try:
-            broker = coordinator(cluster, name)
+            yield from at_coordinator(
+                routing, (GROUP, name), ask, messages.DeleteGroupsResponse, lambda a: a.results[0].error_code
+            )
         except (KafkaError, TimedOut) as error:
             outcomes[name] = error if isinstance(error, KafkaError) else KafkaError(Errors.REQUEST_TIMED_OUT, name)
-            continue
-        request = messages.DeleteGroupsRequest(groups_names=[name])
-        (result,) = cluster.call(request, messages.DeleteGroupsResponse, broker=broker).results
-        error_code = known(result.error_code)
-        outcomes[name] = KafkaError(error_code, f"group {name}") if error_code else None
+        else:
+            outcomes[name] = None
     return outcomes

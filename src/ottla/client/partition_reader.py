@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.client.batches import readable_batches
-from ottla.client.cluster import Cluster
-from ottla.client.connection import Connection
-from ottla.client.consumer import EARLIEST, LATEST, READ_COMMITTED, Found, list_offsets
-from ottla.client.deadline import Deadline
+from ottla.client.cluster import Cluster, Sent
+from ottla.client.deadline import now_s
 from ottla.client.errors import ClientError, ConnectionLost, CorruptAnswer, KafkaError, Unreachable, known
+from ottla.client.fetching import LAST_BY_NAME
+from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets, offset_of
+from ottla.client.routing import find_leaders, refresh
+from ottla.client.steps import NEWEST, Ask, Attempts, Steps, begin
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
@@ -31,7 +33,7 @@ Batches = list[tuple[b.BatchHeader, memoryview]]
 Part = tuple[int, Batches]
 """Batches of one answer, and the offset from which on their records were asked for."""
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class DataLost(ClientError):
@@ -44,18 +46,12 @@ class DataLost(ClientError):
         super().__init__(f"offsets {first} to {last - 1} of {place} cannot be read: {reason}")
 
 
-class _Asked(NamedTuple):
-    leader: int
-    connection: Connection
-    correlation: int
-
-
 class PartitionReader:
     """Iterate: batches of [start, end) as they arrive. Those of a part may begin below its offset, the last may end
     beyond `end`: leaving such records out is up to who decodes them."""
 
     __slots__ = (
-        "_asked", "_cluster", "_end", "_isolation", "_place", "_position", "_seen_bytes", "_seen_offsets", "_skip_lost",
+        "_cluster", "_end", "_isolation", "_place", "_position", "_seen_bytes", "_seen_offsets", "_sent", "_skip_lost",
         "_trouble",
     )  # fmt: skip
 
@@ -75,8 +71,8 @@ class PartitionReader:
         self._end = end
         self._isolation = isolation
         self._skip_lost = skip_lost
-        self._asked: _Asked | None = None
-        self._trouble: Deadline | None = None
+        self._sent: Sent | None = None
+        self._trouble: Attempts | None = None
         self._seen_bytes = 0
         self._seen_offsets = 0
 
@@ -92,8 +88,8 @@ class PartitionReader:
                 if batches:
                     yield low, batches
         finally:
-            if self._asked is not None:  # its answer would be taken for that of a later request
-                self._cluster.drop(self._asked.leader)
+            if self._sent is not None:
+                self._cluster.abandon(self._sent)
 
     # Asking.
 
@@ -101,37 +97,26 @@ class PartitionReader:
         """A leader that cannot be reached now is somebody's problem when its answer is needed."""
         if self._position < self._end and self._trouble is None:
             try:
-                self._asked = self._send()
+                self._sent = self._send()
             except (ConnectionLost, Unreachable):
-                self._asked = None
+                self._sent = None
 
-    def _send(self) -> _Asked:
-        leader = self._leader()
-        deadline = self._cluster.deadline()
-        try:
-            connection = self._cluster.connection(leader, deadline)
-            topic_id = self._cluster.topic_ids.get(self._place.topic, b"")
-            # From v13 on topics go by id alone; a broker old enough to lack ids is asked by name.
-            at_most = 0x7FFF if any(topic_id) else 12
-            by_id = connection.version_for(messages.FetchRequest, at_most) >= 13
-            request = self._request(topic_id if by_id else None)
-            return _Asked(leader, connection, connection.submit(request, deadline=deadline.end, at_most=at_most))
-        except (ConnectionLost, Unreachable):
-            self._cluster.drop(leader)
-            raise
+    def _send(self) -> Sent:
+        place, routing = self._place, self._cluster.routing
+        self._cluster.run(find_leaders(routing, [place], self._trouble))
+        by_id = routing.ids_of([place.topic])
 
-    def _leader(self) -> int:
-        place = self._place
-        leader = self._cluster.leaders.get(place)
-        if leader is not None:
-            return leader
-        if place.partition not in self._cluster.partitions(place.topic):  # raises if the topic is gone
-            raise KafkaError(Errors.UNKNOWN_TOPIC_OR_PARTITION, str(place))
-        deadline = self._cluster.deadline()
-        while (leader := self._cluster.leaders.get(place)) is None:
-            deadline.pause(f"finding the leader of {place}", KafkaError(Errors.LEADER_NOT_AVAILABLE, str(place)))
-            self._cluster.metadata([place.topic])
-        return leader
+        def make(version: int) -> messages.FetchRequest:
+            return self._request(routing.topic_ids[place.topic] if version > LAST_BY_NAME else None)
+
+        ask = Ask(
+            routing.leaders[place],
+            messages.FetchRequest,
+            make,
+            messages.FetchResponse,
+            NEWEST if by_id else LAST_BY_NAME,
+        )
+        return self._cluster.send(ask, self._cluster.until_s())
 
     def _request(self, topic_id: bytes | None) -> messages.FetchRequest:
         size = self._fetch_bytes()
@@ -158,18 +143,16 @@ class PartitionReader:
     def _receive(self) -> messages.FetchResponse.PartitionData | None:
         """What came for this partition; None when something went wrong and the next attempt is due."""
         try:
-            asked = self._asked or self._send()
-            self._asked = None
-            deadline = self._cluster.deadline()
-            response = asked.connection.receive(asked.correlation, messages.FetchResponse, deadline=deadline.end)
+            sent = self._sent or self._send()
+            self._sent = None
+            response = self._cluster.receive(sent, self._cluster.until_s())
         except (ConnectionLost, Unreachable) as error:
-            leader = self._cluster.leaders.pop(self._place, None)
-            if leader is not None:
-                self._cluster.drop(leader)
+            self._cluster.leaders.pop(self._place, None)
             self._try_again(error)
             return None
+        assert isinstance(response, messages.FetchResponse)
         if response.error_code:
-            raise KafkaError(known(response.error_code), f"a fetch from {asked.connection.address}")
+            raise KafkaError(known(response.error_code), f"a fetch from {sent.connection.address}")
         for topic in response.responses:
             for data in topic.partitions:
                 if data.partition_index == self._place.partition:
@@ -188,10 +171,17 @@ class PartitionReader:
         return True
 
     def _try_again(self, error: Exception) -> None:
+        self._cluster.run(self._trying_again(error))
+
+    def _trying_again(self, error: Exception) -> Steps[None]:
+        routing = self._cluster.routing
         if self._trouble is None:
-            self._trouble = self._cluster.deadline()
-        self._trouble.pause(f"reading {self._place} from offset {self._position}", error)
-        self._cluster.metadata([self._place.topic])
+            self._trouble = yield from self._began()
+        yield from self._trouble.again(error)
+        yield from refresh(routing, [self._place.topic], self._trouble)
+
+    def _began(self) -> Steps[Attempts]:
+        return begin(f"reading {self._place} from offset {self._position}", self._cluster.timeout_s)
 
     def _out_of_range(self) -> None:
         earliest = self._log_end(EARLIEST)
@@ -208,16 +198,13 @@ class PartitionReader:
             self._try_again(KafkaError(Errors.OFFSET_OUT_OF_RANGE, str(self._place)))
 
     def _log_end(self, which: int) -> int:
-        found = list_offsets(self._cluster, {self._place: which}, isolation=self._isolation)[self._place]
-        if isinstance(found, Found):
-            return found.offset
-        raise found
+        return offset_of(list_offsets(self._cluster, {self._place: which}, isolation=self._isolation)[self._place])
 
     def _lost(self, until: int, reason: str) -> None:
         loss = DataLost(self._place, self._position, until, reason)
         if not self._skip_lost:
             raise loss
-        _log.warning("%s; going on, as failOnDataLoss=false asks for", loss)
+        logger.warning("%s; going on, as failOnDataLoss=false asks for", loss)
 
     def _take(self, data: messages.FetchResponse.PartitionData) -> Batches:
         batches: Batches = []
@@ -244,8 +231,8 @@ class PartitionReader:
     def _nothing_new(self, data: messages.FetchResponse.PartitionData) -> None:
         """The end was known to be there, so this passes (a new leader's high watermark lags), or the log has shrunk."""
         if self._trouble is None:
-            self._trouble = self._cluster.deadline()
-        if self._trouble.left():
+            self._trouble = self._cluster.run(self._began())
+        if now_s() < self._trouble.end_s:
             return
         reason = f"the leader's log gives nothing beyond {self._position}, its high watermark is {data.high_watermark}"
         self._lost(self._end, reason)

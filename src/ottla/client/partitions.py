@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.admin import ADMIN_TIMEOUT_MS
-from ottla.client.cluster import Cluster
 from ottla.client.errors import KafkaError, check, known
+from ottla.client.routing import Routing, call, metadata
+from ottla.client.steps import Steps, operation
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
@@ -31,10 +32,12 @@ class Reassignment(NamedTuple):
     removing: tuple[int, ...]
 
 
-def placements(cluster: Cluster, topics: Sequence[str] | None = None) -> dict[TopicPartition, Placed]:
+@operation
+def placements(routing: Routing, topics: Sequence[str] | None = None) -> Steps[dict[TopicPartition, Placed]]:
     """Of the named topics, or of all, in order. Raises KafkaError for a topic that is not there."""
     found: dict[TopicPartition, Placed] = {}
-    for topic in sorted(cluster.metadata(topics).topics, key=lambda t: t.name or ""):
+    answer = yield from metadata.steps(routing, topics)
+    for topic in sorted(answer.topics, key=lambda t: t.name or ""):
         check(topic.error_code, topic.name or "a topic")
         for each in sorted(topic.partitions, key=lambda p: p.partition_index):
             found[TopicPartition(topic.name or "", each.partition_index)] = Placed(
@@ -43,14 +46,17 @@ def placements(cluster: Cluster, topics: Sequence[str] | None = None) -> dict[To
     return found
 
 
-def racks(cluster: Cluster) -> dict[int, str | None]:
+@operation
+def racks(routing: Routing) -> Steps[dict[int, str | None]]:
     """The brokers that are up, each with its rack."""
-    return {broker.node_id: broker.rack for broker in cluster.metadata([]).brokers}
+    answer = yield from metadata.steps(routing, [])
+    return {broker.node_id: broker.rack for broker in answer.brokers}
 
 
+@operation
 def reassign(
-    cluster: Cluster, targets: Mapping[TopicPartition, Sequence[int] | None]
-) -> dict[TopicPartition, KafkaError | None]:
+    routing: Routing, targets: Mapping[TopicPartition, Sequence[int] | None]
+) -> Steps[dict[TopicPartition, KafkaError | None]]:
     """Begins to move each partition to its replicas; None takes back a move that is under way."""
     kind = messages.AlterPartitionReassignmentsRequest
     topics: dict[str, list[messages.AlterPartitionReassignmentsRequest.ReassignablePartition]] = {}
@@ -64,7 +70,7 @@ def reassign(
         timeout_ms=ADMIN_TIMEOUT_MS,
         topics=[kind.ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
     )
-    response = cluster.call(request, messages.AlterPartitionReassignmentsResponse)
+    response = yield from call(routing, request, messages.AlterPartitionReassignmentsResponse)
     check(response.error_code, "the reassignment", response.error_message)
     return {
         TopicPartition(topic.name, each.partition_index): _outcome(topic.name, each.partition_index, each)
@@ -73,10 +79,11 @@ def reassign(
     }
 
 
-def reassignments(cluster: Cluster) -> dict[TopicPartition, Reassignment]:
+@operation
+def reassignments(routing: Routing) -> Steps[dict[TopicPartition, Reassignment]]:
     """What is moving now."""
     request = messages.ListPartitionReassignmentsRequest(timeout_ms=ADMIN_TIMEOUT_MS, topics=None)
-    response = cluster.call(request, messages.ListPartitionReassignmentsResponse)
+    response = yield from call(routing, request, messages.ListPartitionReassignmentsResponse)
     check(response.error_code, "the reassignments", response.error_message)
     return {
         TopicPartition(topic.name, each.partition_index): Reassignment(
@@ -87,9 +94,10 @@ def reassignments(cluster: Cluster) -> dict[TopicPartition, Reassignment]:
     }
 
 
+@operation
 def elect(
-    cluster: Cluster, partitions: Sequence[TopicPartition] | None, election: int
-) -> dict[TopicPartition, KafkaError | None]:
+    routing: Routing, partitions: Sequence[TopicPartition] | None, election: int
+) -> Steps[dict[TopicPartition, KafkaError | None]]:
     """None for all partitions. One that needs no election is left out when all are asked for."""
     kind = messages.ElectLeadersRequest
     topics: dict[str, list[int]] = {}
@@ -102,7 +110,7 @@ def elect(
         else [kind.TopicPartitions(topic=name, partitions=indexes) for name, indexes in topics.items()],
         timeout_ms=ADMIN_TIMEOUT_MS,
     )
-    response = cluster.call(request, messages.ElectLeadersResponse)
+    response = yield from call(routing, request, messages.ElectLeadersResponse)
     check(response.error_code, "the election")
     found = {
         TopicPartition(topic.topic, each.partition_id): _outcome(topic.topic, each.partition_id, each)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.client.admin import ADMIN_TIMEOUT_MS, describe_quorum
-from ottla.client.cluster import Cluster
 from ottla.client.errors import KafkaError, check
+from ottla.client.routing import Routing, call
+from ottla.client.steps import Steps, begin, operation
 from ottla.protocol import messages
 
 
@@ -15,6 +16,11 @@ class Endpoint(NamedTuple):
     name: str
     host: str
     port: int
+
+
+class Voter(NamedTuple):
+    voter_id: int
+    directory_id: bytes
 
 
 def parse_endpoint(text: str) -> Endpoint:
@@ -26,7 +32,8 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(name.upper(), host.strip("[]"), int(port))
 
 
-def add_voter(cluster: Cluster, voter_id: int, directory_id: bytes, endpoint: Endpoint) -> None:
+@operation
+def add_voter(routing: Routing, voter_id: int, directory_id: bytes, endpoint: Endpoint) -> Steps[None]:
     kind = messages.AddRaftVoterRequest
     request = kind(
         cluster_id=None,
@@ -36,40 +43,42 @@ def add_voter(cluster: Cluster, voter_id: int, directory_id: bytes, endpoint: En
         listeners=[kind.Listener(name=endpoint.name, host=endpoint.host, port=endpoint.port)],
     )
 
-    def attempt() -> None:
-        response = cluster.call(request, messages.AddRaftVoterResponse)
+    def attempt() -> Steps[None]:
+        response = yield from call(routing, request, messages.AddRaftVoterResponse)
         check(response.error_code, f"voter {voter_id}", response.error_message)
 
-    _until_settled(cluster, attempt, lambda: _votes(cluster, voter_id, directory_id))
+    return _until_settled(routing, attempt, Voter(voter_id, directory_id), votes=True)
 
 
-def remove_voter(cluster: Cluster, voter_id: int, directory_id: bytes) -> None:
+@operation
+def remove_voter(routing: Routing, voter_id: int, directory_id: bytes) -> Steps[None]:
     request = messages.RemoveRaftVoterRequest(cluster_id=None, voter_id=voter_id, voter_directory_id=directory_id)
 
-    def attempt() -> None:
-        response = cluster.call(request, messages.RemoveRaftVoterResponse)
+    def attempt() -> Steps[None]:
+        response = yield from call(routing, request, messages.RemoveRaftVoterResponse)
         check(response.error_code, f"voter {voter_id}", response.error_message)
 
-    _until_settled(cluster, attempt, lambda: not _votes(cluster, voter_id, directory_id))
+    return _until_settled(routing, attempt, Voter(voter_id, directory_id), votes=False)
 
 
-def _until_settled(cluster: Cluster, attempt: Callable[[], None], done: Callable[[], bool]) -> None:
+def _until_settled(routing: Routing, attempt: Callable[[], Steps[None]], voter: Voter, *, votes: bool) -> Steps[None]:
     """Again while the quorum is busy with another change or changes its leader. A refusal of a later attempt may only
     mean that an earlier one has succeeded after all."""
-    deadline = cluster.deadline()
+    attempts = yield from begin("changing the voters", routing.timeout_s)
     again = False
     while True:
         try:
-            return attempt()
+            return (yield from attempt())
         except KafkaError as error:
-            if again and done():
+            if again and (yield from _votes(routing, voter)) == votes:
                 return None
             if not error.retriable:
                 raise
-            deadline.pause("changing the voters", error)
+            yield from attempts.again(error)
             again = True
 
 
-def _votes(cluster: Cluster, voter_id: int, directory_id: bytes) -> bool:
-    voters = describe_quorum(cluster).topics[0].partitions[0].current_voters
-    return any((each.replica_id, each.replica_directory_id) == (voter_id, directory_id) for each in voters)
+def _votes(routing: Routing, voter: Voter) -> Steps[bool]:
+    answer = yield from describe_quorum.steps(routing)
+    voters = answer.topics[0].partitions[0].current_voters
+    return any((each.replica_id, each.replica_directory_id) == voter for each in voters)

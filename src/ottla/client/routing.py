@@ -21,7 +21,7 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 """Kinds of coordinators."""
 _BATCHED_FIND: Final = 4
-_MOVED: Final = (
+MOVED: Final = (
     Errors.NOT_COORDINATOR,
     Errors.COORDINATOR_NOT_AVAILABLE,
     Errors.NETWORK_EXCEPTION,
@@ -134,10 +134,10 @@ def metadata(
     routing: Routing, topics: Iterable[str] | None = None, *, auto_create: bool = False
 ) -> Steps[messages.MetadataResponse]:
     """Of the named topics, or of all. What it says about brokers, leaders and ids is remembered."""
-    return _metadata(routing, topics, None, auto_create=auto_create)
+    return refresh(routing, topics, None, auto_create=auto_create)
 
 
-def _metadata(
+def refresh(
     routing: Routing, topics: Iterable[str] | None, attempts: Attempts | None, *, auto_create: bool = False
 ) -> Steps[messages.MetadataResponse]:
     request = messages.MetadataRequest(
@@ -155,7 +155,7 @@ def partitions(routing: Routing, topic: str, *, auto_create: bool = False) -> St
     """Sorted. Raises KafkaError for a topic that is not there."""
     attempts = yield from begin(f"finding the partitions of {topic}", routing.timeout_s)
     while True:
-        (found,) = (yield from _metadata(routing, [topic], attempts, auto_create=auto_create)).topics
+        (found,) = (yield from refresh(routing, [topic], attempts, auto_create=auto_create)).topics
         if not found.error_code:
             return sorted(partition.partition_index for partition in found.partitions)
         error = KafkaError(known(found.error_code), topic)
@@ -165,14 +165,14 @@ def partitions(routing: Routing, topic: str, *, auto_create: bool = False) -> St
         yield from attempts.again(error)
 
 
-def find_leaders(routing: Routing, places: Iterable[TopicPartition]) -> Steps[None]:
+def find_leaders(routing: Routing, places: Iterable[TopicPartition], attempts: Attempts | None = None) -> Steps[None]:
     """Returns when each has a leader. Raises KafkaError for one that is not there."""
     unled = [place for place in places if place not in routing.leaders]
     if not unled:
         return
-    attempts = yield from begin(f"finding the leader of {unled[0]}", routing.timeout_s)
+    attempts = attempts or (yield from begin(f"finding the leader of {unled[0]}", routing.timeout_s))
     while True:
-        for topic in (yield from _metadata(routing, sorted({place.topic for place in unled}), attempts)).topics:
+        for topic in (yield from refresh(routing, sorted({place.topic for place in unled}), attempts)).topics:
             error = KafkaError(known(topic.error_code), topic.name or "")
             if topic.error_code and (not error.retriable or error.error == Errors.UNKNOWN_TOPIC_OR_PARTITION):
                 raise error
@@ -219,7 +219,7 @@ def at_leaders(
         left = list(failed)
         try:
             yield from attempts.again(failed[left[0]])
-            yield from _metadata(routing, sorted({place.topic for place in left}), attempts)
+            yield from refresh(routing, sorted({place.topic for place in left}), attempts)
         except TimedOut:
             break
     return outcomes
@@ -230,7 +230,7 @@ def _ask_leaders(
 ) -> Steps[Outcomes[T]]:
     unknown = {place.topic for place in places if place not in routing.leaders}
     if unknown:
-        yield from _metadata(routing, sorted(unknown), attempts)
+        yield from refresh(routing, sorted(unknown), attempts)
     led: dict[int, list[TopicPartition]] = {}
     outcomes: Outcomes[T] = {}
     for place in places:
@@ -314,10 +314,10 @@ def find_coordinator(routing: Routing, kind: int, key: str, attempts: Attempts) 
         found = response.coordinators[0] if response.coordinators else response
         if not found.error_code:
             if found.node_id not in routing.brokers:
-                yield from _metadata(routing, [], attempts)
+                yield from refresh(routing, [], attempts)
             routing.coordinators[kind, key] = found.node_id
             return found.node_id
-        error = KafkaError(known(found.error_code), key)
+        error = KafkaError(known(found.error_code), f"group {key}" if kind == GROUP else key)
         if not error.retriable:
             raise error
         yield from attempts.again(error)
@@ -328,12 +328,13 @@ def at_coordinator(
     owner: tuple[int, str],
     ask: Ask,
     response: type[R],
-    error_of: Callable[[R], int],
+    error_of: Callable[[R], int | tuple[int, str | None]],
     *,
     timeout_s: float | None = None,
 ) -> Steps[Told[R]]:
-    """Asks whoever coordinates `owner` (kind and key) by now, until it gives an answer that holds. Raises KafkaError
-    for one that will not pass."""
+    """Asks whoever coordinates `owner` (kind and key) by now, until it gives an answer that holds. `error_of` finds an
+    answer's error, and perhaps a word about it. Raises KafkaError for one that will not pass."""
+    subject = f"group {owner[1]}" if owner[0] == GROUP else owner[1]
     attempts = yield from begin(f"{ask.kind.__name__} of {owner[1]}", timeout_s or routing.timeout_s)
     while True:
         trouble: ClientError
@@ -344,12 +345,29 @@ def at_coordinator(
             trouble = lost
             routing.coordinators.pop(owner, None)
         else:
-            error = known(error_of(answer))
+            found = error_of(answer)
+            code, message = (found, None) if isinstance(found, int) else found
+            error = known(code)
             if error == Errors.NONE:
                 return Told(broker, answer)
-            trouble = KafkaError(error, owner[1])
+            trouble = KafkaError(error, subject, message)
             if not error.retriable:
                 raise trouble
-            if error in _MOVED:
+            if error in MOVED:
                 routing.coordinators.pop(owner, None)
         yield from attempts.again(trouble)
+
+
+def ask_coordinator(
+    routing: Routing, owner: tuple[int, str], ask: Ask, response: type[R], *, timeout_s: float, find_again: bool
+) -> Steps[R]:
+    """One attempt, for who decides itself what an answer means. Raises what stands in place of one."""
+    if find_again:
+        routing.coordinators.pop(owner, None)
+    attempts = yield from begin(f"{ask.kind.__name__} of {owner[1]}", timeout_s)
+    broker = yield from find_coordinator(routing, *owner, attempts)
+    (answer,) = yield from attempts.exchange(ask._replace(broker=broker), at_most_s=timeout_s)
+    if isinstance(answer, ClientError):
+        raise answer
+    assert isinstance(answer, response)
+    return answer

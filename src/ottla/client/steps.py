@@ -93,6 +93,7 @@ class Attempts:
 
     def again(self, last: Exception) -> Steps[None]:
         """Waits before the next attempt; raises TimedOut when no time is left for one."""
+        self.now_s = (yield Pause(0.0)).now_s  # others may have let time pass since
         if self.end_s - self.now_s <= self._pause_s:
             raise TimedOut(self.what, self.timeout_s, last) from last
         self.now_s = (yield Pause(self.now_s + self._pause_s)).now_s

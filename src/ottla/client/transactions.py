@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
-from ottla.client.cluster import ANY, Cluster, Outcomes
-from ottla.client.deadline import Deadline
 from ottla.client.errors import KafkaError, check, known
+from ottla.client.routing import (
+    TRANSACTION,
+    Outcomes,
+    Routing,
+    Work,
+    asking,
+    at_coordinator,
+    at_leaders,
+    call,
+    metadata,
+)
+from ottla.client.routing import coordinator as coordinator_of
+from ottla.client.steps import Steps, begin, operation
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
 
-TRANSACTION: Final = 1
-_BATCHED_FIND: Final = 4
 _FENCING_TIMEOUT_MS: Final = 60_000
-_PASSING: Final = (
-    Errors.NOT_COORDINATOR,
-    Errors.COORDINATOR_NOT_AVAILABLE,
-    Errors.COORDINATOR_LOAD_IN_PROGRESS,
-    Errors.CONCURRENT_TRANSACTIONS,
-)
+INIT_PRODUCER_ID_STABLE: Final = 5
+"""InitProducerId v6 (KIP-939) is not stable in Kafka 4.3."""
 
 
 class ListedTransaction(NamedTuple):
@@ -53,31 +57,26 @@ class OpenTransaction(NamedTuple):
     last_timestamp: int
 
 
+@operation
 def list_transactions(
-    cluster: Cluster,
+    routing: Routing,
     *,
     states: Sequence[str] = (),
     producer_ids: Sequence[int] = (),
     longer_than_ms: int = -1,
     pattern: str | None = None,
-) -> list[ListedTransaction]:
+) -> Steps[list[ListedTransaction]]:
     """Of every broker, by name. What a broker is too old to filter by is refused by the codec, not ignored."""
-    cluster.metadata([])
+    yield from metadata.steps(routing, [])
+    request = messages.ListTransactionsRequest(
+        state_filters=list(states),
+        producer_id_filters=list(producer_ids),
+        duration_filter=longer_than_ms,
+        transactional_id_pattern=pattern,
+    )
     found: list[ListedTransaction] = []
-    for broker in sorted(cluster.brokers):
-        request = messages.ListTransactionsRequest(
-            state_filters=list(states),
-            producer_id_filters=list(producer_ids),
-            duration_filter=longer_than_ms,
-            transactional_id_pattern=pattern,
-        )
-        deadline = cluster.deadline()
-        while True:
-            response = cluster.call(request, messages.ListTransactionsResponse, broker=broker)
-            if response.error_code not in _PASSING:
-                break
-            deadline.pause("listing transactions", KafkaError(known(response.error_code), f"broker {broker}"))
-        check(response.error_code, "the list of transactions")
+    for broker in sorted(routing.brokers):
+        response = yield from _listed(routing, broker, request)
         if response.unknown_state_filters:
             raise KafkaError(
                 Errors.INVALID_REQUEST,
@@ -91,39 +90,39 @@ def list_transactions(
     return sorted(found)
 
 
-def coordinator(cluster: Cluster, transactional_id: str) -> int:
-    deadline = cluster.deadline()
-    cluster.metadata([])
+def _listed(
+    routing: Routing, broker: int, request: messages.ListTransactionsRequest
+) -> Steps[messages.ListTransactionsResponse]:
+    attempts = yield from begin("listing transactions", routing.timeout_s)
     while True:
-        request = messages.FindCoordinatorRequest(key_type=TRANSACTION)
-        if cluster.connection(ANY, deadline).version_for(messages.FindCoordinatorRequest) < _BATCHED_FIND:
-            request.key = transactional_id
-        else:
-            request.coordinator_keys = [transactional_id]
-        response = cluster.call(request, messages.FindCoordinatorResponse)
-        found = response.coordinators[0] if response.coordinators else response
-        if not found.error_code:
-            return found.node_id
-        error = KafkaError(known(found.error_code), transactional_id)
-        if error.error not in _PASSING:
-            raise error
-        deadline.pause(f"finding the coordinator of {transactional_id}", error)
+        response = yield from call(routing, request, messages.ListTransactionsResponse, broker=broker)
+        error = known(response.error_code)
+        if not error.retriable:
+            check(response.error_code, "the list of transactions")
+            return response
+        yield from attempts.again(KafkaError(error, f"broker {broker}"))
 
 
-def describe(cluster: Cluster, transactional_id: str) -> Transaction:
+@operation
+def coordinator(routing: Routing, transactional_id: str) -> Steps[int]:
+    return coordinator_of.steps(routing, TRANSACTION, transactional_id)
+
+
+@operation
+def describe(routing: Routing, transactional_id: str) -> Steps[Transaction]:
     """Raises KafkaError with TRANSACTIONAL_ID_NOT_FOUND for a name nobody keeps."""
-    deadline = cluster.deadline()
-    while True:
-        broker = coordinator(cluster, transactional_id)
-        request = messages.DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        (state,) = cluster.call(request, messages.DescribeTransactionsResponse, broker=broker).transaction_states
-        if state.error_code not in _PASSING:
-            break
-        deadline.pause(f"describing {transactional_id}", KafkaError(known(state.error_code), transactional_id))
-    check(state.error_code, transactional_id)
+    kind = messages.DescribeTransactionsResponse
+    told = yield from at_coordinator(
+        routing,
+        (TRANSACTION, transactional_id),
+        asking(messages.DescribeTransactionsRequest(transactional_ids=[transactional_id]), kind),
+        kind,
+        lambda answer: answer.transaction_states[0].error_code,
+    )
+    (state,) = told.answer.transaction_states
     return Transaction(
         transactional_id,
-        broker,
+        told.broker,
         state.producer_id,
         state.producer_epoch,
         state.transaction_state,
@@ -133,20 +132,22 @@ def describe(cluster: Cluster, transactional_id: str) -> Transaction:
     )
 
 
-def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Outcomes[list[OpenTransaction]]:
+@operation
+def open_transactions(routing: Routing, partitions: Iterable[TopicPartition]) -> Steps[Outcomes[list[OpenTransaction]]]:
     """As the leaders of these partitions see them."""
-    return cluster.at_leaders(list(partitions), partial(_open_at, cluster), "asking for producers")
+    work = Work(messages.DescribeProducersRequest, messages.DescribeProducersResponse, _producers_of, _open)
+    return at_leaders(routing, list(partitions), work, "asking for producers")
 
 
-def _open_at(
-    cluster: Cluster, leader: int, places: Sequence[TopicPartition], deadline: Deadline
-) -> Outcomes[list[OpenTransaction]]:
+def _producers_of(places: Sequence[TopicPartition], _: int) -> messages.DescribeProducersRequest:
     kind = messages.DescribeProducersRequest
     topics: dict[str, list[int]] = {}
     for place in places:
         topics.setdefault(place.topic, []).append(place.partition)
-    request = kind(topics=[kind.TopicRequest(name=name, partition_indexes=found) for name, found in topics.items()])
-    response = cluster.call_once(request, messages.DescribeProducersResponse, deadline, broker=leader)
+    return kind(topics=[kind.TopicRequest(name=name, partition_indexes=found) for name, found in topics.items()])
+
+
+def _open(response: messages.DescribeProducersResponse, _: object) -> Outcomes[list[OpenTransaction]]:
     outcomes: Outcomes[list[OpenTransaction]] = {}
     for topic in response.topics:
         for answer in topic.partitions:
@@ -169,49 +170,47 @@ def _open_at(
     return outcomes
 
 
-def hanging(cluster: Cluster, candidates: Sequence[OpenTransaction]) -> list[OpenTransaction]:
+@operation
+def hanging(routing: Routing, candidates: Sequence[OpenTransaction]) -> Steps[list[OpenTransaction]]:
     """Those whose coordinator does not know that the partition waits for it: no marker will ever come."""
     if not candidates:
         return []
-    names = {
-        listed.producer_id: listed.transactional_id
-        for listed in list_transactions(cluster, producer_ids=sorted({each.producer_id for each in candidates}))
-    }
+    listed = yield from list_transactions.steps(routing, producer_ids=sorted({each.producer_id for each in candidates}))
+    names = {each.producer_id: each.transactional_id for each in listed}
     expected: dict[str, tuple[TopicPartition, ...]] = {}
     for name in names.values():
         try:
-            expected[name] = describe(cluster, name).partitions
+            expected[name] = (yield from describe.steps(routing, name)).partitions
         except KafkaError as error:
             if error.error != Errors.TRANSACTIONAL_ID_NOT_FOUND:
                 raise
     return [each for each in candidates if each.partition not in expected.get(names.get(each.producer_id, ""), ())]
 
 
-def abort(cluster: Cluster, transaction: OpenTransaction) -> None:
+@operation
+def abort(routing: Routing, transaction: OpenTransaction) -> Steps[None]:
     """Writes an ABORT marker behind the coordinator's back: for transactions that it does not know."""
-    place = transaction.partition
-    outcome = cluster.at_leaders([place], partial(_abort_at, cluster, transaction), "aborting")[place]
+    kind = messages.WriteTxnMarkersRequest
+
+    def make(places: Sequence[TopicPartition], _: int) -> messages.WriteTxnMarkersRequest:
+        marker = kind.WritableTxnMarker(
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            transaction_result=False,
+            topics=[kind.WritableTxnMarkerTopic(place.topic, [place.partition]) for place in places],
+            # A producer in its first transaction has seen no coordinator yet.
+            coordinator_epoch=max(transaction.coordinator_epoch, 0),
+        )
+        return kind(markers=[marker])
+
+    work = Work(kind, messages.WriteTxnMarkersResponse, make, _marked)
+    outcomes = yield from at_leaders(routing, [transaction.partition], work, "aborting")
+    outcome = outcomes[transaction.partition]
     if isinstance(outcome, KafkaError):
         raise outcome
 
 
-def _abort_at(
-    cluster: Cluster,
-    transaction: OpenTransaction,
-    leader: int,
-    places: Sequence[TopicPartition],
-    deadline: Deadline,
-) -> Outcomes[None]:
-    kind = messages.WriteTxnMarkersRequest
-    marker = kind.WritableTxnMarker(
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
-        transaction_result=False,
-        topics=[kind.WritableTxnMarkerTopic(place.topic, [place.partition]) for place in places],
-        # A producer in its first transaction has seen no coordinator yet.
-        coordinator_epoch=max(transaction.coordinator_epoch, 0),
-    )
-    response = cluster.call_once(kind(markers=[marker]), messages.WriteTxnMarkersResponse, deadline, broker=leader)
+def _marked(response: messages.WriteTxnMarkersResponse, _: object) -> Outcomes[None]:
     return {
         TopicPartition(topic.name, answer.partition_index): KafkaError(
             known(answer.error_code), f"{topic.name}-{answer.partition_index}"
@@ -224,14 +223,16 @@ def _abort_at(
     }
 
 
-def fence(cluster: Cluster, transactional_id: str) -> tuple[int, int]:
+@operation
+def fence(routing: Routing, transactional_id: str) -> Steps[tuple[int, int]]:
     """Takes the name over: whoever used it is fenced and its open transaction aborted. Gives producer id and epoch."""
-    deadline = cluster.deadline()
-    while True:
-        broker = coordinator(cluster, transactional_id)
-        request = messages.InitProducerIdRequest(transactional_id, _FENCING_TIMEOUT_MS)
-        response = cluster.call(request, messages.InitProducerIdResponse, broker=broker)
-        if response.error_code not in _PASSING:
-            check(response.error_code, transactional_id)
-            return response.producer_id, response.producer_epoch
-        deadline.pause(f"fencing {transactional_id}", KafkaError(known(response.error_code), transactional_id))
+    kind = messages.InitProducerIdResponse
+    request = messages.InitProducerIdRequest(transactional_id, _FENCING_TIMEOUT_MS)
+    told = yield from at_coordinator(
+        routing,
+        (TRANSACTION, transactional_id),
+        asking(request, kind, at_most=INIT_PRODUCER_ID_STABLE),
+        kind,
+        lambda answer: answer.error_code,
+    )
+    return told.answer.producer_id, told.answer.producer_epoch

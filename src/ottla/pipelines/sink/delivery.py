@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final, NamedTuple
 
-from ottla.client.cluster import Cluster, Outcomes
-from ottla.client.connection import Connection
-from ottla.client.deadline import Deadline
+from ottla.client.cluster import Cluster, Sent
 from ottla.client.errors import ConnectionLost, CorruptAnswer, KafkaError, Unreachable, known
+from ottla.client.producing import ALL, FIRST_OF_SECOND, LAST_BY_NAME
+from ottla.client.routing import Outcomes, Work, at_leaders, find_leaders
+from ottla.client.steps import NEWEST, Ask
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.encoding import Encoded
 from ottla.protocol import messages
 
-ALL: Final = -1
 IN_FLIGHT: Final = 5
 REQUEST_BYTES: Final = 1 << 20
 ACK_TIMEOUT_MS: Final = 30_000
-FIRST_OF_SECOND: Final = 12
-"""Produce from this version on adds its partitions to the transaction by itself (KIP-890)."""
 
 
 class Delivered(NamedTuple):
@@ -44,9 +41,7 @@ class _Batch(NamedTuple):
 
 
 class _Flight(NamedTuple):
-    leader: int
-    connection: Connection
-    correlation: int
+    sent: Sent
     batches: list[_Batch]
 
 
@@ -58,7 +53,7 @@ class Delivery:
     def __init__(self, cluster: Cluster, transactional_id: str, *, second: bool) -> None:
         self._cluster = cluster
         self._transactional_id = transactional_id
-        self._at_most = 0x7FFF if second else FIRST_OF_SECOND - 1
+        self._at_most = NEWEST if second else FIRST_OF_SECOND - 1
         self._forming: dict[int, dict[TopicPartition, _Batch]] = {}
         self._sizes: dict[int, int] = {}
         self._flights: deque[_Flight] = deque()
@@ -94,13 +89,9 @@ class Delivery:
 
     def _leader(self, place: TopicPartition) -> int:
         leader = self._cluster.leaders.get(place)
-        if leader is not None:
-            return leader
-        deadline = self._cluster.deadline()
-        while (leader := self._cluster.leaders.get(place)) is None:
-            self._cluster.metadata([place.topic])
-            if place not in self._cluster.leaders:
-                deadline.pause(f"finding the leader of {place}", KafkaError(Errors.LEADER_NOT_AVAILABLE, str(place)))
+        if leader is None:
+            self._cluster.run(find_leaders(self._cluster.routing, [place]))
+            leader = self._cluster.leaders[place]
         return leader
 
     # Requests.
@@ -110,22 +101,25 @@ class Delivery:
         self._sizes.pop(leader, None)
         if not batches:
             return
-        while sum(flight.leader == leader for flight in self._flights) >= IN_FLIGHT:
+        while sum(flight.sent.ask.broker == leader for flight in self._flights) >= IN_FLIGHT:
             self._land()
-        deadline = self._cluster.deadline()
+        ask = Ask(
+            leader,
+            messages.ProduceRequest,
+            lambda version: self._request(batches, version),
+            messages.ProduceResponse,
+            self._at_most,
+        )
         try:
-            connection = self._cluster.connection(leader, deadline)
-            request = self._request(connection, batches)
-            correlation = connection.submit(request, deadline=deadline.end, at_most=self._at_most)
+            sent = self._cluster.send(ask, self._cluster.until_s())
         except (ConnectionLost, Unreachable) as error:
-            self._cluster.drop(leader)
             self._recover(batches, KafkaError(Errors.NETWORK_EXCEPTION, f"broker {leader}", str(error)))
             return
-        self._flights.append(_Flight(leader, connection, correlation, batches))
+        self._flights.append(_Flight(sent, batches))
 
-    def _request(self, connection: Connection, batches: Sequence[_Batch]) -> messages.ProduceRequest:
+    def _request(self, batches: Sequence[_Batch], version: int) -> messages.ProduceRequest:
         kind = messages.ProduceRequest
-        by_id = connection.version_for(kind, self._at_most) >= 13
+        by_id = version > LAST_BY_NAME
         topics: dict[str, messages.ProduceRequest.TopicProduceData] = {}
         for place, encoded in batches:
             if place.topic not in topics:
@@ -147,13 +141,11 @@ class Delivery:
     def _answer(self, flight: _Flight) -> tuple[Outcomes[int], list[_Batch]]:
         places = [batch.place for batch in flight.batches]
         try:
-            response = flight.connection.receive(
-                flight.correlation, messages.ProduceResponse, deadline=self._cluster.deadline().end
-            )
+            response = self._cluster.receive(flight.sent, self._cluster.until_s())
         except ConnectionLost as error:
-            self._cluster.drop(flight.leader)
-            lost = KafkaError(Errors.NETWORK_EXCEPTION, str(flight.connection.address), str(error))
+            lost = KafkaError(Errors.NETWORK_EXCEPTION, str(flight.sent.connection.address), str(error))
             return dict.fromkeys(places, lost), flight.batches
+        assert isinstance(response, messages.ProduceResponse)
         return self._outcomes(response, places), flight.batches
 
     def _outcomes(self, response: messages.ProduceResponse, places: Sequence[TopicPartition]) -> Outcomes[int]:
@@ -212,8 +204,8 @@ class Delivery:
         self._cluster.metadata(sorted({place.topic for place in left}))
         while left:
             heads = {place: waiting[0] for place, waiting in left.items()}
-            outcomes = self._cluster.at_leaders(
-                list(heads), partial(self._write_once, heads), "writing", new_topics=True
+            outcomes = self._cluster.run(
+                at_leaders(self._cluster.routing, list(heads), self._work(heads), "writing", new_topics=True)
             )
             for place, batch in heads.items():
                 outcome = outcomes[place]
@@ -224,15 +216,14 @@ class Delivery:
                 if not left[place]:
                     del left[place]
 
-    def _write_once(
-        self, heads: Mapping[TopicPartition, _Batch], leader: int, places: Sequence[TopicPartition], deadline: Deadline
-    ) -> Outcomes[int]:
-        connection = self._cluster.connection(leader, deadline)
-        request = self._request(connection, [heads[place] for place in places])
-        response = self._cluster.call_once(
-            request, messages.ProduceResponse, deadline, broker=leader, at_most=self._at_most
+    def _work(self, heads: Mapping[TopicPartition, _Batch]) -> Work[messages.ProduceResponse, int]:
+        return Work(
+            messages.ProduceRequest,
+            messages.ProduceResponse,
+            lambda places, version: self._request([heads[place] for place in places], version),
+            self._outcomes,
+            self._at_most,
         )
-        return self._outcomes(response, places)
 
 
 def _outcome(topic: str, answer: messages.ProduceResponse.PartitionProduceResponse) -> int | KafkaError:

@@ -14,11 +14,12 @@ from typing import Final, NamedTuple
 
 from ottla.client import admin
 from ottla.client.batches import readable_batches
-from ottla.client.cluster import Cluster, Outcomes
+from ottla.client.cluster import Cluster
 from ottla.client.consumer import EARLIEST, LATEST, READ_UNCOMMITTED, Found, list_offsets
-from ottla.client.deadline import Deadline
 from ottla.client.errors import KafkaError, known
+from ottla.client.fetching import LAST_BY_NAME
 from ottla.client.partitioner import partition_of_key
+from ottla.client.routing import Outcomes, Routing, Work, at_leaders
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
@@ -114,7 +115,9 @@ def _is_commit(batch: memoryview) -> bool:
 
 
 def _fetch(cluster: Cluster, place: TopicPartition, position: int) -> list[tuple[b.BatchHeader, memoryview]]:
-    outcome = cluster.at_leaders([place], partial(_fetch_once, cluster, position), f"reading {place}")[place]
+    routing = cluster.routing
+    work = Work(messages.FetchRequest, messages.FetchResponse, partial(_request, routing, position), _fetched)
+    outcome = cluster.run(at_leaders(routing, [place], work, f"reading {place}"))[place]
     if isinstance(outcome, KafkaError):
         raise outcome
     found: list[tuple[b.BatchHeader, memoryview]] = []
@@ -127,24 +130,26 @@ def _fetch(cluster: Cluster, place: TopicPartition, position: int) -> list[tuple
     return found
 
 
-def _fetch_once(
-    cluster: Cluster, position: int, leader: int, places: Sequence[TopicPartition], deadline: Deadline
-) -> Outcomes[memoryview]:
+def _request(routing: Routing, position: int, places: Sequence[TopicPartition], version: int) -> messages.FetchRequest:
     (place,) = places
     kind = messages.FetchRequest
-    connection = cluster.connection(leader, deadline)
-    by_id = connection.version_for(kind) >= 13
-    topic = kind.FetchTopic(topic_id=cluster.topic_ids[place.topic]) if by_id else kind.FetchTopic(topic=place.topic)
+    topic = (
+        kind.FetchTopic(topic_id=routing.topic_ids[place.topic])
+        if version > LAST_BY_NAME
+        else kind.FetchTopic(topic=place.topic)
+    )
     topic.partitions.append(
         kind.FetchPartition(partition=place.partition, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
     )
-    request = kind(max_wait_ms=_WAIT_MS, min_bytes=1, max_bytes=_FETCH_BYTES, topics=[topic])
-    response = cluster.call_once(request, messages.FetchResponse, deadline, broker=leader)
-    if response.error_code:
-        return {place: KafkaError(known(response.error_code), str(place))}
-    data = response.responses[0].partitions[0]
-    if data.error_code:
-        return {place: KafkaError(known(data.error_code), str(place))}
+    return kind(max_wait_ms=_WAIT_MS, min_bytes=1, max_bytes=_FETCH_BYTES, topics=[topic])
+
+
+def _fetched(response: messages.FetchResponse, places: Sequence[TopicPartition]) -> Outcomes[memoryview]:
+    (place,) = places
+    data = response.responses[0].partitions[0] if not response.error_code else None
+    error = known(response.error_code or (data.error_code if data is not None else 0))
+    if error or data is None:
+        return {place: KafkaError(error, str(place))}
     return {place: memoryview(data.records or b"")}
 
 
