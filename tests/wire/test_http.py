@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPSConnection
@@ -27,6 +28,7 @@ from ottla.http.problems import Problem, confluent_body
 from ottla.http.routes import Route
 from ottla.http.threads import ThreadedServer
 from ottla.http.tls import server_context
+from tests.support.patience import eventually
 
 PATIENCE_S = 60
 LOOPBACK = Address("http", "127.0.0.1", 0)
@@ -348,3 +350,20 @@ def test_one_that_nobody_asked_stops_as_well() -> None:
         await listening.stop()
 
     asyncio.run(life())
+
+
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head(address: Address) -> None:
+    """Nagle's algorithm and delayed acknowledgements together cost 40 ms a request."""
+    connection = HTTPConnection(address.host, address.port, timeout=PATIENCE_S)
+
+    def quick() -> bool:
+        times = []
+        for _ in range(20):
+            began = time.perf_counter()
+            connection.request("GET", "/echo/a")
+            connection.getresponse().read()
+            times.append(time.perf_counter() - began)
+        return min(times[1:]) < 0.035
+
+    eventually(quick, "an answer in less than a delayed acknowledgement")
+    connection.close()

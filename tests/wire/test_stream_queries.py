@@ -214,7 +214,7 @@ def test_windows_and_sessions_of_a_key(browser: Browser) -> None:
         ("/stores/counts/all?limit=0", 400, "limit=0: a number from 1 to 10000 is expected"),
         ("/stores/counts/all?after=!", 400, "after=!: the `next` of an answer is expected"),
         ("/stores/windows/windows/k?from=noon", 400, "from=noon: milliseconds or a time"),
-        ("/stores/counts/everything", 400, "everything cannot be asked"),
+        ("/stores/counts/everything", 404, "/stores/counts/everything is nothing here; there are /stores, /health"),
         ("/stores/counts/keys/zz?format=hex", 400, "'zz' is not hex"),
     ],
 )

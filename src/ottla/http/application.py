@@ -107,7 +107,7 @@ class Application:
         if here is not None:
             return here
         if not found:
-            raise Problem(404, f"{scope['path']} is nothing here.")
+            raise Problem(404, f"{scope['path']} is nothing here; there are {', '.join(self._routes.beginnings)}.")
         allowed = ", ".join(sorted({*found, *(("HEAD",) if "GET" in found else ())}))
         raise Problem(405, f"{method} is not offered here; {allowed} is.", headers={"allow": allowed})
 

@@ -54,6 +54,11 @@ class Routes:
         assert route.method not in place.routes, f"{route.method} {route.path} is declared twice"
         place.routes[route.method] = route, tuple(names)
 
+    @property
+    def beginnings(self) -> list[str]:
+        """The first parts of all paths, for who went astray."""
+        return list(dict.fromkeys("/" + "".join(parts_of(route.path)[:1]) for route in self.rows))
+
     def found(self, raw_path: str) -> dict[str, tuple[Route, dict[str, str]]]:
         """By method: what is at this path. Empty: nothing is."""
         parts = parts_of(raw_path)

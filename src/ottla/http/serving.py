@@ -23,6 +23,8 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # Head and body leave in two writes; asyncio turns Nagle off only for sockets that were made as TCP by number.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = 0
         self._head_bytes = 0
         self._head_open = False

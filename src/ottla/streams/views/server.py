@@ -15,14 +15,21 @@ import base64
 import binascii
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.http import answers, media
+from ottla.http.addresses import Address
+from ottla.http.application import Application, Manners
+from ottla.http.call import Call
+from ottla.http.listening import Listening
+from ottla.http.problems import Problem
+from ottla.http.routes import Route
+from ottla.http.threads import ThreadedServer
 from ottla.streams.run.state_directory import StateDirectory
-from ottla.streams.views.http import TEXT, BadRequest, HttpServer, Request, Response
 from ottla.streams.views.lookups import LIMIT, Answer, Found, NoSuchStore, QueryableStore, QueryableStores, WrongStore
 from ottla.streams.views.prometheus import metrics_text
 from ottla.streams.views.view import LEAST, MOST, Place
@@ -65,65 +72,65 @@ class ViewServer:
         self._app = app
         self._stores = stores
         self._runner = runner
-        self._http = HttpServer(host, port, self._answer, _failure)
-        self._host = host
+        self._server = ThreadedServer(Listening(Address("http", host, port), self._application))
 
     def start(self) -> str:
         """Its URL. Raises OSError when the port is taken."""
-        port = self._http.start()
-        return f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{port}"
+        return str(self._server.start())
 
     def stop(self) -> None:
-        self._http.stop()
+        self._server.stop()
 
-    def _answer(self, request: Request) -> Response:
-        try:
-            return self._routed(request)
-        except NoSuchStore as error:
-            return _failure(HTTPStatus.NOT_FOUND, str(error))
-        except (BadRequest, WrongStore) as error:
-            return _failure(HTTPStatus.BAD_REQUEST, str(error))
-        except Exception as error:  # noqa: BLE001
-            # A serde of the user's is part of this: whatever it raises belongs into an answer.
-            return _failure(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
-
-    def _routed(self, request: Request) -> Response:
-        match request.path:
-            case ("stores",):
-                return _json(self._overview())
-            case ("stores", name):
-                return _json(self._store(self._stores[name]))
-            case ("stores", name, question, *rest):
-                return self._asked(self._stores[name], question, rest, request.query)
-            case ("health",):
-                return self._health()
-            case ("metrics",):
-                return Response(HTTPStatus.OK, metrics_text(self._app.application_id, self._metrics()).encode(), TEXT)
-            case ("status",):
-                return _json(self._status())
-        there = "/stores, /health, /metrics and /status"
-        return _failure(HTTPStatus.NOT_FOUND, f"/{'/'.join(request.path)} is nothing here; there are {there}")
+    def _application(self, address: Address) -> Application:
+        said = {"limit": f"up to {HIGHEST_LIMIT}", "after": "the `next` of an answer", "format": "text, hex or base64"}
+        spans = {"from": "where to begin", "to": "where to end", **said}
+        routes = (
+            Route("GET", "/stores", _answered(self._listed), "What there is, with positions and lag"),
+            Route("GET", "/stores/{store}", _answered(self._shown_store), "One store, with positions and lag"),
+            Route("GET", "/stores/{store}/keys/{key}", _answered(self._one), "One entry", query=said),
+            Route("GET", "/stores/{store}/range", _answered(self._range), "Keys in order", query=spans),
+            Route("GET", "/stores/{store}/prefix/{prefix}", _answered(self._prefix), "Keys that begin so", query=said),
+            Route("GET", "/stores/{store}/windows/{key}", _answered(self._windows), "Windows of a key", query=spans),
+            Route("GET", "/stores/{store}/sessions/{key}", _answered(self._windows), "Sessions of a key", query=spans),
+            Route("GET", "/stores/{store}/all", _answered(self._all), "All entries", query=said),
+            Route("GET", "/health", _answered(self._health), "Whether results are fresh"),
+            Route("GET", "/metrics", _answered(self._metrics_text), "Metrics for Prometheus"),
+            Route("GET", "/status", _answered(self._status), "What the application does"),
+        )
+        return Application(routes, address, Manners(media=_MEDIA, problem_body=_problem_body))
 
     # ---- stores
 
-    def _asked(self, store: QueryableStore, question: str, rest: Sequence[str], query: Mapping[str, str]) -> Response:
-        match question, *rest:
-            case ("keys", key):
-                found = store.get(_key(store, key, query))
-                if found is None:
-                    return _failure(HTTPStatus.NOT_FOUND, f"{store.spec.name} has no key {key}")
-                return _json({"store": store.spec.name, **_shown(found)})
-            case ("range",):
-                first, last = (_key(store, query[end], query) if query.get(end) else None for end in ("from", "to"))
-                return _page(store, store.range(first, last, **_paging(query)))
-            case ("prefix", prefix):
-                return _page(store, store.prefix(_raw(prefix, query), **_paging(query)))
-            case ("windows" | "sessions", key):
-                span = _time(query, "from", LEAST), _time(query, "to", MOST)
-                return _page(store, store.fetch(_key(store, key, query), *span, **_paging(query)))
-            case ("all",):
-                return _page(store, store.all(**_paging(query)))
-        raise BadRequest(f"{question} cannot be asked: keys/KEY, range, prefix/PREFIX, windows/KEY and all can")
+    def _listed(self, call: Call) -> answers.Answer:
+        return _json(self._overview())
+
+    def _shown_store(self, call: Call) -> answers.Answer:
+        return _json(self._store(self._stores[call.path["store"]]))
+
+    def _one(self, call: Call) -> answers.Answer:
+        store, key = self._stores[call.path["store"]], call.path["key"]
+        found = store.get(_key(store, key, call.query))
+        if found is None:
+            raise Problem(404, f"{store.spec.name} has no key {key}")
+        return _json({"store": store.spec.name, **_shown(found)})
+
+    def _range(self, call: Call) -> answers.Answer:
+        store, query = self._stores[call.path["store"]], call.query
+        first, last = (_key(store, query[end], query) if query.get(end) else None for end in ("from", "to"))
+        return _page(store, store.range(first, last, **_paging(query)))
+
+    def _prefix(self, call: Call) -> answers.Answer:
+        store = self._stores[call.path["store"]]
+        return _page(store, store.prefix(_raw(call.path["prefix"], call.query), **_paging(call.query)))
+
+    def _windows(self, call: Call) -> answers.Answer:
+        store, query = self._stores[call.path["store"]], call.query
+        span = _time(query, "from", LEAST), _time(query, "to", MOST)
+        return _page(store, store.fetch(_key(store, call.path["key"], query), *span, **_paging(query)))
+
+    def _all(self, call: Call) -> answers.Answer:
+        store = self._stores[call.path["store"]]
+        return _page(store, store.all(**_paging(call.query)))
 
     def _overview(self) -> dict[str, Any]:
         return {
@@ -145,7 +152,7 @@ class ViewServer:
 
     # ---- the application
 
-    def _health(self) -> Response:
+    def _health(self, call: Call) -> answers.Answer:
         """Ready when the queries run, if this process has them, and the views are where the changelogs are."""
         state = self._runner.state if self._runner is not None else None
         caught_up = self._stores.follower.caught_up
@@ -157,10 +164,14 @@ class ViewServer:
         }
         return _json(body, HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE)
 
-    def _status(self) -> dict[str, Any]:
+    def _status(self, call: Call) -> answers.Answer:
         running = self._runner.status() if self._runner is not None else {}
         told = {name: value for name, value in running.items() if name != "application.id"}
-        return {"application_id": self._app.application_id, **told, "stores": self._overview()["stores"]}
+        return _json({"application_id": self._app.application_id, **told, "stores": self._overview()["stores"]})
+
+    def _metrics_text(self, call: Call) -> answers.Answer:
+        text = metrics_text(self._app.application_id, self._metrics())
+        return answers.Answer(text.encode(), media_type=media.PROMETHEUS)
 
     def _metrics(self) -> "list[Metric]":
         from ottla.streams.run.running import Metric  # noqa: PLC0415  the app is loaded long before anybody asks
@@ -188,7 +199,7 @@ def _key(store: QueryableStore, text: str, query: Mapping[str, str]) -> Any:
         key = read(text)
         store.key_serde.serialize(key)
     except (ValueError, TypeError, KeyError):
-        raise BadRequest(f"{text!r} cannot be a key of {store.spec.name}: {store.key_serde!r}") from None
+        raise Problem(400, f"{text!r} cannot be a key of {store.spec.name}: {store.key_serde!r}") from None
     return key
 
 
@@ -224,9 +235,9 @@ def _raw(text: str, query: Mapping[str, str]) -> bytes:
         if form == "base64":
             return base64.urlsafe_b64decode(text)
     except (ValueError, binascii.Error):
-        raise BadRequest(f"{text!r} is not {form}") from None
+        raise Problem(400, f"{text!r} is not {form}") from None
     if form != "text":
-        raise BadRequest(f"format={form}: choose one of text, hex, base64")
+        raise Problem(400, f"format={form}: choose one of text, hex, base64")
     return text.encode()
 
 
@@ -239,7 +250,7 @@ def _time(query: Mapping[str, str], name: str, otherwise: int) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise BadRequest(f"{name}={text}: milliseconds or a time such as 2026-11-01T12:00:00Z is expected") from None
+        raise Problem(400, f"{name}={text}: milliseconds or a time such as 2026-11-01T12:00:00Z is expected") from None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return round(aware.timestamp() * 1000)
 
@@ -247,7 +258,7 @@ def _time(query: Mapping[str, str], name: str, otherwise: int) -> int:
 def _paging(query: Mapping[str, str]) -> dict[str, Any]:
     limit = query.get("limit", str(LIMIT))
     if not limit.isdigit() or not 1 <= int(limit) <= HIGHEST_LIMIT:
-        raise BadRequest(f"limit={limit}: a number from 1 to {HIGHEST_LIMIT} is expected")
+        raise Problem(400, f"limit={limit}: a number from 1 to {HIGHEST_LIMIT} is expected")
     after = query.get("after")
     return {"limit": int(limit), "after": _place(after) if after else None}
 
@@ -257,7 +268,7 @@ def _place(cursor: str) -> Place:
         data = base64.urlsafe_b64decode(cursor)
         first, second, partition = _PLACE.unpack_from(data, 0)
     except (ValueError, struct.error):
-        raise BadRequest(f"after={cursor}: the `next` of an answer is expected") from None
+        raise Problem(400, f"after={cursor}: the `next` of an answer is expected") from None
     return Place(data[_PLACE.size :], first, second, partition)
 
 
@@ -268,7 +279,7 @@ def _cursor(place: Place) -> str:
 # ---- from entries to JSON
 
 
-def _page(store: QueryableStore, answer: Answer) -> Response:
+def _page(store: QueryableStore, answer: Answer) -> answers.Answer:
     after = None if answer.after is None else _cursor(answer.after)
     return _json({"store": store.spec.name, "entries": [_shown(each) for each in answer.entries], "next": after})
 
@@ -280,8 +291,8 @@ def _shown(found: Found) -> dict[str, Any]:
     return shown
 
 
-def _json(document: Any, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    return Response(status, json.dumps(document, default=_plain, ensure_ascii=False).encode())
+def _json(document: Any, status: HTTPStatus = HTTPStatus.OK) -> answers.Answer:
+    return answers.Answer(json.dumps(document, default=_plain, ensure_ascii=False).encode(), status)
 
 
 def _plain(value: Any) -> Any:
@@ -297,5 +308,27 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _failure(status: HTTPStatus, message: str) -> Response:
-    return _json({"error": status.phrase.lower().replace(" ", "_"), "message": message}, status)
+def _problem_body(problem: Problem) -> Any:
+    return {"error": HTTPStatus(problem.status).phrase.lower().replace(" ", "_"), "message": problem.message}
+
+
+_MEDIA: Final = media.Media(offered=(media.JSON,), problems=media.JSON)
+
+
+def _answered(answer: Callable[[Call], answers.Answer]) -> Callable[[Call], Awaitable[answers.Answer]]:
+    """A function that looks something up, as the coroutine of a route."""
+
+    async def route(call: Call) -> answers.Answer:
+        try:
+            return answer(call)
+        except NoSuchStore as error:
+            raise Problem(404, str(error)) from error
+        except WrongStore as error:
+            raise Problem(400, str(error)) from error
+        except Problem:
+            raise
+        except Exception as error:
+            # A serde of the user's is part of this: whatever it raises belongs into an answer.
+            raise Problem(500, f"{type(error).__name__}: {error}") from error
+
+    return route
