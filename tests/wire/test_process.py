@@ -10,6 +10,7 @@ from pathlib import Path
 from ottla.protocol import messages as m
 from tests.support.nodes import Ottla
 from tests.support.patience import eventually
+from tests.support.requests import create_topic, delete_topic
 from tests.support.wire import Wire
 
 
@@ -62,3 +63,12 @@ def test_tls_on_a_plain_listener_is_told(tmp_path: Path) -> None:
         with socket.create_connection(("127.0.0.1", node.port), timeout=60) as client, suppress(OSError):
             context.wrap_socket(client, server_hostname="localhost")
         eventually(lambda: "it speaks TLS to the listener PLAINTEXT, which is PLAINTEXT" in node.printed())
+
+
+def test_topics_that_are_made_and_deleted_are_told(tmp_path: Path) -> None:
+    with Ottla(tmp_path) as node:
+        with Wire(node.bootstrap) as wire:
+            create_topic(wire, "orders", 3)
+            eventually(lambda: "INFO 1 topic made, 3 partitions: orders\n" in node.printed())
+            delete_topic(wire, "orders")
+        eventually(lambda: "INFO 1 topic deleted: orders\n" in node.printed())

@@ -13,6 +13,7 @@ from ottla.node.network import Network
 from ottla.node.services import Ending, Health, Service
 from ottla.node.storage import Storage
 from ottla.node.surroundings import Surroundings
+from ottla.runtime.cluster_news import ClusterNews
 from ottla.runtime.control_plane import ControlPlane, controller_registration
 from ottla.runtime.tasks import Tasks
 
@@ -41,6 +42,7 @@ class QuorumMember(Service):
             authorizer=authorizer,
         )
         self._tasks = Tasks(asyncio.get_running_loop())
+        self._news = ClusterNews(asyncio.get_running_loop(), control_plane, settings.node_id)
         self.control_plane = control_plane
 
     async def start(self) -> None:
@@ -49,6 +51,7 @@ class QuorumMember(Service):
             # Before the quorum is joined: the others must be able to reach this node to form it.
             self._network.serve(self._settings.controller_listeners, Routes(CONTROLLER_HANDLERS), self._services)
         await self.control_plane.start()
+        self._news.start()
         if self._settings.is_controller:
             self._tasks.start(self._register(), "registration of the controller")
 
@@ -60,6 +63,7 @@ class QuorumMember(Service):
                 return
 
     async def stop(self, ending: Ending) -> None:
+        self._news.stop()
         await self._tasks.stop()
         self._network.stop_serving()
         await self.control_plane.close()
