@@ -8,8 +8,9 @@ can commit too early.
 
 **A follower** (`follower.PartitionFollower`) says what to ask for, and what to do with the answer: append, cut back
 to where its log and the leader's agree (KIP-101, KIP-279, KIP-595), begin anew where the leader's log begins later,
-wait or stop. An answer to a question that it would not ask any more is ignored.
+wait or stop. An answer to a question that it would not ask any more is ignored. What a broker asks of one leader is a
+chain of fetches over all partitions that it follows there (`fetch_chain.FetchChain`).
 
-Neither has a log, a clock or a socket: they are told the time and the ends of logs. `tests/golden/replication` shows
-them at work, `tests/rules/replication/cluster.py` lets brokers crash around them under a seed.
+None of them has a log, a clock or a socket: they are told the time and the ends of logs. `tests/golden/replication`
+shows them at work, `tests/rules/replication/cluster.py` lets brokers crash around them under a seed.
 """

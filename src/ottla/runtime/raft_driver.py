@@ -9,8 +9,9 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import Enum
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.metrics.counts import QuorumCounts
 from ottla.model.errors import Errors
@@ -53,7 +54,7 @@ from ottla.storage.log import Flush
 from ottla.storage.names import LEADER_EPOCHS, METADATA_TOPIC, parse_log_dir
 from ottla.storage.names import SNAPSHOT as PRODUCER_SNAPSHOT
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _LANE: Final = "raft"
 _FETCH_LANE: Final = "raft-fetch"
@@ -90,6 +91,22 @@ class _Asked:
         self.then = then
 
 
+class Stage(Enum):
+    """Where the driver stands between two events."""
+
+    READY = "the next event is taken at once"
+    BUSY = "effects are being carried out: what comes meanwhile waits"
+    PERSISTING = "a vote is on its way to the disk: events wait until it is there"
+    CLOSING = "no more events, and a vote is still on its way"
+    CLOSED = "no more events"
+
+
+class Failed(NamedTuple):
+    """A stage as well, and the last: this node can no longer take part."""
+
+    error: BaseException
+
+
 class RaftDriver:
     __slots__ = (
         "_clock",
@@ -98,9 +115,10 @@ class RaftDriver:
         "_effects",
         "_events",
         "_flush",
+        "_foreign",
         "_listener",
         "_peers",
-        "_state",
+        "_stage",
         "_timer",
         "_waiters",
         "counts",
@@ -136,8 +154,11 @@ class RaftDriver:
         self._events: deque[Event] = deque()
         self._effects: deque[Effect] = deque()
         self._flush = _FlushState()
-        self._state = _State()
-        self._timer: asyncio.TimerHandle | None = None
+        self._stage: Stage | Failed = Stage.READY
+        self._foreign: list[Address] = []
+        """Nodes of another cluster, of which the log has told."""
+        self._timer: tuple[int, asyncio.TimerHandle] | None = None
+        """With the moment when it fires."""
         self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
     # ---- living
@@ -172,17 +193,16 @@ class RaftDriver:
 
     async def close(self) -> None:
         """No more timers and events; what the disk has begun is waited for."""
-        self._state.closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        await self._until(lambda: self._flush.running is None and not self._state.persisting)
+        if not isinstance(self._stage, Failed):
+            self._stage = Stage.CLOSING if self._stage is Stage.PERSISTING else Stage.CLOSED
+        self._cancel_timer()
+        await self._until(lambda: self._flush.running is None and self._stage is not Stage.CLOSING)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         if condition():
             return
-        if self._state.error is not None:
-            raise self._state.error
+        if isinstance(self._stage, Failed):
+            raise self._stage.error
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((condition, waiter))
         await waiter
@@ -194,14 +214,12 @@ class RaftDriver:
                 entry[1].set_result(None)
 
     def _fail(self, error: BaseException) -> None:
-        if self._state.error is not None:
+        if isinstance(self._stage, Failed):
             return
-        self._state.error = error
+        self._stage = Failed(error)
         self._events.clear()
         self._effects.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timer()
         for _, waiter in self._waiters:
             if not waiter.done():
                 waiter.set_exception(error)
@@ -225,7 +243,7 @@ class RaftDriver:
 
     def append(self, records: Sequence[MetadataRecord]) -> Placed:
         """Raises NotLeader."""
-        if not (self.is_leader and self.quorum.is_active) or self._state.error is not None:
+        if not (self.is_leader and self.quorum.is_active) or isinstance(self._stage, Failed):
             raise NotLeader(f"node {self.quorum.local.id} does not lead the quorum in epoch {self.quorum.epoch}")
         placed = self.metadata_log.append(records)
         self.counts.appended_as_leader(len(records), placed.last_offset, self._clock.monotonic())
@@ -251,7 +269,7 @@ class RaftDriver:
         except wire.BadRequest:
             then(wire.refused(request, Errors.INVALID_REQUEST))
             return
-        if self._state.error is not None or self._state.closed:
+        if not self._takes_events:
             then(wire.refused(request, Errors.BROKER_NOT_AVAILABLE))
             return
         self._submit(partial(self.quorum.request, asked, _Asked(request, version, then)))
@@ -267,21 +285,25 @@ class RaftDriver:
 
     # ---- events and effects
 
+    @property
+    def _takes_events(self) -> bool:
+        return self._stage in (Stage.READY, Stage.BUSY, Stage.PERSISTING)
+
     def _submit(self, event: Event) -> None:
-        if self._state.error is not None or self._state.closed:
+        if not self._takes_events:
             return
         self._events.append(event)
-        if not self._state.draining and not self._state.persisting:
+        if self._stage is Stage.READY:
             self._drain()
 
     def _drain(self) -> None:
-        self._state.draining = True
+        self._stage = Stage.BUSY
         try:
             while True:
                 while self._effects:
                     self._perform(self._effects.popleft())
-                    if self._state.persisting:
-                        return
+                    if self._stage is not Stage.BUSY:
+                        return  # until the vote is on the disk; or it was at once, and the rest is done
                 self._announce()
                 if not self._events:
                     break
@@ -289,8 +311,8 @@ class RaftDriver:
             self._schedule()
         except Exception as error:  # noqa: BLE001 - whatever it is, this node can no longer take part
             self._fail(error)
-        finally:
-            self._state.draining = False
+        if self._stage is Stage.BUSY:
+            self._stage = Stage.READY
         self._wake()
 
     def _perform(self, effect: Effect) -> None:
@@ -303,7 +325,7 @@ class RaftDriver:
                 self.counts.committed(offset, self._clock.monotonic())
                 self._listener.committed(offset)
             case Persist(state):
-                self._state.persisting = True
+                self._stage = Stage.PERSISTING
                 self._disk.run(partial(self.metadata_log.write_election, state), self._persisted)
             case AppendControl(epoch, records):
                 self.metadata_log.epoch = epoch
@@ -322,11 +344,12 @@ class RaftDriver:
                 self._log_was_written()
 
     def _persisted(self, error: BaseException | None) -> None:
-        self._state.persisting = False
         if error is not None:
             self._fail(error)
-        elif not self._state.draining and not self._state.closed:
+        elif self._stage is Stage.PERSISTING:
             self._drain()
+        elif self._stage is Stage.CLOSING:
+            self._stage = Stage.CLOSED
         self._wake()
 
     def _append_replicated(self, records: object, epoch: int) -> None:
@@ -337,7 +360,7 @@ class RaftDriver:
         self._log_was_written()
         if rejected is not None:
             if rejected.error != Errors.KAFKA_STORAGE_ERROR:  # of which the log has complained itself
-                log.warning("the leader of epoch %d sent what cannot be appended: %s", epoch, rejected.message)
+                logger.warning("the leader of epoch %d sent what cannot be appended: %s", epoch, rejected.message)
             self._events.appendleft(self.quorum.append_refused)
 
     def _log_was_written(self) -> None:
@@ -439,9 +462,9 @@ class RaftDriver:
     def _complain_of(self, sent: Send) -> None:
         """Once for each node: it will be asked again and again, and nothing else tells why this one does not start."""
         to = self._address(sent.to)
-        if to is not None and to not in self._state.foreign:
-            self._state.foreign.append(to)
-            log.error(
+        if to is not None and to not in self._foreign:
+            self._foreign.append(to)
+            logger.error(
                 "the node at %s:%d belongs to another cluster than %s, whose data this node has: "
                 "the quorum's addresses or the data directory are wrong",
                 *(to.host, to.port, self._cluster_id),
@@ -463,33 +486,21 @@ class RaftDriver:
 
     def _schedule(self) -> None:
         due = self.quorum.deadline()
-        if self._timer is not None:
-            if self._state.timer_due <= due:
-                return  # it fires early, and looks again
-            self._timer.cancel()
-            self._timer = None
-        if due < NEVER and not self._state.closed:
-            self._state.timer_due = due
+        if self._timer is not None and self._timer[0] <= due:
+            return  # it fires early, and looks again
+        self._cancel_timer()
+        if due < NEVER and self._takes_events:
             delay = max(1, due - self._clock.monotonic()) / 1000
-            self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
+            self._timer = due, asyncio.get_running_loop().call_later(delay, self._on_timer)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer[1].cancel()
+            self._timer = None
 
     def _on_timer(self) -> None:
         self._timer = None
         self._submit(self.quorum.tick)
-
-
-class _State:
-    __slots__ = ("closed", "draining", "error", "foreign", "persisting", "timer_due")
-
-    def __init__(self) -> None:
-        self.draining = False
-        self.persisting = False
-        """The disk is writing a vote: events wait."""
-        self.closed = False
-        self.error: BaseException | None = None
-        self.foreign: list[Address] = []
-        """Nodes of another cluster, of which the log has told."""
-        self.timer_due = NEVER
 
 
 class _FlushState:

@@ -1,13 +1,8 @@
-"""Copies the partitions this node follows: one chain of fetches for each leader, with a session of its own.
-
-A fetch may wait at the leader for half a second, and a partition that comes meanwhile would wait as long for its turn.
-So it travels once by itself, on an express lane, until the next fetch of the chain takes it along: after an election
-nothing is committed before the followers ask. Asked twice, an answer that comes second is ignored by its offset.
-"""
+"""Copies the partitions this node follows, by one chain of fetches for each leader (`replication.fetch_chain`)."""
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -21,19 +16,14 @@ from ottla.model.errors import Errors
 from ottla.model.ports import Clock
 from ottla.net.peer import Address, Outcome, Peers, Unreachable
 from ottla.protocol import messages
-from ottla.replication.fetch_session import AskingSession, Question
-from ottla.replication.follower import FIRST_PAUSE_MS, Ask, Do, PartitionFollower
+from ottla.replication.fetch_chain import FetchChain, Later
+from ottla.replication.fetch_session import Question
+from ottla.replication.follower import Ask, Do, PartitionFollower
 from ottla.storage.fs import StorageError
 from ottla.storage.log import Deletion, Log, Rejected
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-_SESSION_ERRORS: Final = (
-    Errors.FETCH_SESSION_ID_NOT_FOUND,
-    Errors.INVALID_FETCH_SESSION_EPOCH,
-    Errors.FETCH_SESSION_TOPIC_ID_ERROR,
-)
-_WITHOUT_SESSION: Final = -1
 _EARLIEST: Final = -2
 _LATEST: Final = -1
 _LANES: Final = 8
@@ -85,7 +75,7 @@ class Fetchers:
         if before is not None and before is not wanted:
             del self._at[partition]
             before.remove(partition)
-            if not before.partitions:
+            if before.is_empty:
                 before.close()
                 del self._by_leader[before.key]
         if wanted is not None:
@@ -107,57 +97,30 @@ def hash_of(partition: Partition) -> int:
 
 
 class LeaderFetcher:
-    __slots__ = (
-        "_closed",
-        "_copier",
-        "_delayed",
-        "_dirty",
-        "_express",
-        "_fetching",
-        "_fresh",
-        "_host",
-        "_lane",
-        "_pause_ms",
-        "_scheduled",
-        "_session",
-        "_timer",
-        "key",
-        "partitions",
-    )
+    """Sends what its chain asks for, and has answers done to the logs."""
+
+    __slots__ = ("_chain", "_closed", "_copier", "_host", "_lane", "_scheduled", "_timer", "key")
 
     def __init__(self, host: FetchHost, copier: "Copier", key: tuple[int, int], lane: str) -> None:
         self._host = host
         self._copier = copier
         self.key = key
         self._lane = lane
-        self.partitions: dict[Partition, None] = {}
-        self._session: AskingSession[Partition] = AskingSession()
-        self._dirty: dict[Partition, None] = {}
-        """Whose place in the session may have to change."""
-        self._fresh: dict[Partition, None] = {}
-        """Came while a fetch was on its way."""
-        self._delayed: dict[Partition, None] = {}
-        self._fetching = False
-        self._express: dict[Partition, Ask] = {}
-        """Asked for on the express lane; empty if nothing is under way there."""
-        self._pause_ms = FIRST_PAUSE_MS
+        self._chain: FetchChain[Partition] = FetchChain()
         self._scheduled = False
         self._timer: TimerHandle | None = None
         self._closed = False
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._chain.partitions
+
     def add(self, partition: Partition) -> None:
-        """Or something about it has changed: its epoch, or it may be asked for again."""
-        self.partitions[partition] = None
-        self._dirty[partition] = None
-        if self._fetching:
-            self._fresh[partition] = None
+        self._chain.add(partition)
         self._schedule()
 
     def remove(self, partition: Partition) -> None:
-        self.partitions.pop(partition, None)
-        self._fresh.pop(partition, None)
-        self._delayed.pop(partition, None)
-        self._dirty[partition] = None
+        self._chain.remove(partition)
 
     def close(self) -> None:
         self._closed = True
@@ -177,78 +140,42 @@ class LeaderFetcher:
         self._scheduled = False
         if self._closed:
             return
-        self._take_due()
-        if not self._fetching:
-            self._fetch()
-        elif self._fresh and not self._express:
-            self._fetch_fresh()
+        address, now = self._address(), self._host.clock.monotonic()
+        if address is None:
+            self._wake_at(now + self._longest_pause_ms)
+            return
+        turn = self._chain.turn(now, self._look)
+        if turn.chain is not None:
+            self._send(address, turn.chain, self._lane, self._answered)
+        if turn.express is not None:
+            self._send(address, turn.express, f"{self._lane}-express", self._express_answered)
+        if turn.wake_at is not None:
+            self._wake_at(turn.wake_at)
+
+    @property
+    def _longest_pause_ms(self) -> int:
+        return self._host.configs.settings.get_int("replica.fetch.backoff.ms")
 
     def _address(self) -> Address | None:
         broker = self._host.replicas.brokers.registered.get(self.key[0])
         endpoint = None if broker is None else broker.listener(self._host.configs.settings.inter_broker_listener)
         return None if endpoint is None else Address(endpoint.host, endpoint.port)
 
-    def _fetch(self) -> None:
-        address = self._address()
-        if address is None:
-            self._wait(self._host.configs.settings.get_int("replica.fetch.backoff.ms"))
-            return
-        session = self._session
-        looked_at = self.partitions if session.is_new else self._dirty
-        asks, leave = self._sorted(looked_at)
-        question = session.question(asks, leave)
-        self._dirty.clear()
-        self._fresh.clear()
-        if not session.told:
-            if question.forgotten:
-                session.end()  # an empty session is none
-        else:
-            self._fetching = True
-            self._send(address, question, self._lane, self._answered)
-        self._wait_for_delayed()
-
-    def _sorted(self, partitions: Iterable[Partition]) -> tuple[list[tuple[Partition, Ask]], list[Partition]]:
-        """Those to ask for, and those to leave out now."""
-        asks, leave = [], []
-        now = self._host.clock.monotonic()
-        for partition in partitions:
-            follower, found = partition.follower, partition.log
-            if follower is None or found is None or partition not in self.partitions or follower.is_stopped:
-                leave.append(partition)
-            elif follower.ready_at > now:
-                self._delayed[partition] = None
-                leave.append(partition)
-            elif follower.is_behind and self._host.throttle.holds_back(partition, now):
-                follower.ready_at = now + PAUSE_MS
-                self._delayed[partition] = None
-                leave.append(partition)
-            elif found.config.flush_messages == 1 and found.recovery_point < found.log_end_offset:
-                leave.append(partition)  # to ask for more says that this much is safe: it comes back when it is
-                self._host.replicas.events.flush_wanted.tell(partition)
-            else:
-                has_room = partition.directory is None or not partition.directory.is_full
-                asks.append((partition, follower.ask(found, takes_records=has_room)))
-        return asks, leave
-
-    def _take_due(self) -> None:
-        now = self._host.clock.monotonic()
-        for partition in list(self._delayed):
-            if partition.follower is None or partition.follower.ready_at <= now:
-                del self._delayed[partition]
-                self._dirty[partition] = None
-                if self._fetching:
-                    self._fresh[partition] = None
-
-    def _fetch_fresh(self) -> None:
-        address = self._address()
-        asks, _ = self._sorted(self._fresh)
-        self._fresh.clear()
-        if address is None or not asks:
-            return
-        self._express = dict(asks)
-        question = Question(0, _WITHOUT_SESSION, asks, [])
-        self._send(address, question, f"{self._lane}-express", self._express_answered)
-        self._wait_for_delayed()
+    def _look(self, partition: Partition) -> Ask | Later | None:
+        follower, found, now = partition.follower, partition.log, self._host.clock.monotonic()
+        if follower is None or found is None or follower.is_stopped:
+            return None
+        if follower.ready_at > now:
+            return Later(follower.ready_at)
+        if follower.is_behind and self._host.throttle.holds_back(partition, now):
+            follower.ready_at = now + PAUSE_MS
+            return Later(follower.ready_at)
+        if found.config.flush_messages == 1 and found.recovery_point < found.log_end_offset:
+            # To ask for more says that this much is safe: it comes back when it is.
+            self._host.replicas.events.flush_wanted.tell(partition)
+            return None
+        has_room = partition.directory is None or not partition.directory.is_full
+        return follower.ask(found, takes_records=has_room)
 
     def _send(
         self, address: Address, question: Question[Partition], lane: str, then: Callable[[Outcome], None]
@@ -271,7 +198,6 @@ class LeaderFetcher:
     # ---- answers
 
     def _answered(self, outcome: Outcome) -> None:
-        self._fetching = False
         if self._closed:
             return
         if isinstance(outcome, Unreachable):
@@ -281,38 +207,28 @@ class LeaderFetcher:
         assert isinstance(outcome, messages.FetchResponse)
         self._host.lost_leaders.reached(self.key[0])
         if outcome.error_code:
-            self._session.end()
-            if outcome.error_code in _SESSION_ERRORS:
-                self._schedule()
-            else:
-                self._failed(Errors(outcome.error_code).name)
+            self._failed(Errors(outcome.error_code).name, outcome.error_code)
             return
-        self._pause_ms = FIRST_PAUSE_MS
-        told = dict(self._session.told) if self._session.is_new else self._session.told
-        self._session.answered(outcome.session_id)
-        self._take(outcome, told)
+        self._take(outcome, self._chain.answered(outcome.session_id))
         self._schedule()
 
-    def _failed(self, why: str) -> None:
-        log.info("fetching from broker %d failed: %s", self.key[0], why)
-        self._session.end()
-        self._wait(self._pause_ms)
-        longest = self._host.configs.settings.get_int("replica.fetch.backoff.ms")
-        self._pause_ms = min(self._pause_ms * 2, max(longest, 1))
+    def _failed(self, why: str, error: int = 0) -> None:
+        now = self._host.clock.monotonic()
+        again_at = self._chain.failed(now, self._longest_pause_ms, error)
+        if again_at > now:
+            logger.info("fetching from broker %d failed: %s", self.key[0], why)
+        self._wake_at(again_at)
 
     def _express_answered(self, outcome: Outcome) -> None:
-        asked, self._express = self._express, {}
         if self._closed:
             return
-        if isinstance(outcome, messages.FetchResponse) and not outcome.error_code:
+        well = isinstance(outcome, messages.FetchResponse) and not outcome.error_code
+        asked = self._chain.express_answered(well=well)
+        if isinstance(outcome, messages.FetchResponse) and well:
             self._take(outcome, asked)
-            if self._fetching:
-                for partition in asked:
-                    if partition in self.partitions and partition not in self._session.told:
-                        self._fresh[partition] = None
         self._schedule()
 
-    def _take(self, response: "messages.FetchResponse", asked: dict[Partition, Ask]) -> None:
+    def _take(self, response: "messages.FetchResponse", asked: Mapping[Partition, Ask]) -> None:
         by_id = self._host.replicas.by_id
         for topic in response.responses:
             known = by_id.get(topic.topic_id)
@@ -321,11 +237,11 @@ class LeaderFetcher:
             for data in topic.partitions:
                 partition = known.partitions.get(data.partition_index)
                 ask = None if partition is None else asked.get(partition)
-                if partition is None or ask is None or partition not in self.partitions:
+                if partition is None or ask is None or partition not in self._chain.partitions:
                     continue
                 if self._copier.take(partition, ask, data) == Do.ASK_RANGE:
                     self._ask_range(partition, ask)
-                self._dirty[partition] = None
+                self._chain.taken(partition)
 
     # ---- out of range
 
@@ -359,7 +275,7 @@ class LeaderFetcher:
 
     def _resume(self, partition: Partition, *, pause: bool) -> None:
         follower = partition.follower
-        if follower is None or partition not in self.partitions:
+        if follower is None or partition not in self._chain.partitions:
             return
         if pause:
             self._copier.pause(follower)
@@ -369,15 +285,10 @@ class LeaderFetcher:
 
     # ---- waiting
 
-    def _wait(self, pause_ms: int) -> None:
+    def _wake_at(self, at: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._host.loop.call_later(pause_ms / 1000, self._due)
-
-    def _wait_for_delayed(self) -> None:
-        due = [each.follower.ready_at for each in self._delayed if each.follower is not None]
-        if due:
-            self._wait(max(0, min(due) - self._host.clock.monotonic()))
+        self._timer = self._host.loop.call_later(max(0, at - self._host.clock.monotonic()) / 1000, self._due)
 
     def _due(self) -> None:
         self._timer = None
@@ -412,7 +323,7 @@ class Copier:
             elif step.do == Do.TRUNCATE:
                 self._truncate(partition, follower, found, step.offset)
             elif data.error_code:
-                log.debug("%s: the leader answers %d", found.topic_partition, data.error_code)
+                logger.debug("%s: the leader answers %d", found.topic_partition, data.error_code)
         except StorageError as error:
             self._storage_failed(partition, follower, error)
         return step.do
@@ -426,7 +337,9 @@ class Copier:
             if step.do == Do.TRUNCATE:
                 self._truncate(partition, follower, found, step.offset)
             elif step.do == Do.RESTART:
-                log.warning("%s begins again at %d, where its leader's log begins", found.topic_partition, step.offset)
+                logger.warning(
+                    "%s begins again at %d, where its leader's log begins", found.topic_partition, step.offset
+                )
                 self._later(partition, found.truncate_fully_and_start_at(step.offset, self._host.clock.wall()))
                 follower.restarted(found)
         except StorageError as error:
@@ -450,7 +363,7 @@ class Copier:
         if records:
             outcome = found.append_as_follower(records, follower.leader_epoch, self._host.clock.wall())
             if isinstance(outcome, Rejected):
-                log.error("%s: what its leader sent cannot be appended: %s", found.topic_partition, outcome.message)
+                logger.error("%s: what its leader sent cannot be appended: %s", found.topic_partition, outcome.message)
                 self.pause(follower)
                 return
             partition.counts.replication_bytes_in += len(records)
@@ -466,12 +379,14 @@ class Copier:
             found.delete_records_before(start, follower.high_watermark)
 
     def _truncate(self, partition: Partition, follower: PartitionFollower, found: Log, offset: int) -> None:
-        log.info("%s is cut back from %d to %d", found.topic_partition, found.log_end_offset, offset)
+        logger.info("%s is cut back from %d to %d", found.topic_partition, found.log_end_offset, offset)
         deletion = found.truncate_to(offset, self._host.clock.wall())
         if deletion is not None:
             self._later(partition, deletion)
         if follower.truncated(found):
-            log.warning("%s: records below its high watermark were cut off: an unclean election", found.topic_partition)
+            logger.warning(
+                "%s: records below its high watermark were cut off: an unclean election", found.topic_partition
+            )
 
     def _later(self, partition: Partition, deletion: Deletion) -> None:
         assert partition.directory is not None
