@@ -167,8 +167,8 @@ async def taken_over(settings: Settings) -> tuple[MetadataImage, MetadataImage]:
     for name in ("by-ottla", "after-the-snapshot"):
         await plane.submit(create(topics=[create.CreatableTopic(name=name, num_partitions=3, replication_factor=1)]))
         if name == "by-ottla":
-            plane._snapshot_if_changed()
-            await plane._disk_idle()
+            plane._quorum._snapshots.take_if_changed()
+            await plane._quorum._snapshots.written()
     await plane.close()
     return found, plane.image
 

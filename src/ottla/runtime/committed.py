@@ -1,5 +1,6 @@
 """The committed facts of the cluster on this node, and who wants to know when they change."""
 
+import asyncio
 from collections.abc import Callable
 
 from ottla.metadata.batches import decode_batch
@@ -10,22 +11,38 @@ from ottla.metadata.replay import Replayer
 from ottla.storage.log import Log
 
 Subscriber = Callable[[MetadataDelta, MetadataImage], None]
+Condition = Callable[[MetadataImage], bool]
 
 
 class CommittedImage:
     """Follows the metadata log up to its high watermark. On the active controller, which has replayed its own records
     already, it is told the result instead."""
 
-    __slots__ = ("_next", "_replayer", "_subscribers", "image")
+    __slots__ = ("_next", "_replayer", "_subscribers", "_waiting", "image")
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
         self._subscribers: list[Subscriber] = []
+        self._waiting: dict[asyncio.Future[None], Condition] = {}
         self._replayer = Replayer(image)
         self._next = image.offset + 1
 
     def subscribe(self, subscriber: Subscriber) -> None:
         self._subscribers.append(subscriber)
+
+    async def reached(self, offset: int) -> None:
+        """Returns when the image contains the record at this offset, and subscribers have heard of it."""
+        await self.until(lambda image: image.offset >= offset)
+
+    async def until(self, holds: Condition) -> None:
+        if holds(self.image):
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = holds
+        try:
+            await waiter
+        finally:
+            self._waiting.pop(waiter, None)
 
     def follow(self, log: Log, high_watermark: int) -> None:
         """Replays what was committed since; many batches make one change."""
@@ -64,3 +81,7 @@ class CommittedImage:
         self.image = image
         for subscriber in self._subscribers:
             subscriber(delta, image)
+        for waiter in [waiter for waiter, holds in self._waiting.items() if holds(image)]:
+            del self._waiting[waiter]
+            if not waiter.done():
+                waiter.set_result(None)

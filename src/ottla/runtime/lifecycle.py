@@ -22,7 +22,6 @@ from ottla.storage.directory import LogDirectory
 logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.1
-_CAUGHT_UP_SECONDS: Final = 0.005
 _LEAVING_MS: Final = 1_500
 """How long a leaving broker waits for one answer: the others may be leaving as well, and with them the controller."""
 _WAIT_A_LITTLE: Final = (Errors.DUPLICATE_BROKER_REGISTRATION, Errors.REQUEST_TIMED_OUT, Errors.NOT_CONTROLLER)
@@ -112,13 +111,8 @@ class BrokerLifecycle:
         )
 
     async def catch_up(self) -> None:
-        """The own image has come as far as the registration."""
-        broker_id = self._settings.node_id
-        while True:
-            known = self._control_plane.image.brokers.get(broker_id)
-            if known is not None and known.epoch >= self.epoch:
-                return
-            await asyncio.sleep(_CAUGHT_UP_SECONDS)
+        """The own image has come as far as the registration: a broker's epoch is the offset of its record."""
+        await self._control_plane.reached(self.epoch)
 
     async def unfence(self) -> None:
         """Heartbeats until the controller lets the broker lead."""

@@ -219,7 +219,7 @@ async def a_life(disk: SimDisk, configured: Settings, answered: list[str]) -> No
 
 
 def take_snapshot(plane: ControlPlane) -> None:
-    plane._snapshot_if_changed()
+    plane._quorum._snapshots.take_if_changed()
 
 
 def until_crash(disk: SimDisk, configured: Settings) -> list[str]:
