@@ -1,7 +1,5 @@
 """What the source decides before it reads: options, offsets of a batch, stream time that is carried over."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,9 +8,9 @@ from hypothesis import strategies as st
 from ottla.client.consumer import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.batch_size import LEAST, BatchSize
+from ottla.pipelines.source.columns import running_maximum
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, from_json, share, to_json
 from ottla.pipelines.source.options import Position, Topics, parse_options
-from ottla.pipelines.source.stream_time import KEPT, StreamTimeCarry, running_maximum
 
 BASE = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
 T0, T1, T10 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 10)
@@ -164,32 +162,3 @@ def test_batches_without_a_backlog_tell_nothing_about_the_pace() -> None:
 def test_stream_time_is_the_largest_timestamp_so_far() -> None:
     assert running_maximum(np.array([3, 1, 7, 2]), 5).tolist() == [5, 5, 7, 7]
     assert running_maximum(np.array([3, 1]), -1).tolist() == [3, 3]
-
-
-def test_a_batch_takes_up_what_the_one_before_left(tmp_path: Path) -> None:
-    carry = StreamTimeCarry(tmp_path / "new")
-    assert carry.read("t", 0, 10) == -1
-    carry.write("t", 0, 10, 500)
-    carry.write("t", 0, 25, 900)
-    carry.write("t", 1, 12, 7)
-    assert [carry.read("t", 0, at) for at in (9, 10, 24, 25, 90)] == [-1, 500, 500, 900, 900]
-    assert carry.read("t", 1, 12) == 7
-    carry.write("t", 0, 10, 500)  # a replay
-    assert carry.read("t", 0, 10) == 500
-
-
-def test_what_a_replay_may_still_need_is_kept(tmp_path: Path) -> None:
-    carry = StreamTimeCarry(tmp_path)
-    for end in range(1, KEPT + 5):
-        carry.write("t", 0, end, end)
-    carry.clean("t", 0, KEPT + 2)
-    assert sorted(int(path.name) for path in (tmp_path / "t-0").iterdir()) == list(range(3, KEPT + 5))
-    carry.clean("u", 0, 30)
-
-
-def test_a_damaged_file_is_not_taken_for_a_time(tmp_path: Path) -> None:
-    carry = StreamTimeCarry(tmp_path)
-    carry.write("t", 0, 10, 500)
-    (tmp_path / "t-0" / "10").write_text("")
-    with pytest.raises(ValueError, match="should hold the stream time of t-0"):
-        carry.read("t", 0, 10)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ottla.streams.run.open_windows import KEPT, LONGEST_CHAIN, SCHEMA, Carried, OpenWindows, StateLost
+from ottla.pipelines.carry import KEPT, CarryLost
+from ottla.streams.run.open_windows import LONGEST_CHAIN, SCHEMA, Carried, OpenWindows
 from ottla.streams.windows import TimeWindows
 
 WINDOWS = TimeWindows.of(10, grace_ms=2)
@@ -44,10 +45,10 @@ def test_a_batch_that_runs_again_finds_what_it_found_the_first_time(tmp_path: Pa
 def test_a_batch_that_begins_where_none_has_ended_is_refused(tmp_path: Path) -> None:
     kept = OpenWindows(tmp_path, WINDOWS)
     kept.write(kept.read(0, first=True), 5, 3, table((b"a", 0, 3, 2)))
-    with pytest.raises(StateLost, match=r"up to offset 4 .*needs a reset"):
+    with pytest.raises(CarryLost, match=r"/4 is missing: .* needs a reset"):
         kept.read(4, first=False)
     (tmp_path / "7").write_bytes(b"")
-    with pytest.raises(StateLost, match="up to offset 7"):
+    with pytest.raises(CarryLost, match="/7 is damaged"):
         kept.read(7, first=False)
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.carry import CarryLost
 from ottla.pipelines.source.columns import HEADERS_TYPE
 from ottla.pipelines.source.data_source import Span
-from ottla.streams.run.open_windows import StateLost
 from ottla.streams.run.window_counts import COLUMNS, TOLD, Counting, count_records
 from ottla.streams.windows import TimeWindows
 
@@ -95,7 +95,7 @@ def test_offsets_that_hold_no_record_are_passed_by(tmp_path: Path) -> None:
 
 def test_a_batch_that_does_not_begin_where_one_ended_is_refused(tmp_path: Path) -> None:
     rows(counting(tmp_path), read([(b"a", 5)]))
-    with pytest.raises(StateLost, match="up to offset 2"):
+    with pytest.raises(CarryLost, match="/2 is missing"):
         rows(counting(tmp_path), read([(b"a", 5)], 2))
 
 

@@ -348,3 +348,13 @@ def _read_bytes(arena: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
     if length > end - pos:
         raise Truncated(f"that claims {length} bytes where {end - pos} are left")
     return arena[pos : pos + length], pos + length
+
+
+NOTHING_YET: Final = -1
+"""Stream time before the first record: what Kafka Streams starts with."""
+
+
+def running_maximum(timestamps: NDArray[np.int64], carried: int) -> NDArray[np.int64]:
+    """Stream time at each record, that record included; `carried` is the largest timestamp before them all."""
+    maximum: NDArray[np.int64] = np.maximum.accumulate(timestamps)
+    return np.maximum(maximum, carried, out=maximum)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -36,13 +37,13 @@ from pyspark.sql.types import (
 from ottla.client.cluster import Cluster
 from ottla.client.partition_reader import DataLost, PartitionReader
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.carry import Carry
 from ottla.pipelines.source.batch_size import BatchSize
-from ottla.pipelines.source.columns import HEADERS_TYPE, Columns, read_columns
+from ottla.pipelines.source.columns import HEADERS_TYPE, NOTHING_YET, Columns, read_columns, running_maximum
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, OffsetJson, Offsets, from_json, share, to_json
 from ottla.pipelines.source.options import Position, SourceOptions, parse_options
 from ottla.pipelines.source.origins import Origins
 from ottla.pipelines.source.positions import Positions, open_cluster
-from ottla.pipelines.source.stream_time import StreamTimeCarry, running_maximum
 from ottla.pipelines.workers import settle_worker
 
 FORMAT: Final = "ottla"
@@ -236,13 +237,6 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_span(self._options, partition)
 
-    def commit(self, end: dict[str, Any]) -> None:
-        if self._options.stream_time is None:
-            return
-        carry = StreamTimeCarry(self._options.stream_time)
-        for place, offset in from_json(end).items():
-            carry.clean(place.topic, place.partition, offset)
-
     def stop(self) -> None:
         if self._positions_now is not None:
             self._positions_now.close()
@@ -302,6 +296,10 @@ def _cluster(options: SourceOptions) -> Cluster:
     return cluster
 
 
+def _times(directory: str, place: TopicPartition) -> Carry[int]:
+    return Carry(Path(directory, str(place)), lambda time: b"%d" % time, int)
+
+
 class _Rows:
     """Columns become Spark's rows: the ones that are the same in every row are made once."""
 
@@ -313,8 +311,9 @@ class _Rows:
         self._span = span
         self._topic = pa.array([], pa.string())
         self._partition = pa.array([], pa.int32())
-        self._carry = None if options.stream_time is None else StreamTimeCarry(options.stream_time)
-        self._stream_time = -1 if self._carry is None else self._carry.read(*span.place, span.start)
+        self._carry = None if options.stream_time is None else _times(options.stream_time, span.place)
+        left = None if self._carry is None else self._carry.latest(span.start)
+        self._stream_time = NOTHING_YET if left is None else left
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
         count = len(columns)
@@ -345,4 +344,4 @@ class _Rows:
 
     def finish(self) -> None:
         if self._carry is not None:
-            self._carry.write(*self._span.place, self._span.end, self._stream_time)
+            self._carry.write(self._span.end, self._stream_time)

@@ -1,29 +1,23 @@
 """Counts of the windows that are still open, carried from one micro-batch to the next.
 
 Once a window has closed no record changes it any more, so all that counting has to remember of a partition are its open
-windows. Each task leaves them in a file named after the offset at which it ended, and the batch that begins there takes
-them up: one that runs again finds what it found the first time. Where many windows are open and few change, a file
-holds only those that changed and the name of the one it goes on from. Counts and times only grow, so putting files
+windows, which tasks carry on to the next batch (`pipelines.carry`). Where many windows are open and few change, a file
+holds only those that changed and the end of the one it goes on from. Counts and times only grow, so putting files
 together is taking the largest.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from secrets import token_hex
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ottla.pipelines.carry import KEPT, Carry
+from ottla.pipelines.source.columns import NOTHING_YET
 from ottla.streams.windows import TimeWindows
 
-NOTHING_YET: Final = -1
-"""Stream time before the first record: what Kafka Streams starts with."""
-KEPT: Final = 12
-"""Files that stay for each partition, beside those that they go on from: more than the batches that Spark can go back
-(minBatchesToRetain)."""
 LONGEST_CHAIN: Final = 8
 SMALL_SHARE: Final = 4
 """Less than one in so many open windows has changed: only those are written."""
@@ -44,27 +38,23 @@ class Carried(NamedTuple):
     """How many files the one of `end` goes on from."""
 
 
-class StateLost(Exception):
-    """A batch begins where no batch has ended."""
-
-
 class OpenWindows:
     """The files of one partition."""
 
-    __slots__ = ("_folder", "_windows")
+    __slots__ = ("_carry", "_windows")
 
     def __init__(self, folder: Path, windows: TimeWindows) -> None:
-        self._folder = folder
+        self._carry = Carry(folder, _as_bytes, _as_table, KEPT + LONGEST_CHAIN)
         self._windows = windows
 
     def read(self, start: int, *, first: bool) -> Carried:
-        """Raises StateLost, unless the batch is the first one."""
-        if first and not (self._folder / str(start)).exists():
+        """Raises CarryLost, unless the batch is the first one."""
+        if first and start not in self._carry:
             return Carried(start, NOTHING_YET, SCHEMA.empty_table())
-        newest = self._file(start)
+        newest = self._carry.read(start)
         tables, table = [newest], newest
         while (base := _number(table, _BASE)) is not None:
-            table = self._file(base)
+            table = self._carry.read(base)
             tables.append(table)
         stream_time = _number(newest, _STREAM_TIME)
         assert stream_time is not None
@@ -79,33 +69,22 @@ class OpenWindows:
         if few:
             about |= {_BASE: b"%d" % before.end}
         content = changed if few else largest([changed, whole])
-        self._write(str(end), content.replace_schema_metadata(about))
-        for old in sorted(self._ends())[: -KEPT - LONGEST_CHAIN]:
-            (self._folder / str(old)).unlink(missing_ok=True)
+        self._carry.write(end, content.replace_schema_metadata(about))
 
     def _open(self, table: pa.Table, stream_time: int) -> pa.Table:
         closed = stream_time - self._windows.grace_ms - self._windows.size_ms
         return table.filter(pc.greater(table.column("start"), closed))
 
-    def _file(self, end: int) -> pa.Table:
-        try:
-            with pa.OSFile(str(self._folder / str(end))) as file:
-                return pa.ipc.open_file(file).read_all()
-        except (FileNotFoundError, pa.ArrowInvalid) as error:
-            raise StateLost(
-                f"[ottla] the counts of open windows up to offset {end} should be in {self._folder}, and are not: "
-                f"what was in state.dir is lost, and the application needs a reset [end]"
-            ) from error
 
-    def _write(self, name: str, content: pa.Table) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        unfinished = self._folder / f".{name}.{token_hex(4)}"
-        with pa.OSFile(str(unfinished), "wb") as file, pa.ipc.new_file(file, content.schema) as writer:
-            writer.write_table(content)
-        unfinished.replace(self._folder / name)
+def _as_table(content: bytes) -> pa.Table:
+    return pa.ipc.open_file(pa.py_buffer(content)).read_all()
 
-    def _ends(self) -> list[int]:
-        return [int(name) for name in os.listdir(self._folder) if name.isdigit()]
+
+def _as_bytes(table: pa.Table) -> memoryview:
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_file(buffer, table.schema) as writer:
+        writer.write_table(table)
+    return memoryview(buffer.getvalue())
 
 
 def largest(tables: list[pa.Table]) -> pa.Table:

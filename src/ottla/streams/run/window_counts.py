@@ -22,11 +22,10 @@ from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, Stri
 
 from ottla.pipelines.progress import OBSERVED_DROPS, OBSERVED_READ
 from ottla.pipelines.sink.encoding import binary, murmur2_of
-from ottla.pipelines.source.columns import HEADERS_TYPE
+from ottla.pipelines.source.columns import HEADERS_TYPE, running_maximum
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, read_span
 from ottla.pipelines.source.offsets import from_json
 from ottla.pipelines.source.options import SourceOptions, parse_options
-from ottla.pipelines.source.stream_time import running_maximum
 from ottla.streams.run.open_windows import SCHEMA, WINDOWS, Carried, OpenWindows, summed
 from ottla.streams.run.windowing import Ints, late_windows, open_windows
 from ottla.streams.tasks.inputs import INVALID_TIMESTAMP

@@ -2,24 +2,23 @@
 
 Kafka's windowed aggregates judge lateness by what reached them, not by what was read: a record that a filter took away
 does not count, and behind a repartition every task has a time of its own. So the time is taken right in front of the
-aggregate. It is carried from batch to batch in small files named after offsets; a batch that runs again finds what it
-found the first time.
+aggregate, and carried from batch to batch (`pipelines.carry`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ottla.pipelines.carry import Carry
 from ottla.pipelines.sink.encoding import binary, murmur2_of
+from ottla.pipelines.source.columns import NOTHING_YET, running_maximum
 from ottla.pipelines.workers import settle_worker
 from ottla.streams.tasks.operators.base import LATE
 from ottla.streams.windows import TimeWindows
@@ -27,9 +26,6 @@ from ottla.streams.windows import TimeWindows
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
-NOTHING_YET: Final = -1
-KEPT: Final = 12
-"""Files that stay for each partition: more than the batches that Spark can go back (minBatchesToRetain)."""
 ENOUGH_ROWS: Final = 200_000
 """Partial counts that are held back, so that each key and window leaves a task once if possible."""
 
@@ -64,7 +60,7 @@ class Windowing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()
-        carried: dict[int, _Carried] = {}
+        carried: dict[int, _Times] = {}
         late = 0
         held: list[pa.Table] = []
         for batch in batches:
@@ -91,14 +87,14 @@ class Windowing:
             self._dropped.add({LATE: late})
 
     def _stream_time(
-        self, batch: pa.RecordBatch, times: Ints, tasks: npt.NDArray[np.int32], carried: dict[int, _Carried]
+        self, batch: pa.RecordBatch, times: Ints, tasks: npt.NDArray[np.int32], carried: dict[int, _Times]
     ) -> Ints:
         partitions, offsets = batch.column("p").to_numpy(), batch.column("o").to_numpy()
         found = np.empty(len(times), np.int64)
         for partition in np.unique(partitions).tolist():
             mine = np.flatnonzero(partitions == partition)
             if partition not in carried:
-                carried[partition] = _Carried(Path(self._directory, str(partition)), int(offsets[mine][0]))
+                carried[partition] = _Times(Path(self._directory, str(partition)), int(offsets[mine][0]))
             found[mine] = carried[partition].observe(times[mine], tasks[mine], int(offsets[mine][-1]) + 1)
         return found
 
@@ -175,42 +171,26 @@ def late_windows(windows: TimeWindows, times: Ints, stream_time: Ints) -> int:
     return int(np.maximum(number, 0).sum())
 
 
-class _Carried:
+class _Times:
     """The times of one source partition, by task."""
 
-    __slots__ = ("_end", "_folder", "_times")
+    __slots__ = ("_carry", "_end", "_times")
 
     def __init__(self, folder: Path, start: int) -> None:
-        self._folder = folder
+        self._carry: Carry[dict[str, int]] = Carry(folder, lambda times: json.dumps(times).encode(), json.loads)
         self._end = start
-        self._times: dict[int, int] = {}
-        earlier = [end for end in _ends(folder) if end <= start]
-        if earlier:
-            saved = json.loads((folder / str(max(earlier))).read_text())
-            self._times = {int(task): time for task, time in saved.items()}
+        left = self._carry.latest(start)
+        self._times = {int(task): time for task, time in (left or {}).items()}
 
     def observe(self, times: Ints, tasks: npt.NDArray[np.int32], end: int) -> Ints:
         self._end = max(self._end, end)
         found = np.empty(len(times), np.int64)
         for task in np.unique(tasks).tolist():
             mine = np.flatnonzero(tasks == task)
-            running = np.maximum.accumulate(times[mine])
-            np.maximum(running, self._times.get(task, NOTHING_YET), out=running)
+            running = running_maximum(times[mine], self._times.get(task, NOTHING_YET))
             self._times[task] = int(running[-1])
             found[mine] = running
         return found
 
     def save(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        unfinished = self._folder / f".{self._end}.{token_hex(4)}"
-        unfinished.write_text(json.dumps(self._times))
-        unfinished.replace(self._folder / str(self._end))
-        for old in sorted(_ends(self._folder))[:-KEPT]:
-            (self._folder / str(old)).unlink(missing_ok=True)
-
-
-def _ends(folder: Path) -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(folder) if name.isdigit()]
-    except FileNotFoundError:
-        return []
+        self._carry.write(self._end, {str(task): time for task, time in self._times.items()})
