@@ -41,7 +41,6 @@ from ottla.model.ids import (
     UNASSIGNED_DIRECTORY,
     BrokerId,
     Millis,
-    Uuid,
     uuid_text,
 )
 from ottla.model.ports import Ids
@@ -63,6 +62,8 @@ if TYPE_CHECKING:  # its messages are loaded with the first group, not with the 
 logger = logging.getLogger(__name__)
 
 _SESSION_EVICTION = Millis(120_000)
+_PARTITIONS_PER_TURN = 500
+"""Looked at before other work gets a turn."""
 _NO_DIRECTORIES = {LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY}
 
 
@@ -297,9 +298,33 @@ class Broker(Service):
                 self._replicas.take_offline(directory)
         self._lifecycle.beat_now()
 
-    def health(self) -> Health:
-        reasons = ["fenced: the controller lets this broker lead nothing"] if self._lifecycle.fenced else []
-        return Health.of(reasons + _partition_troubles(self._replicas, self._control_plane.image))
+    async def health(self) -> Health:
+        """Whether what this broker is responsible for can be done now."""
+        reasons = {}
+        if self._lifecycle.fenced:
+            reasons["fenced"] = "the broker is fenced: no partition is led here"
+        view = self._watched.broker
+        if view is not None and any(runner.error is not None for runner in view.services.groups.runners()):
+            reasons["loading"] = "coordinators are being read from their logs"
+        return Health.of({**reasons, **await self._partition_troubles()})
+
+    async def _partition_troubles(self) -> dict[str, str]:
+        """For whoever asks whether the next broker may be taken down."""
+        behind = too_few = 0
+        for turn, partition in enumerate(list(self._replicas.all())):
+            if turn % _PARTITIONS_PER_TURN == _PARTITIONS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            if partition.leader is not None:
+                too_few += partition.leader.under_min_isr
+                continue
+            placed = self._control_plane.image.partition(partition.topic, partition.index)
+            behind += placed is not None and self._replicas.broker_id not in placed.isr
+        found = {}
+        if behind:
+            found["catching_up"] = f"{behind} replicas of this broker are not in sync"
+        if too_few:
+            found["under_min_isr"] = f"{too_few} partitions led here have fewer in sync than min.insync.replicas"
+        return found
 
     def banner(self) -> Sequence[str]:
         return [f"kafka    {each.host}:{each.port}  ({each.name})" for each in self.listeners]
@@ -316,24 +341,6 @@ class Broker(Service):
         self._network.stop_serving()
         self._events.silence()
         await self._running.aclose()
-
-
-def _partition_troubles(replicas: Replicas, image: MetadataImage) -> list[str]:
-    """What is amiss with the replicas of this node, for whoever asks whether it may take the next broker down."""
-    behind = too_few = 0
-    for partition in replicas.all():
-        if partition.leader is not None:
-            too_few += partition.leader.under_min_isr
-        elif partition.follower is not None:
-            topic = image.topics_by_id.get(Uuid(partition.topic_id))
-            placed = None if topic is None else topic.partitions.get(partition.index)
-            behind += placed is not None and replicas.broker_id not in placed.isr
-    found = []
-    if behind:
-        found.append(f"catching up: {behind} replicas are not in sync yet")
-    if too_few:
-        found.append(f"below min.insync.replicas: {too_few} partitions led here")
-    return found
 
 
 def _session_ids(ids: Ids) -> Callable[[], int]:

@@ -44,14 +44,17 @@ class HttpListeners(Service):
     def _application(self, address: Address) -> AsgiApplication:
         from ottla.node.monitoring import pages  # noqa: PLC0415  a node that nobody asks does without
 
-        return pages.application(self._watched, self._starting, address)
+        return pages.application(self._watched, self._not_ready, address)
 
-    def _starting(self) -> dict[str, str]:
-        return {
-            name: f"{name} is starting{''.join(f': {reason}' for reason in health.reasons)}"
-            for name, health in self._table.health().items()
-            if health.state is State.STARTING
-        }
+    async def _not_ready(self) -> dict[str, str]:
+        """What keeps the node from doing its part, of all its services. An address that this one misses does not."""
+        found: dict[str, str] = {}
+        for name, health in (await self._table.health()).items():
+            if health.state is State.STARTING:
+                found[name] = f"{name} is starting"
+            if name != self.name:
+                found.update(health.reasons)
+        return found
 
     async def stop(self, ending: Ending) -> None:
         for listening in self._open:
@@ -61,8 +64,8 @@ class HttpListeners(Service):
         for listening in self._open:
             listening.abandon()
 
-    def health(self) -> Health:
-        return Health.of(self._missing)
+    async def health(self) -> Health:
+        return Health.of({"http_listeners": "; ".join(self._missing)} if self._missing else {})
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -74,9 +74,9 @@ class Node:
         assert member is not None, "the node is not started"
         return member.control_plane
 
-    def health(self) -> dict[str, Health]:
+    async def health(self) -> dict[str, Health]:
         """By service, in the order in which they start: those that have not begun to are not among them."""
-        return self._table.health()
+        return await self._table.health()
 
     def banner(self) -> list[str]:
         """Where its services can be reached."""

@@ -68,10 +68,10 @@ class QuorumMember(Service):
         self._network.stop_serving()
         await self.control_plane.close()
 
-    def health(self) -> Health:
+    async def health(self) -> Health:
         if self.control_plane.failure is not None:
-            return Health.of(["the metadata log is lost"])
-        return Health.of(["there is no active controller"] if self.control_plane.leader_id < 0 else [])
+            return Health.of({"no_metadata": "the metadata log is lost"})
+        return Health.of({"no_controller": "no active controller is known"} if self.control_plane.leader_id < 0 else {})
 
     def banner(self) -> Sequence[str]:
         if self._settings.is_broker:

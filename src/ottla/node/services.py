@@ -4,9 +4,9 @@ Rows start in their order, and each finds what stands below it complete; they st
 service, write a `Service` and start it in `node.node.Node`: banner, health and the end come by themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -21,11 +21,12 @@ class State(Enum):
 @dataclass(frozen=True, slots=True)
 class Health:
     state: State
-    reasons: tuple[str, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """A word for programs, such as "fenced", and what it means here, for people."""
 
     @classmethod
-    def of(cls, reasons: Sequence[str]) -> "Health":
-        return cls(State.DEGRADED, tuple(reasons)) if reasons else OK
+    def of(cls, reasons: Mapping[str, str]) -> "Health":
+        return cls(State.DEGRADED, reasons) if reasons else OK
 
 
 OK: Final = Health(State.OK)
@@ -55,8 +56,8 @@ class Service:
     def abandon(self) -> None:
         """The end by force, as by kill -9: lets go of what the system would take back (sockets, locks), no more."""
 
-    def health(self) -> Health:
-        """At any time; cheap enough to be asked every second."""
+    async def health(self) -> Health:
+        """At any time, every second or so. Who has much to look at lets others have their turn now and then."""
         return OK
 
     def banner(self) -> Sequence[str]:
@@ -97,11 +98,11 @@ class ServiceTable:
     def find(self, kind: type[Row]) -> Row | None:
         return next((row for row in self._rows if isinstance(row, kind)), None)
 
-    def health(self) -> dict[str, Health]:
-        return {row.name: self._health(row) for row in self._rows}
+    async def health(self) -> dict[str, Health]:
+        return {row.name: await self._health(row) for row in list(self._rows)}
 
-    def _health(self, row: Service) -> Health:
-        found = row.health()
+    async def _health(self, row: Service) -> Health:
+        found = await row.health()
         return found if row in self._started else Health(State.STARTING, found.reasons)
 
     def banner(self) -> list[str]:

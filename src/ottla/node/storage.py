@@ -66,11 +66,14 @@ class Storage(Service):
             logger.error("%s", error)
             self.lost.tell()
 
-    def health(self) -> Health:
-        return Health.of(
-            [f"{path} is offline" for path in self.offline]
-            + [f"{each.path} is full" for each in self.directories if each.is_online and each.is_full]
-        )
+    async def health(self) -> Health:
+        reasons = {}
+        if self.offline:
+            reasons["offline_directories"] = f"log directories that failed: {', '.join(self.offline)}"
+        full = [each.path for each in self.directories if each.is_online and each.is_full]
+        if full:
+            reasons["full_directories"] = f"log directories without room: {', '.join(full)}"
+        return Health.of(reasons)
 
     async def stop(self, ending: Ending) -> None:
         with ExitStack() as stack:  # each of them, even if one fails to

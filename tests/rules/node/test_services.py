@@ -10,7 +10,7 @@ END = Ending()
 
 
 class Row(Service):
-    def __init__(self, name: str, story: list[str], *, fails: str = "", amiss: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, story: list[str], *, fails: str = "", amiss: str = "") -> None:
         self.name = name
         self._story = story
         self._fails = fails
@@ -25,8 +25,8 @@ class Row(Service):
     def abandon(self) -> None:
         self._act("abandon")
 
-    def health(self) -> Health:
-        return Health.of(self._amiss)
+    async def health(self) -> Health:
+        return Health.of({self._amiss: "is amiss"} if self._amiss else {})
 
     def banner(self) -> list[str]:
         return [f"{self.name} is here"]
@@ -91,9 +91,9 @@ def test_the_end_by_force_lets_go_of_everything_and_stops_nothing() -> None:
 def test_health_and_banner_are_those_of_the_rows() -> None:
     async def main() -> None:
         story: list[str] = []
-        table = await _started(Row("storage", story), Row("broker", story, amiss=("fenced",)))
+        table = await _started(Row("storage", story), Row("broker", story, amiss="fenced"))
         assert table.banner() == ["storage is here", "broker is here"]
-        assert table.health() == {"storage": OK, "broker": Health(State.DEGRADED, ("fenced",))}
+        assert await table.health() == {"storage": OK, "broker": Health(State.DEGRADED, {"fenced": "is amiss"})}
 
     asyncio.run(main())
 
@@ -105,9 +105,9 @@ def test_a_row_is_starting_until_its_start_has_returned_whatever_else_it_says() 
 
     async def main() -> None:
         table = ServiceTable()
-        start = asyncio.ensure_future(table.start(Slow("broker", [], amiss=("fenced",))))
+        start = asyncio.ensure_future(table.start(Slow("broker", [], amiss="fenced")))
         await asyncio.sleep(0)
-        assert table.health() == {"broker": Health(State.STARTING, ("fenced",))}
+        assert await table.health() == {"broker": Health(State.STARTING, {"fenced": "is amiss"})}
         start.cancel()
         await asyncio.wait([start])
 

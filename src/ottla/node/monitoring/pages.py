@@ -2,7 +2,7 @@
 
 import asyncio
 import platform
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from ottla import __version__
@@ -14,7 +14,7 @@ from ottla.http.call import Call
 from ottla.http.limits import Limits
 from ottla.http.media import JSON, PROBLEM, PROMETHEUS, Media
 from ottla.http.routes import Route
-from ottla.node.monitoring import health, scrape
+from ottla.node.monitoring import scrape
 from ottla.node.monitoring.elsewhere import ends_elsewhere
 from ottla.node.monitoring.watched import Watched
 
@@ -22,15 +22,15 @@ LIMITS: Final = Limits(body_bytes=0, head_bytes=16 << 10, connections=64)
 """For a few who ask again and again: more would be a mistake, and must not cost the broker its descriptors."""
 _MEDIA: Final = Media(offered=(JSON, PROMETHEUS), problems=PROBLEM)
 
-Starting = Callable[[], Mapping[str, str]]
-"""What has not started yet, and why, by service."""
+NotReady = Callable[[], Awaitable[Mapping[str, str]]]
+"""What keeps the node from doing its part; nothing: it is ready."""
 
 
-def application(watched: Watched, starting: Starting, address: Address) -> AsgiApplication:
-    return Application(routes(watched, starting), address, Manners(media=_MEDIA, limits=LIMITS))
+def application(watched: Watched, not_ready: NotReady, address: Address) -> AsgiApplication:
+    return Application(routes(watched, not_ready), address, Manners(media=_MEDIA, limits=LIMITS))
 
 
-def routes(watched: Watched, starting: Starting) -> tuple[Route, ...]:
+def routes(watched: Watched, not_ready: NotReady) -> tuple[Route, ...]:
     async def metrics(call: Call) -> Stream:
         return Stream(_metrics(watched), PROMETHEUS)
 
@@ -38,12 +38,10 @@ def routes(watched: Watched, starting: Starting) -> tuple[Route, ...]:
         return Answer({"status": "alive"}, media_type=JSON)
 
     async def ready(call: Call) -> Answer:
-        found = health.Readiness(dict(starting()))
-        for _ in health.look(watched, found):
-            await asyncio.sleep(0)
-        if found.is_ready:
+        reasons = await not_ready()
+        if not reasons:
             return Answer({"status": "ready"}, media_type=JSON)
-        return Answer({"status": "not ready", "reasons": found.reasons}, 503, JSON)
+        return Answer({"status": "not ready", "reasons": reasons}, 503, JSON)
 
     async def version(call: Call) -> Answer:
         return Answer(_version(watched), media_type=JSON)
