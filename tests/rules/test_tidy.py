@@ -10,7 +10,9 @@ import pytest
 
 from ottla.broker.front.dispatch import HANDLERS, Routes, load_route
 from ottla.broker.security.authorizer import Operation, Resource
+from ottla.model.properties import CLIENT_METRICS, DYNAMIC_ONLY, GROUP, STATIC, TOPIC
 from ottla.protocol import messages
+from ottla.streams.run.config import SETTINGS as STREAMS_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 # Parsed while tests are collected: CPython 3.11 fails (SystemError) when a garbage collection inside `ast.parse` logs a
@@ -61,6 +63,49 @@ def test_classes_stay_small() -> None:
                 if len(attributes) > 18:
                     wide.append(f"{path}:{node.lineno} {node.name} has {len(attributes)} attributes")
     assert wide == []
+
+
+READS_A_SETTING = frozenset(
+    [
+        "get_int",
+        "find_int",
+        "get_float",
+        "get_bool",
+        "get_str",
+        "find_str",
+        "get_list",
+        "for_listener",
+        "throttled_rate",
+        "topic_list",
+    ]
+)
+ASKS_FOR_ONE = frozenset(("number", "millis"))
+"""Functions inside those that read many."""
+HOLDS_SETTINGS = frozenset(("settings", "config", "given"))
+SETTINGS = frozenset((*STATIC, *DYNAMIC_ONLY, *TOPIC, *GROUP, *CLIENT_METRICS, *STREAMS_SETTINGS))
+
+
+def test_every_setting_that_the_code_names_is_declared_in_a_table() -> None:
+    """Else the first to ask for it would find out, by a KeyError."""
+    named = [(path, *found) for path, tree in SOURCES.items() for found in _settings_named(tree)]
+    assert [f"{path.relative_to(ROOT)}:{line} {name}" for path, name, line in named if name not in SETTINGS] == []
+    assert len(named) > 150
+
+
+def _settings_named(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (
+            (isinstance(node.func, ast.Attribute) and node.func.attr in READS_A_SETTING)
+            or (isinstance(node.func, ast.Name) and node.func.id in ASKS_FOR_ONE)
+        ):
+            for argument in node.args:
+                if isinstance(argument, ast.Constant) and "." in str(argument.value):
+                    yield str(argument.value), node.lineno
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            holder = node.value
+            named = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
+            if named in HOLDS_SETTINGS and "." in str(node.slice.value):
+                yield str(node.slice.value), node.lineno
 
 
 def test_spark_is_imported_where_it_runs_and_nowhere_else() -> None:

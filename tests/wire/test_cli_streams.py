@@ -121,7 +121,7 @@ def test_a_topology_is_described_with_no_broker_at_all(application: Application,
     ("words", "says"),
     [
         (["--property", "commit.intervall.ms=5"], "did you mean commit.interval.ms?"),
-        (["--property", "commit.interval.ms=soon"], "commit.interval.ms='soon': a whole number is expected"),
+        (["--property", "commit.interval.ms=soon"], "commit.interval.ms: 'soon' is not a whole number"),
         (["--application-id", "a b"], "application.id='a b': letters, digits"),
     ],
 )

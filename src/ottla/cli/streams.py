@@ -447,9 +447,9 @@ def _changes(arguments: Arguments, app: "StreamsApp") -> dict[str, Any]:
 
 
 def _state_dir(arguments: Arguments, app: "StreamsApp | None") -> str:
-    from ottla.streams.run.config import SETTINGS
+    from ottla.streams.run.config import Config
 
-    root: str = app.config["state.dir"] if app is not None else SETTINGS["state.dir"].default
+    root: str = (app.config if app is not None else Config())["state.dir"]
     return arguments.optional("state_dir") or root
 
 

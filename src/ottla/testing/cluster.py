@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
-from ottla.model.properties.settings import closest
+from ottla.model.properties.property import closest
 from ottla.node import Node
 from ottla.node.surroundings import Surroundings
 from ottla.testing import records

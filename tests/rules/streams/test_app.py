@@ -33,7 +33,7 @@ def test_settings_have_kafkas_names_with_dots_or_as_python_writes_them() -> None
 
 def test_every_default_is_a_value_that_the_setting_would_take() -> None:
     for setting in SETTINGS.values():
-        assert setting.default is None or setting.parse(setting.default) == setting.default, setting.name
+        assert Config({setting.name: setting.default})[setting.name] == setting.default, setting.name
 
 
 def test_texts_become_what_the_setting_is() -> None:
@@ -59,13 +59,17 @@ def test_texts_become_what_the_setting_is() -> None:
     [
         ("commit.intervall.ms", 1, "commit.intervall.ms is not a setting .*: did you mean commit.interval.ms?"),
         ("nonsense", 1, "nonsense is not a setting of a streams application; there are bootstrap.servers"),
-        ("commit.interval.ms", "soon", "commit.interval.ms='soon': a whole number is expected"),
-        ("commit.interval.ms", -1, "commit.interval.ms=-1: it must be at least 0"),
-        ("commit.interval.ms", True, "commit.interval.ms=True: a whole number is expected"),
-        ("auto.offset.reset", "now", "auto.offset.reset='now': choose one of earliest, latest, none"),
-        ("default.key.serde", "avro", "default.key.serde='avro': a serde or one of string, bytes"),
+        ("commit.interval.ms", "soon", "commit.interval.ms: 'soon' is not a whole number"),
+        ("commit.interval.ms", -1, "commit.interval.ms: '-1' is not allowed: allowed is 0 or more"),
+        ("commit.interval.ms", True, "commit.interval.ms: True is not of the type long"),
+        (
+            "auto.offset.reset",
+            "now",
+            "auto.offset.reset: 'now' is not allowed: allowed is one of earliest, latest, none",
+        ),
+        ("default.key.serde", "avro", "default.key.serde: 'avro': a serde or one of string, bytes"),
         ("processing.exception.handler", "ignore", "fail, continue or a callable is expected"),
-        ("application.server", "8088", "application.server='8088': HOST:PORT is expected"),
+        ("application.server", "8088", "application.server: '8088' is not allowed: HOST:PORT is expected"),
         ("application.id", "x", "application.id is the first argument of StreamsApp"),
     ],
 )
@@ -194,4 +198,4 @@ def test_the_guide_lists_every_setting_with_its_default() -> None:
     for setting in SETTINGS.values():
         value = str(setting.default).lower() if isinstance(setting.default, bool) else setting.default
         default = "" if value in (None, "") else f"`{value}`"
-        assert f"| `{setting.name}` | {default} | {setting.help} |" in lines
+        assert f"| `{setting.name}` | {default} | {setting.doc} |" in lines

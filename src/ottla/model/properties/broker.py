@@ -1,6 +1,6 @@
 """The broker's tables put together, and the names Kafka accepts in a file without declaring them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from ottla.model.properties import (
@@ -16,12 +16,7 @@ from ottla.model.properties import (
     own,
     topic,
 )
-from ottla.model.properties.property import BOOLEAN, STRING, Property
-
-
-def _table(*parts: Iterable[Property]) -> Mapping[str, Property]:
-    return MappingProxyType({entry.name: entry for part in parts for entry in part})
-
+from ottla.model.properties.property import BOOLEAN, STRING, Property, table
 
 SECTIONS: Mapping[str, tuple[Property, ...]] = MappingProxyType(
     {
@@ -36,15 +31,15 @@ SECTIONS: Mapping[str, tuple[Property, ...]] = MappingProxyType(
     }
 )
 
-BROKER: Mapping[str, Property] = _table(*SECTIONS.values())
-DYNAMIC_ONLY: Mapping[str, Property] = _table(broker_replication.DYNAMIC_ONLY)
+BROKER: Mapping[str, Property] = table(*SECTIONS.values())
+DYNAMIC_ONLY: Mapping[str, Property] = table(broker_replication.DYNAMIC_ONLY)
 """Throttles that exist only as dynamic broker configs; a file cannot set them."""
-OWN: Mapping[str, Property] = _table(own.PROPERTIES)
-TOPIC: Mapping[str, Property] = _table(topic.PROPERTIES)
-GROUP: Mapping[str, Property] = _table(group.PROPERTIES)
-CLIENT_METRICS: Mapping[str, Property] = _table(group.CLIENT_METRICS)
+OWN: Mapping[str, Property] = table(own.PROPERTIES)
+TOPIC: Mapping[str, Property] = table(topic.PROPERTIES)
+GROUP: Mapping[str, Property] = table(group.PROPERTIES)
+CLIENT_METRICS: Mapping[str, Property] = table(group.CLIENT_METRICS)
 
-AUTHORIZER: Mapping[str, Property] = _table(
+AUTHORIZER: Mapping[str, Property] = table(
     (
         Property(
             "super.users",

@@ -10,9 +10,9 @@ from typing import Final
 from ottla.model.properties.broker import CLIENT_METRICS, GROUP, TOPIC
 from ottla.model.properties.dynamic import dynamic_problem
 from ottla.model.properties.effective import group_values, topic_values
-from ottla.model.properties.property import Property, Value
+from ottla.model.properties.property import Property, Value, closest
 from ottla.model.properties.rules import group_bounds, problems_of
-from ottla.model.properties.settings import Settings, closest
+from ottla.model.properties.settings import Settings
 
 _STEPWISE: Final = (
     "background.threads",

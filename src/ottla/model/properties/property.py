@@ -4,9 +4,10 @@ Validation, DescribeConfigs and the configuration page all read these objects, s
 A plain slots class: the tables hold some four hundred instances and load on every start.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, IntEnum
 from math import isinf, isnan, nan
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
@@ -161,6 +162,27 @@ class Property:
         self.validate(value)
         return value
 
+    def take(self, value: object) -> Value:
+        """A value as a program gives it: of its own type, or as text, which is empty for none. Raises as `parse`."""
+        if self.default is None and value in (None, ""):
+            return None
+        if isinstance(value, str):
+            return self.parse(value)
+        if isinstance(value, bool):
+            taken: Value = value if self.type is BOOLEAN else None
+        elif isinstance(value, int):
+            taken = value if self.type in _RANGES else float(value) if self.type is DOUBLE else None
+        elif isinstance(value, float):
+            taken = value if self.type is DOUBLE else None
+        elif isinstance(value, list | tuple):
+            taken = tuple(map(str, value)) if self.type is LIST else None
+        else:
+            taken = None
+        if taken is None:
+            raise ValueError(f"{self.name}: {value!r} is not of the type {self.type.name.lower()}")
+        self.validate(taken)
+        return taken
+
     def validate(self, value: Value) -> None:
         """Raises ValueError when a value of the right type is not allowed, OutOfBounds if it is too small or big."""
         if isinstance(value, int | float) and self._is_beyond(value):
@@ -273,6 +295,19 @@ class Property:
             if self.one_of is not None and not self._is_one_of(value):
                 return f"{value!r} is none of {', '.join(self.one_of)}"
         return None
+
+
+def table(*parts: Iterable[Property]) -> Mapping[str, Property]:
+    """What a room declares: its settings by name."""
+    return MappingProxyType({entry.name: entry for part in parts for entry in part})
+
+
+def closest(name: str, names: Iterable[str], likeness: float = 0.8) -> str | None:
+    """The known name that a misspelt one was probably meant to be."""
+    import difflib  # noqa: PLC0415 only a mistake pays for it
+
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=likeness)
+    return found[0] if found else None
 
 
 def java_double(value: float) -> str:

@@ -20,7 +20,7 @@ from ottla.model.properties.broker import (
 )
 from ottla.model.properties.dynamic import base_name, dynamic_problem
 from ottla.model.properties.file import parse_properties
-from ottla.model.properties.property import REQUIRED, Property, Value
+from ottla.model.properties.property import REQUIRED, Property, Value, closest
 from ottla.model.properties.rules import problems_of, warnings_of
 from ottla.model.properties.values import NodeValues
 
@@ -231,14 +231,6 @@ _NEAR_MISS = 0.9
 brokers, and a file with those in it starts Kafka."""
 _OF_OTHERS = frozenset((*TOPIC, "max.in.flight.requests.per.connection", "transaction.timeout.ms"))
 """Names that topics and clients have and brokers have not, though one much like it."""
-
-
-def closest(name: str, names: Iterable[str], likeness: float = 0.8) -> str | None:
-    """The known name that a misspelt one was probably meant to be."""
-    import difflib  # noqa: PLC0415 only a mistake pays for it
-
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=likeness)
-    return found[0] if found else None
 
 
 _LISTENER_NAMES = ("listeners", "listener.security.protocol.map")

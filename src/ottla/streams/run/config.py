@@ -1,4 +1,4 @@
-"""The settings of an application: Kafka Streams' names, each declared once with its type, default and meaning.
+"""The settings of an application: Kafka Streams' names, in a table as the broker's.
 
 A name that is not here is refused with the nearest one that is. Names that Kafka Streams has and that mean nothing on
 Spark are taken and reported, so that a properties file can be used as it is. `spark.*` goes to the Spark session,
@@ -6,9 +6,9 @@ Spark are taken and reported, so that a properties file can be used as it is. `s
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
+
+from ottla.model.properties.property import BOOLEAN, CLASS, INT, LONG, STRING, Property, Value, closest, table
 
 SPARK_PREFIX: Final = "spark."
 TOPIC_PREFIX: Final = "topic."
@@ -24,70 +24,9 @@ class ConfigError(ValueError):
     """A setting that cannot be taken; the text says what is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    name: str
-    default: Any
-    parse: Callable[[Any], Any]
-    """From a text or the value itself to the value; raises ValueError with what is expected."""
-    help: str
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("a text is expected")
-    return value
-
-
-def _optional_text(value: Any) -> str | None:
-    return None if value is None or value == "" else _text(value)
-
-
-def _address(value: Any) -> str | None:
-    text = _optional_text(value)
-    if text is not None:
-        host, _, port = text.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65_535:
-            raise ValueError("HOST:PORT is expected")
-    return text
-
-
-def _whole(least: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            raise ValueError("a whole number is expected")
-        try:
-            number = int(value)
-        except ValueError:
-            raise ValueError("a whole number is expected") from None
-        if number < least:
-            raise ValueError(f"it must be at least {least}")
-        return number
-
-    return parse
-
-
-def _optional_whole(least: int) -> Callable[[Any], int | None]:
-    parse = _whole(least)
-    return lambda value: None if value is None or value == "" else parse(value)
-
-
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    known = {"true": True, "false": False}.get(str(value).lower())
-    if known is None:
-        raise ValueError("true or false is expected")
-    return known
-
-
-def _one_of(*choices: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
-        if value not in choices:
-            raise ValueError(f"choose one of {', '.join(choices)}")
-        return str(value)
-
-    return parse
+def _host_and_port(value: Value) -> str | None:
+    host, _, port = str(value).rpartition(":")
+    return None if host and port.isdigit() and int(port) <= 65_535 else "HOST:PORT is expected"
 
 
 _JAVA_HANDLERS: Final = {
@@ -128,108 +67,137 @@ def _serde(value: Any) -> Any:
 _SERDES: Final = ("string", "bytes", "int", "long", "double", "boolean", "json")
 
 
-def _anything(value: Any) -> Any:
-    return value
-
-
 _DAY_MS: Final = 86_400_000
+_LIKENESS: Final = 0.5
+"""Nothing starts with a setting that is not known, so that even a remote resemblance helps."""
 
-SETTINGS: Final[Mapping[str, Setting]] = {
-    setting.name: setting
-    for setting in (
-        Setting("bootstrap.servers", "127.0.0.1:9092", _text, "Brokers to start from, separated by commas."),
-        Setting("client.id", "", _text, "A name for the broker's logs and quotas; the application id when empty."),
-        Setting(
+SETTINGS: Final = table(
+    (
+        Property("bootstrap.servers", STRING, "127.0.0.1:9092", "Brokers to start from, separated by commas."),
+        Property("client.id", STRING, "", "A name for the broker's logs and quotas; the application id when empty."),
+        Property(
             "application.server",
+            STRING,
             None,
-            _address,
             "HOST:PORT at which stores are queried over HTTP; no server without it.",
+            check=_host_and_port,
         ),
-        Setting(
+        Property(
             "state.dir",
+            STRING,
             "ottla-streams",
-            _text,
-            "Where checkpoints, Spark's state and the views of stores lie, in a folder named after the application. "
-            "A URL (s3a://, hdfs://) when Spark runs on a cluster.",
+            "Where checkpoints, Spark's state and the views of stores lie, in a folder named after the "
+            "application. A URL (s3a://, hdfs://) when Spark runs on a cluster.",
         ),
-        Setting(
+        Property(
             "processing.guarantee",
+            STRING,
             "exactly_once_v2",
-            _one_of("exactly_once_v2", "at_least_once"),
             "Output is written exactly once with either.",
+            one_of=("exactly_once_v2", "at_least_once"),
         ),
-        Setting("commit.interval.ms", 200, _whole(0), "How often a micro-batch begins when there is something to do."),
-        Setting(
+        Property(
+            "commit.interval.ms",
+            LONG,
+            200,
+            "How often a micro-batch begins when there is something to do.",
+            at_least=0,
+        ),
+        Property(
             "max.records.per.batch",
+            INT,
             5_000_000,
-            _optional_whole(1),
             "At most this many records of all inputs go into one micro-batch; no limit when empty.",
+            at_least=1,
         ),
-        Setting(
+        Property(
             "batch.target.ms",
-            5_000,
-            _whole(1),
-            "How long a micro-batch takes when there is a backlog: it holds as many records as are done in about that "
-            "time.",
+            LONG,
+            5000,
+            "How long a micro-batch takes when there is a backlog: it holds as many records as are done in "
+            "about that time.",
+            at_least=1,
         ),
-        Setting(
+        Property(
             "auto.offset.reset",
+            STRING,
             "earliest",
-            _one_of("earliest", "latest", "none"),
             "Where an input without committed offsets begins.",
+            one_of=("earliest", "latest", "none"),
         ),
-        Setting("default.key.serde", None, _serde, "For keys where nothing else says it."),
-        Setting("default.value.serde", None, _serde, "For values where nothing else says it."),
-        Setting("default.timestamp.extractor", None, _anything, "A TimestampExtractor; the record's own time if none."),
-        Setting(
+        Property("default.key.serde", CLASS, None, "For keys where nothing else says it."),
+        Property("default.value.serde", CLASS, None, "For values where nothing else says it."),
+        Property("default.timestamp.extractor", CLASS, None, "A TimestampExtractor; the record's own time if none."),
+        Property(
             "deserialization.exception.handler",
+            CLASS,
             FAIL,
-            _handler,
             "What to do about a record that cannot be read: fail, continue, or a callable (context, error) -> one.",
         ),
-        Setting(
+        Property(
             "processing.exception.handler",
+            CLASS,
             FAIL,
-            _handler,
             "What to do when a function raises: fail, continue, or a callable (context, error) -> one.",
         ),
-        Setting(
+        Property(
             "production.exception.handler",
+            CLASS,
             FAIL,
-            _handler,
             "What to do about a result that cannot be serialized: fail, continue, or a callable.",
         ),
-        Setting(
+        Property(
             "errors.dead.letter.queue.topic.name",
+            STRING,
             None,
-            _optional_text,
             "The topic for records that could not be processed, with Kafka Streams' headers; none when empty.",
         ),
-        Setting("max.task.idle.ms", 0, _whole(-1), "How long a join waits for an input that has no data."),
-        Setting("num.stream.threads", None, _optional_whole(1), "Threads of Spark when it runs locally; all if none."),
-        Setting("replication.factor", -1, _whole(-1), "Of internal topics; -1 leaves it to the broker."),
-        Setting(
+        Property("max.task.idle.ms", LONG, 0, "How long a join waits for an input that has no data.", at_least=-1),
+        Property("num.stream.threads", INT, None, "Threads of Spark when it runs locally; all if none.", at_least=1),
+        Property("replication.factor", INT, -1, "Of internal topics; -1 leaves it to the broker.", at_least=-1),
+        Property(
             "transaction.timeout.ms",
+            LONG,
             120_000,
-            _whole(1_000),
             "The broker aborts a batch's transaction after this time: longer than the slowest batch.",
+            at_least=1_000,
         ),
-        Setting("topology.optimization", "none", _one_of("none", "all"), "As in Kafka Streams."),
-        Setting("repartition.purge.interval.ms", 30_000, _whole(0), "How often used repartition records are deleted."),
-        Setting(
+        Property("topology.optimization", STRING, "none", "As in Kafka Streams.", one_of=("none", "all")),
+        Property(
+            "repartition.purge.interval.ms",
+            LONG,
+            30_000,
+            "How often used repartition records are deleted.",
+            at_least=0,
+        ),
+        Property(
             "windowstore.changelog.additional.retention.ms",
+            LONG,
             _DAY_MS,
-            _whole(0),
             "Added to a window store's retention for its changelog topic.",
+            at_least=0,
         ),
-        Setting(
+        Property(
             "ensure.explicit.internal.resource.naming",
+            BOOLEAN,
             False,
-            _truth,
             "Refuse a topology with internal topics or stores that have a generated name.",
         ),
     )
+)
+
+_MOST_RECORDS: Final = SETTINGS["max.records.per.batch"]
+_OBJECTS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "default.key.serde": _serde,
+    "default.value.serde": _serde,
+    "default.timestamp.extractor": lambda value: value,
+    "max.records.per.batch": lambda value: None if value in (None, "") else _MOST_RECORDS.take(value),
+    "deserialization.exception.handler": _handler,
+    "processing.exception.handler": _handler,
+    "production.exception.handler": _handler,
 }
+"""What may also be an object of Python's, or nothing: from what is given to it. Raises ValueError with what is
+expected."""
 
 SYNONYMS: Final = {
     "default.deserialization.exception.handler": "deserialization.exception.handler",
@@ -336,8 +304,8 @@ def name_of(name: str) -> str:
             return known
     if known == "application.id":
         raise ConfigError("application.id is the first argument of StreamsApp, not a setting beside it")
-    near = get_close_matches(known, [*SETTINGS, *WITHOUT_EFFECT], n=1, cutoff=0.5)
-    meant = f": did you mean {near[0]}?" if near else f"; there are {', '.join(SETTINGS)}, spark.* and topic.*"
+    near = closest(known, (*SETTINGS, *WITHOUT_EFFECT), _LIKENESS)
+    meant = f": did you mean {near}?" if near else f"; there are {', '.join(SETTINGS)}, spark.* and topic.*"
     raise ConfigError(f"{name} is not a setting of a streams application{meant}")
 
 
@@ -347,6 +315,6 @@ def _parsed(name: str, value: Any) -> Any:
         # Spark writes truth in lower case.
         return str(value).lower() if isinstance(value, bool) else str(value)
     try:
-        return setting.parse(value)
+        return _OBJECTS[name](value) if name in _OBJECTS else setting.take(value)
     except ValueError as error:
-        raise ConfigError(f"{name}={value!r}: {error}") from None
+        raise ConfigError(f"{name}: {value!r}: {error}" if name in _OBJECTS else str(error)) from None
