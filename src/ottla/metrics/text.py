@@ -4,8 +4,8 @@ All samples of a family stand together under its help and its type, so a family 
 pieces that takes.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 COUNTER: Final = "counter"
@@ -20,6 +20,8 @@ Value = int | float
 Labels = str
 """As they stand in the text, braces and quotes included: `labels` makes them. Empty for none."""
 Sample = tuple[Labels, Value]
+Row = TypeVar("Row", bound=tuple[Any, ...])
+"""Labels first, then whatever its value is found by."""
 
 
 class Family(NamedTuple):
@@ -63,6 +65,19 @@ def some(family: Family, samples: Iterable[Sample]) -> str:
     """A family of a few samples; nothing at all if there are none."""
     lines = "".join([f"{family.name}{mark} {number(value)}\n" for mark, value in samples])
     return head(family) + lines if lines else ""
+
+
+def listed(family: Family, rows: Sequence[Row], value: Callable[[Row], int | None]) -> Iterator[str]:
+    """A family with a sample for each row, whose labels stand first in it, a slice at a time; rows without a value are
+    left out. For the long ones: nothing but a call and a line for each."""
+    name, head_of = family.name, head(family)
+    for start in range(0, len(rows), SLICE):
+        lines = [
+            f"{name}{row[0]} {found}\n" for row in rows[start : start + SLICE] if (found := value(row)) is not None
+        ]
+        if lines:
+            yield head_of + "".join(lines)
+            head_of = ""
 
 
 def many(family: Family, samples: Iterable[Sample]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from ottla.broker.partition import Partition
 from ottla.broker.replicas.replicas import Replicas
 from ottla.metadata.image import MetadataImage, PartitionImage
 from ottla.metrics import names
-from ottla.metrics.text import SLICE, Family, Sample, labels, many, one, some
+from ottla.metrics.text import SLICE, Family, Sample, head, labels, listed, many, one, some
 from ottla.node.monitoring.watched import Watched
 from ottla.replication.leader import PartitionLeader
 from ottla.storage.log import Log
@@ -112,68 +112,75 @@ def pieces(watched: Watched, replicas: Replicas, found: Found) -> Iterator[str]:
     )
     if found.total > len(found.kept) + found.offline:
         yield f"# {found.total} partitions, of which {len(found.kept)} are told: ottla.metrics.max.partitions\n"
-    for family, of_leader in _OF_LEADERS:
-        yield from many(family, _of_leaders(found.led, of_leader))
+    for family, of_led in _OF_LEADERS:
+        yield from listed(family, found.led, of_led)
     for family, of_log in _OF_LOGS:
-        yield from many(family, ((told, of_log(log)) for told, log in found.kept))
+        yield from listed(family, found.kept, of_log)
 
 
-OfLeader = Callable[[PartitionLeader, PartitionImage], int]
+def _of_leader(value: Callable[[PartitionLeader, PartitionImage], int]) -> Callable[[Led], int | None]:
+    """None if the leader has moved since the walk."""
 
-_OF_LEADERS: Final[tuple[tuple[Family, OfLeader], ...]] = (
-    (names.PARTITION_UNDER_REPLICATED, lambda leader, placed: int(len(leader.isr) < _wanted(placed))),
-    (names.PARTITION_IN_SYNC, lambda leader, placed: len(leader.isr)),
-    (names.PARTITION_REPLICAS, lambda leader, placed: len(placed.replicas)),
-    (names.PARTITION_UNDER_MIN_ISR, lambda leader, placed: int(leader.under_min_isr)),
-    (names.PARTITION_AT_MIN_ISR, lambda leader, placed: int(leader.is_at_min_isr)),
+    def of_led(row: Led) -> int | None:
+        leader = row[1].leader
+        return None if leader is None else value(leader, row[2])
+
+    return of_led
+
+
+def _under_replicated(leader: PartitionLeader, placed: PartitionImage) -> int:
+    return int(len(leader.isr) < _wanted(placed))
+
+
+_OF_LEADERS: Final = (
+    (names.PARTITION_UNDER_REPLICATED, _of_leader(_under_replicated)),
+    (names.PARTITION_IN_SYNC, _of_leader(lambda leader, placed: len(leader.isr))),
+    (names.PARTITION_REPLICAS, _of_leader(lambda leader, placed: len(placed.replicas))),
+    (names.PARTITION_UNDER_MIN_ISR, _of_leader(lambda leader, placed: int(leader.under_min_isr))),
+    (names.PARTITION_AT_MIN_ISR, _of_leader(lambda leader, placed: int(len(leader.isr) == leader.effective_min_isr))),
 )
-_OF_LOGS: Final[tuple[tuple[Family, Callable[[Log], int]], ...]] = (
-    (names.LOG_SIZE, lambda log: log.size),
-    (names.LOG_SEGMENTS, lambda log: len(log.segments)),
-    (names.LOG_START, lambda log: log.log_start_offset),
-    (names.LOG_END, lambda log: log.log_end_offset),
+_OF_LOGS: Final[tuple[tuple[Family, Callable[[Kept], int]], ...]] = (
+    (names.LOG_SIZE, lambda row: row[1].size),
+    (names.LOG_SEGMENTS, lambda row: len(row[1].segments)),
+    (names.LOG_START, lambda row: row[1].log_start_offset),
+    (names.LOG_END, lambda row: row[1].log_end_offset),
 )
-
-
-def _of_leaders(led: list[Led], of_leader: OfLeader) -> Iterator[Sample]:
-    for told, partition, placed in led:
-        leader = partition.leader
-        if leader is not None:  # it may have moved since the walk
-            yield told, of_leader(leader, placed)
 
 
 # ---- kafka_exporter's names
 
-OfPartition = Callable[[Partition, PartitionLeader, PartitionImage], int]
-
-_EXPORTED: Final[tuple[tuple[Family, OfPartition, Callable[[PartitionImage], int] | None], ...]] = (
-    (names.CURRENT_OFFSET, lambda partition, leader, placed: leader.high_watermark, None),
-    (names.OLDEST_OFFSET, lambda partition, leader, placed: _log_start(partition), None),
-    (names.LEADER, lambda partition, leader, placed: leader.broker_id, lambda placed: -1),
-    (names.REPLICAS, lambda partition, leader, placed: len(placed.replicas), lambda placed: len(placed.replicas)),
-    (names.IN_SYNC, lambda partition, leader, placed: len(leader.isr), lambda placed: len(placed.isr)),
-    (
-        names.IS_PREFERRED,
-        lambda partition, leader, placed: int(placed.replicas[0] == leader.broker_id),
-        lambda placed: 0,
-    ),
-    (
-        names.EXPORTED_UNDER_REPLICATED,
-        lambda partition, leader, placed: int(len(leader.isr) < _wanted(placed)),
-        lambda placed: 1,
-    ),
-)
-"""Family; of a partition that is led here; of one that has no leader, None where nobody could know."""
-
-
-def _log_start(partition: Partition) -> int:
-    return partition.log.log_start_offset if partition.log is not None else -1
-
 
 def exported(watched: Watched, found: Found) -> Iterator[str]:
+    """Partitions that nobody leads are told by the active controller, as far as it can know."""
     yield from many(names.TOPIC_PARTITIONS, _topics(watched))
+    yield from listed(names.CURRENT_OFFSET, found.led, _of_leader(lambda leader, placed: leader.high_watermark))
+    yield from listed(names.OLDEST_OFFSET, found.led, _log_start)
     for family, of_led, of_leaderless in _EXPORTED:
-        yield from many(family, _exported(found, of_led, of_leaderless))
+        told = False
+        for piece in listed(family, found.led, of_led):
+            yield piece
+            told = True
+        for piece in listed(family, found.leaderless, of_leaderless):
+            yield piece.removeprefix(head(family)) if told else piece
+
+
+def _log_start(row: Led) -> int | None:
+    log = row[1].log
+    return None if log is None else log.log_start_offset
+
+
+_EXPORTED: Final[tuple[tuple[Family, Callable[[Led], int | None], Callable[[Leaderless], int]], ...]] = (
+    (names.LEADER, _of_leader(lambda leader, placed: leader.broker_id), lambda row: -1),
+    (names.REPLICAS, _of_leader(lambda leader, placed: len(placed.replicas)), lambda row: len(row[1].replicas)),
+    (names.IN_SYNC, _of_leader(lambda leader, placed: len(leader.isr)), lambda row: len(row[1].isr)),
+    (
+        names.IS_PREFERRED,
+        _of_leader(lambda leader, placed: int(placed.replicas[0] == leader.broker_id)),
+        lambda row: 0,
+    ),
+    (names.EXPORTED_UNDER_REPLICATED, _of_leader(_under_replicated), lambda row: 1),
+)
+"""Family; of a partition that is led here; of one that has no leader."""
 
 
 def _topics(watched: Watched) -> Iterator[Sample]:
@@ -183,15 +190,3 @@ def _topics(watched: Watched) -> Iterator[Sample]:
         first = topic.partitions.get(0)
         if first is not None and (first.leader == watched.node_id or (first.leader < 0 and active)):
             yield f'{{topic="{topic.name}"}}', len(topic.partitions)
-
-
-def _exported(
-    found: Found, of_led: OfPartition, of_leaderless: Callable[[PartitionImage], int] | None
-) -> Iterator[Sample]:
-    for told, partition, placed in found.led:
-        leader = partition.leader
-        if leader is not None:
-            yield told, of_led(partition, leader, placed)
-    if of_leaderless is not None:
-        for told, placed in found.leaderless:
-            yield told, of_leaderless(placed)
