@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tests.faults.network import CLIENTS
 from tests.support.nodes import free_ports
+from tests.support.patience import PATIENCE_SECONDS
 
 _CHUNK: Final = 1 << 16
 
@@ -80,7 +81,7 @@ class Proxies:
         self._loop.close()
 
     def _call(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
 
     async def _start(self, nodes: int) -> Links:
         for node in range(1, nodes + 1):

@@ -13,11 +13,11 @@ from ottla.testing import Cluster
 from tests.support.clients.base import Given
 from tests.support.clients.foreign import ApacheJava
 from tests.support.jvm import Tools
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.jvm
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = PATIENCE_SECONDS
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 SOURCE, TARGET, GROUP = "source", "target", "copiers"
 LARGEST = 3_000
 ABORTED_SHARE = 0.25

@@ -14,9 +14,10 @@ from typing import ClassVar, Self
 
 from ottla.protocol import messages as m
 from tests.support import jvm
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.wire import Closed, Wire
 
-START_S = 120.0
+START_S = PATIENCE_SECONDS
 """For a JVM on a busy machine. Nobody waits that long unless something is wrong."""
 # Records of the tests may be years old: nobody looks for what is too old to keep.
 PROPERTIES = """\

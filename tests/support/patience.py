@@ -1,14 +1,18 @@
-"""Waiting for what another thread or process does: as short as it takes, and with an end."""
+"""Waiting for what another thread or process does: as short as it takes, and with an end.
+
+A machine may be busy with other work, and is then slow, not wrong: no test sets a time within which something has to
+happen, but for this one, after which it will not. What has to be quick is judged by the processor time that it took.
+"""
 
 import time
 from collections.abc import Callable
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
 _GLANCE_SECONDS = 0.02
 
 
 def eventually(condition: Callable[[], bool], what: str = "it") -> None:
-    """Returns as soon as `condition` holds; fails when it has not held for a minute."""
+    """Returns as soon as `condition` holds; fails when it has not held for so long."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come true in time"

@@ -9,9 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from tests.support.patience import PATIENCE_SECONDS
+
 Seen = TypeVar("Seen")
 
-DEADLINE_S = 120.0
+DEADLINE_S = PATIENCE_SECONDS
 """For a JVM on a busy machine. Nobody waits that long unless something is wrong."""
 GLANCE_S = 0.05
 

@@ -15,8 +15,9 @@ from typing import Any, Self
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
+from tests.support.patience import PATIENCE_SECONDS
 
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE_SECONDS
 """Far more than anything takes, also on a machine with twenty other things to do: a slow test is not a wrong one."""
 
 SERVED_BY_KAFKA_4_3 = {18: 4}

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.broker.handlers import k01_fetch
 from ottla.protocol import messages as m
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.requests import (
     NAMED_FETCH,
     batch,
@@ -23,6 +24,9 @@ from tests.support.requests import (
     records_in,
 )
 from tests.support.wire import Wire, latest, versions
+
+TOO_LONG_MS = 2 * int(PATIENCE_SECONDS) * 1000
+"""Who waits so long for a fetch does not get its answer: the test gives up before."""
 
 OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -149,14 +153,13 @@ def test_a_fetch_waits_for_max_wait_when_there_is_nothing(wire: Wire, topic: str
     part = fetch(wire, topic, max_wait_ms=300, min_bytes=1)
 
     assert offsets(part) == []
-    assert 0.29 <= time.monotonic() - began < 20
+    assert time.monotonic() - began >= 0.29
 
 
 def test_a_fetch_that_waits_is_answered_as_soon_as_there_is_enough(wire: Wire, bootstrap: str, topic: str) -> None:
     create_topic(wire, topic)
     size = len(batch(1))
-    wire.send(fetch_request({topic: [fetch_partition()]}, max_wait_ms=45_000, min_bytes=2 * size), NAMED_FETCH)
-    began = time.monotonic()
+    wire.send(fetch_request({topic: [fetch_partition()]}, max_wait_ms=TOO_LONG_MS, min_bytes=2 * size), NAMED_FETCH)
 
     with Wire(bootstrap) as other:
         produced(other, topic, batch(1))
@@ -164,7 +167,6 @@ def test_a_fetch_that_waits_is_answered_as_soon_as_there_is_enough(wire: Wire, b
     part = wire.receive(1, NAMED_FETCH).responses[0].partitions[0]
 
     assert offsets(part) == [0, 1]
-    assert time.monotonic() - began < 30
 
 
 def test_a_fetch_that_waits_for_more_than_comes_gets_what_there_is_at_the_end(wire: Wire, topic: str) -> None:
@@ -175,28 +177,27 @@ def test_a_fetch_that_waits_for_more_than_comes_gets_what_there_is_at_the_end(wi
     part = fetch(wire, topic, max_wait_ms=300, min_bytes=1_000_000)
 
     assert offsets(part) == [0]
-    assert 0.29 <= time.monotonic() - began < 20
+    assert time.monotonic() - began >= 0.29
 
 
 def test_nobody_waits_for_more_than_may_be_sent(wire: Wire, topic: str) -> None:
     create_topic(wire, topic)
     produced(wire, topic, batch(1))
-    began = time.monotonic()
 
-    request = fetch_request({topic: [fetch_partition()]}, max_wait_ms=45_000, min_bytes=1_000_000, max_bytes=1)
+    request = fetch_request({topic: [fetch_partition()]}, max_wait_ms=TOO_LONG_MS, min_bytes=1_000_000, max_bytes=1)
     part = wire.ask(request, NAMED_FETCH).responses[0].partitions[0]
 
     assert offsets(part) == [0]
-    assert time.monotonic() - began < 30
 
 
 def test_an_error_is_not_waited_with(wire: Wire, topic: str) -> None:
     create_topic(wire, topic)
-    began = time.monotonic()
 
-    assert fetch(wire, topic, 99, max_wait_ms=45_000, min_bytes=1).error_code == OFFSET_OUT_OF_RANGE
-    assert fetch(wire, topic, 0, partition=9, max_wait_ms=45_000, min_bytes=1).error_code == UNKNOWN_TOPIC_OR_PARTITION
-    assert time.monotonic() - began < 30
+    assert fetch(wire, topic, 99, max_wait_ms=TOO_LONG_MS, min_bytes=1).error_code == OFFSET_OUT_OF_RANGE
+    assert (
+        fetch(wire, topic, 0, partition=9, max_wait_ms=TOO_LONG_MS, min_bytes=1).error_code
+        == UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 def test_many_waiting_fetches_are_all_woken(wire: Wire, bootstrap: str, topic: str) -> None:
@@ -205,7 +206,7 @@ def test_many_waiting_fetches_are_all_woken(wire: Wire, bootstrap: str, topic: s
 
     def wait() -> None:
         with Wire(bootstrap) as own:
-            seen.append(offsets(fetch(own, topic, max_wait_ms=45_000, min_bytes=1)))
+            seen.append(offsets(fetch(own, topic, max_wait_ms=TOO_LONG_MS, min_bytes=1)))
 
     waiting = [threading.Thread(target=wait) for _ in range(10)]
     for thread in waiting:
@@ -390,7 +391,7 @@ def test_a_waiting_incremental_fetch_is_woken_by_any_partition_of_its_session(
     topic_id = create_topic(wire, topic, partitions=5)
     session = Session(wire)
     session.ask({topic_id: [fetch_partition(i) for i in range(5)]})
-    request = fetch_request({}, session_id=session.id, session_epoch=1, max_wait_ms=45_000, min_bytes=1)
+    request = fetch_request({}, session_id=session.id, session_epoch=1, max_wait_ms=TOO_LONG_MS, min_bytes=1)
     wire.send(request)
 
     with Wire(bootstrap) as other:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_SECONDS, eventually
 from tests.support.requests import create_topic
 from tests.support.wire import Wire
 
 NewTopicName = Callable[[], str]
-PATIENCE_S = 60.0
+PATIENCE_S = PATIENCE_SECONDS
 _POLLS_THAT_BRING_ALL = 10
 """Each waits for records for a twentieth of a second."""
 

@@ -13,8 +13,9 @@ from ottla.cli.app import run
 from ottla.model.properties import Settings
 from ottla.testing.node_thread import NodeThread
 from tests.support.nodes import free_ports
+from tests.support.patience import PATIENCE_SECONDS
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = PATIENCE_SECONDS
 CONTROLLER = """\
 process.roles=controller
 node.id=1

@@ -19,12 +19,12 @@ from tests.conftest import NewTopicName
 from tests.support import jvm
 from tests.support.group_conversations import ready
 from tests.support.nodes import Ottla
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_SECONDS, eventually
 from tests.support.requests import create_topic, fetch, produce_request, wait_for_topic, wait_until_stable
 from tests.support.transactions import TV1, TV2, ByHand
 from tests.support.wire import Deadline, Wire
 
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE_SECONDS
 
 
 class Fenced(Exception):

@@ -35,6 +35,8 @@ DEFAULTS: Final = {
     # A micro-batch is small: coalescing and re-planning it cost more than they gain, and streams do without anyway.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # How long either side waits for the other's first words: 15 s are too few on a machine with much else to do.
+    "spark.python.authenticate.socketTimeout": "5m",
     "spark.log.level": "ERROR",
     **STATE,
 }

@@ -7,6 +7,7 @@ import pytest
 from ottla.net import host_name
 from ottla.net.host_name import NoHostName, canonical_host_name
 from ottla.net.listening import listening_socket, plain_address
+from tests.support.patience import PATIENCE_SECONDS
 
 Answers = list[tuple[int, int, int, str, tuple[str, int]]]
 
@@ -18,7 +19,7 @@ def test_without_a_host_both_ipv6_and_ipv4_are_listened_on() -> None:
     seen = []
     with sock:
         for host in ("127.0.0.1", "::1"):
-            with socket.create_connection((host, sock.getsockname()[1]), timeout=10):
+            with socket.create_connection((host, sock.getsockname()[1]), timeout=PATIENCE_SECONDS):
                 sock.setblocking(True)
                 peer, address = sock.accept()
                 peer.close()

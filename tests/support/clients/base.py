@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
+from tests.support.patience import PATIENCE_SECONDS
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE_SECONDS
 """How long any single step may take before the test gives up."""
 
 
