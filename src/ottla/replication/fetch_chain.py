@@ -30,7 +30,8 @@ class Later(NamedTuple):
     at: int
 
 
-Look = Callable[[Key], Ask | Later | None]
+Look = Callable[[Key, int], Ask | Later | None]
+"""Of a partition, at this moment."""
 
 
 class Turn(NamedTuple, Generic[Key]):
@@ -86,14 +87,14 @@ class FetchChain(Generic[Key]):
             self._came(key)
         chain = express = None
         if not self._fetching:
-            chain = self._next(look)
+            chain = self._next(now, look)
         elif self._fresh and not self._express:
-            express = self._beside(look)
+            express = self._beside(now, look)
         return Turn(chain, express, min(self._later.values(), default=None))
 
-    def _next(self, look: Look[Key]) -> Question[Key] | None:
+    def _next(self, now: int, look: Look[Key]) -> Question[Key] | None:
         session = self._session
-        asks, leave = self._sorted(self.partitions if session.is_new else self._changed, look)
+        asks, leave = self._sorted(self.partitions if session.is_new else self._changed, now, look)
         question = session.question(asks, leave)
         self._changed.clear()
         self._fresh.clear()
@@ -104,17 +105,18 @@ class FetchChain(Generic[Key]):
         self._fetching = True
         return question
 
-    def _beside(self, look: Look[Key]) -> Question[Key] | None:
-        asks, _ = self._sorted(self._fresh, look)
+    def _beside(self, now: int, look: Look[Key]) -> Question[Key] | None:
+        asks, _ = self._sorted(self._fresh, now, look)
         self._fresh.clear()
         self._express = dict(asks)
         return Question(0, _WITHOUT_SESSION, asks, []) if asks else None
 
-    def _sorted(self, keys: Iterable[Key], look: Look[Key]) -> tuple[list[tuple[Key, Ask]], list[Key]]:
+    def _sorted(self, keys: Iterable[Key], now: int, look: Look[Key]) -> tuple[list[tuple[Key, Ask]], list[Key]]:
         """Those to ask for, and those to leave out now."""
         asks, leave = [], []
+        partitions = self.partitions
         for key in keys:
-            found = look(key) if key in self.partitions else None
+            found = look(key, now) if key in partitions else None
             if isinstance(found, Ask):
                 asks.append((key, found))
                 continue

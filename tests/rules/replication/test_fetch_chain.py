@@ -29,7 +29,7 @@ class Scene:
         self.chain.add(name)
 
     def turn(self) -> Turn[str]:
-        return self.chain.turn(self.now, lambda name: self.wanted[name])
+        return self.chain.turn(self.now, lambda name, now: self.wanted[name])
 
     def took(self, name: str, end: int) -> None:
         self.wanted[name] = at(end)

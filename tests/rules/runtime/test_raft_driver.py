@@ -383,6 +383,21 @@ def test_a_commit_waits_for_the_disks_of_a_majority() -> None:
     run(main)
 
 
+def test_a_vote_that_reaches_the_disk_after_the_member_has_failed_brings_nothing_back() -> None:
+    async def main() -> None:
+        wire, disk = Wire(), HeldDisk()
+        failing = await Member(wire, 1, static(1), disk=disk).start()
+        disk.holds = True
+        await Member(wire, 2, static(2)).start()
+        await until(lambda: bool(disk.held))  # 2 has asked for a vote
+        told = list(failing.leaders)
+        failing.driver._fail(OSError(5, "the disk is gone"))
+        disk.let()
+        assert (failing.driver._timer, failing.leaders) == (None, told)
+
+    run(main)
+
+
 class BrokenDisk(HeldDisk):
     def run(self, job: Job, done: Done) -> None:
         if self.holds:

@@ -161,8 +161,8 @@ class LeaderFetcher:
         endpoint = None if broker is None else broker.listener(self._host.configs.settings.inter_broker_listener)
         return None if endpoint is None else Address(endpoint.host, endpoint.port)
 
-    def _look(self, partition: Partition) -> Ask | Later | None:
-        follower, found, now = partition.follower, partition.log, self._host.clock.monotonic()
+    def _look(self, partition: Partition, now: int) -> Ask | Later | None:
+        follower, found = partition.follower, partition.log
         if follower is None or found is None or follower.is_stopped:
             return None
         if follower.ready_at > now:
