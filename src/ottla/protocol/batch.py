@@ -25,6 +25,7 @@ TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 
+_new_tuple: Final = tuple.__new__
 _HEADER = Struct(">qiibIhiqqqhii")
 _BASE_OFFSET = Struct(">q")
 _LENGTH = Struct(">i")
@@ -79,7 +80,7 @@ class BatchHeader(NamedTuple):
 
 def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
     """The caller has made sure that HEADER_SIZE bytes are there."""
-    return BatchHeader._make(_HEADER.unpack_from(buf, pos))
+    return _new_tuple(BatchHeader, _HEADER.unpack_from(buf, pos))  # what _make does, without its call
 
 
 def read_frame(buf: Buffer, pos: int = 0) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The segment that takes the place of a group: written beside it as `.cleaned`, durable before anyone hears of it."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from ottla.storage import names
@@ -78,7 +79,7 @@ class CleanedSegment:
         if self._pieces:
             self._write()
         self.times.maybe_append(*self.latest)
-        self._file.sync()
+        files = [self._file]
         suffixes = [names.LOG]
         contents = [(names.INDEX, self.offsets.pending()[0]), (names.TIME_INDEX, self.times.pending()[0])]
         if aborted:
@@ -86,10 +87,25 @@ class CleanedSegment:
         for suffix, data in contents:
             file = self._empty_file(suffix)
             file.pwrite(data, 0)
-            file.sync()
+            files.append(file)
             suffixes.append(suffix)
+        sync_together(self._fs, files)
         self._fs.sync_dir(parent(self._prefix))
         return Replacement(self.base_offset, self._size, *self.latest, tuple(suffixes))
+
+
+def sync_together(fs: Filesystem, files: Sequence[File]) -> None:
+    """File systems write down in one go what is asked of them at once; one after the other each wait is a whole one."""
+    if fs.concurrency == 1:
+        for file in files:
+            file.sync()
+        return
+    with ThreadPoolExecutor(len(files)) as threads:
+        list(threads.map(_sync, files))
+
+
+def _sync(file: File) -> None:
+    file.sync()
 
 
 def discard(fs: Filesystem, directory: str, base_offset: int) -> None:

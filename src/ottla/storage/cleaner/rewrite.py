@@ -105,7 +105,8 @@ class Round:
         first_dirty = self._facts.first_dirty
         start = self._position_of(source, first_dirty) if source.base_offset < first_dirty else 0
         for data, at, header in self._batches(source, start):
-            if header.last_offset < first_dirty:
+            last_offset = header.base_offset + header.last_offset_delta
+            if last_offset < first_dirty:
                 continue
             if header.attributes & b.CONTROL:
                 met.is_spent(header, data[at : at + header.size])
@@ -113,7 +114,7 @@ class Round:
                 self._flags += bytes(header.record_count)
             elif not self._map_batch(source, data, at, header):
                 return False
-            self._end_offset = header.last_offset + 1
+            self._end_offset = last_offset + 1
         self._end_offset = source.next_base
         return True
 
@@ -228,7 +229,7 @@ class Round:
 
     def _take_flags(self, header: b.BatchHeader) -> bytes | bytearray | None:
         """Of the records of a batch that the first pass has seen; None for one it has not."""
-        if header.last_offset < self._facts.first_dirty or header.attributes & b.CONTROL:
+        if header.base_offset + header.last_offset_delta < self._facts.first_dirty or header.attributes & b.CONTROL:
             return None
         start = self._ordinal
         self._ordinal = start + header.record_count
@@ -242,10 +243,9 @@ class Round:
         attributes = header.attributes
         stamped = bool(attributes & b.DELETE_HORIZON)
         expired = stamped and header.base_timestamp <= self._facts.now
-        view = memoryview(data)[at : at + header.size]
         spent = False
         if attributes & b.CONTROL:
-            spent = self._transactions.is_spent(header, view)
+            spent = self._transactions.is_spent(header, data[at : at + header.size])
             if spent and (expired or not header.record_count):
                 return None
             flags = bytes([KEEP]) * header.record_count
@@ -262,7 +262,7 @@ class Round:
         if not stamped and (spent or TOMBSTONE in flags):
             horizon = self._facts.now + self._facts.config.delete_retention_ms
         if not dropped and horizon is None:
-            return view, header.max_timestamp
+            return memoryview(data)[at : at + header.size], header.max_timestamp
         return self._rebuilt(source, data, at, header, flags, horizon)
 
     def _judged(
