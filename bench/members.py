@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from bench import wire
 from ottla.model.errors import Errors
 from ottla.protocol import messages as m
+from ottla.protocol.apis import API
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
 
@@ -167,7 +168,7 @@ class ClassicMember(Member):
         elif error in {Errors.REBALANCE_IN_PROGRESS, Errors.ILLEGAL_GENERATION}:
             self.join()
         elif error:
-            raise Refused(f"{m.API[key].name}: {response}")
+            raise Refused(f"{API[key].name}: {response}")
         elif key == m.JoinGroupRequest.API_KEY:
             self.member_id, self.stage = response.member_id, response.generation_id
             self.sync([member.member_id for member in response.members] if response.leader == self.member_id else [])

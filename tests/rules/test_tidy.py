@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.front.dispatch import HANDLERS, Routes, load_route
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.model.properties import CLIENT_METRICS, DYNAMIC_ONLY, GROUP, STATIC, TOPIC
-from ottla.protocol import messages
 from ottla.streams.run.config import SETTINGS as STREAMS_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,28 +128,6 @@ def _imports(tree: ast.AST) -> Iterator[list[str]]:
         if isinstance(node, ast.ImportFrom):
             yield [node.module or ""]
         yield from _imports(node)
-
-
-@pytest.mark.parametrize("key", sorted(HANDLERS))
-def test_a_handlers_file_is_named_after_its_api_key_and_names_the_permission_it_needs(key: int) -> None:
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", messages.API[key].name).lower()
-    assert HANDLERS[key] == f"k{key:02}_{name}"
-    needs = load_route(key, HANDLERS[key]).needs
-    if messages.API[key].name == "ApiVersions":
-        assert needs is None
-    else:
-        assert needs is not None
-        assert isinstance(needs[0], Operation)
-        assert isinstance(needs[1], Resource)
-
-
-def test_a_listener_advertises_exactly_what_it_serves() -> None:
-    routes = Routes()
-    for key, low, high in routes.served():
-        route = routes.get(key)
-        assert route is not None
-        assert (route.min_version, route.max_version) == (low, high)
-        assert all(version in route.decoders for version in range(low, high + 1))
 
 
 @pytest.mark.parametrize("path", ["requirements", "pyproject.toml", "Makefile", ".ci", "bench", "tests", "tools"])

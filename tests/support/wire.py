@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ottla.protocol import messages
+from ottla.protocol.apis import API
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
 from tests.support.patience import PATIENCE_SECONDS
@@ -25,12 +26,12 @@ SERVED_BY_KAFKA_4_3 = {18: 4}
 
 
 def latest(key: int) -> int:
-    return SERVED_BY_KAFKA_4_3.get(key, messages.API[key].stable_max)
+    return SERVED_BY_KAFKA_4_3.get(key, API[key].stable_max)
 
 
 def versions(key: int) -> range:
     """Every version of an API that Apache Kafka 4.3.1 serves."""
-    return range(messages.API[key].min_version, latest(key) + 1)
+    return range(API[key].min_version, latest(key) + 1)
 
 
 class Closed(Exception):
@@ -81,7 +82,7 @@ class Wire:
         frame = self.receive_frame()
         correlation_id, pos = decode_response_header(frame, key, version)
         response, end = messages.response_class(key).DECODERS[version](frame, pos)
-        assert end == len(frame), f"{len(frame) - end} bytes follow the response to {messages.API[key].name} v{version}"
+        assert end == len(frame), f"{len(frame) - end} bytes follow the response to {API[key].name} v{version}"
         return correlation_id, response
 
     def send_frame(self, payload: bytes) -> None:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ottla.protocol import messages as m
+from ottla.protocol.apis import API
 from ottla.protocol.batch import seal
 from ottla.protocol.frames import RequestHeader, encode_request
 from tests.support import anything
@@ -114,10 +115,10 @@ def frames_in(data: bytes) -> list[bytes]:
     return frames
 
 
-@pytest.mark.parametrize("key", sorted(m.API))
+@pytest.mark.parametrize("key", sorted(API))
 def test_mutated_requests_of_every_version(target: Target, key: int) -> None:
     dice = Random(key)
-    for version in range(m.API[key].min_version, m.API[key].max_version + 1):
+    for version in range(API[key].min_version, API[key].max_version + 1):
         whole = anything.frame(key, version, dice)
         for _ in range(MUTATIONS_PER_VERSION if key in SPINE else 1):
             assert len(frames_in(target.throw(anything.mutated(whole, dice)))) <= 1
@@ -127,7 +128,7 @@ def test_mutated_requests_of_every_version(target: Target, key: int) -> None:
 @pytest.mark.parametrize("key", SPINE)
 def test_requests_cut_short_at_any_byte(target: Target, key: int) -> None:
     dice = Random(key)
-    for version in {m.API[key].min_version, m.API[key].max_version}:
+    for version in {API[key].min_version, API[key].max_version}:
         whole = anything.frame(key, version, dice)
         for cut in sorted(dice.sample(range(len(whole)), min(12, len(whole)))):
             assert target.throw(whole[:cut]) == b""  # the frame never ended
@@ -146,7 +147,7 @@ STRANGERS = (
 payloads = st.binary(max_size=200)
 headers = st.builds(
     lambda *fields: pack(">hhih", *fields),
-    st.sampled_from(sorted(m.API)),
+    st.sampled_from(sorted(API)),
     st.integers(-1, 20),
     st.integers(-(2**31), 2**31 - 1),
     st.just(-1),

@@ -3,18 +3,20 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.broker.front.dispatch import HANDLERS
-from ottla.broker.security.authorizer import Operation, Resource
+from ottla.broker.security.authorizer import May
 from ottla.model.errors import Errors
+from ottla.model.permissions import Operation, Permission, Resource
 from ottla.model.properties import Settings
 from ottla.node import Node
 from ottla.protocol import messages as m
+from ottla.protocol.apis import Asks, ListenerType, OfCluster, entrances
 from ottla.protocol.codec import Struct
 from ottla.protocol.records import NewRecord, build_batch
+from tests.support.nodes import free_ports
 from tests.support.wire import Wire, latest
 
 REFUSED = {
@@ -26,15 +28,32 @@ REFUSED = {
 TOPIC = "secret"
 
 
+ON_BROKERS = {entrance.api.key: entrance for entrance in entrances(ListenerType.BROKER)}
+ON_CONTROLLERS = {entrance.api.key: entrance for entrance in entrances(ListenerType.CONTROLLER)}
+
+
 class Gate:
-    """Lets everybody through until it is shut."""
+    """Lets everybody through until it is shut, and remembers what it was asked."""
 
     def __init__(self) -> None:
         self.open = True
         self.denied: Operation | None = None
+        self.asked: set[Permission] = set()
 
-    def allows(self, principal: str, host: str, operation: Operation, resource: Resource, name: str) -> bool:
+    def for_client(self, principal: str, host: str) -> May:
+        assert (principal, host) == ("User:ANONYMOUS", "127.0.0.1")
+        return self.allows
+
+    def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
+        self.asked.add(Permission(operation, resource))
         return self.open and operation != self.denied
+
+
+class Told(NamedTuple):
+    """What a node that allows nothing answered, and what its authorizer was asked before."""
+
+    answer: Any
+    asked: set[Permission]
 
 
 def batch() -> bytes:
@@ -128,7 +147,10 @@ def cluster_requests() -> dict[int, Any]:
 
 
 LISTS_ONLY_WHAT_ONE_MAY_SEE = {16, 66}
-ALWAYS_ANSWERED = {18, 60}
+GREETING = 18
+ON_CONTROLLER = 1000
+"""Added to the key of what a controller's listener was asked."""
+ALWAYS_ANSWERED = {GREETING, 60}
 """ApiVersions greets anyone; DescribeCluster tells only what one had to know to connect, as in Kafka."""
 
 
@@ -152,38 +174,85 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Any]:
 
 async def ask_everything(directory: Path) -> dict[int, Any]:
     gate = Gate()
-    listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
-    node = Node(Settings.defaults(str(directory), listeners=listeners, ottla_disk_reserve_bytes="0"), gate)
+    controller = f"127.0.0.1:{free_ports(1)[0]}"
+    listeners = f"PLAINTEXT://127.0.0.1:0,CONTROLLER://{controller}"
+    settings = Settings.defaults(str(directory), listeners=listeners, ottla_disk_reserve_bytes="0")
+    node = Node(settings, gate)
     await node.start()
     try:
-        return await asyncio.to_thread(converse, node.bootstrap_servers, gate)
+        return await asyncio.to_thread(converse, node.bootstrap_servers, controller, gate)
     finally:
         await node.stop()
 
 
-def converse(bootstrap: str, gate: Gate) -> dict[int, Any]:
-    with Wire(bootstrap) as wire:
+def told(wire: Wire, gate: Gate, request: Any) -> Told:
+    gate.asked.clear()
+    answer = wire.ask(request, latest(request.API_KEY))
+    return Told(answer, set(gate.asked))
+
+
+def converse(bootstrap: str, controller: str, gate: Gate) -> dict[int, Any]:
+    with Wire(bootstrap) as wire, Wire(controller) as controllers:
         created = wire.ask(m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic(TOPIC, 1, 1)]))
         gate.open = False
         topic_id = created.topics[0].topic_id
         asked = requests(topic_id) | group_requests(topic_id) | transaction_requests() | cluster_requests()
-        found = {key: wire.ask(request, latest(key)) for key, request in asked.items()}
-        found[16] = wire.ask(m.ListGroupsRequest())
-        found[66] = wire.ask(m.ListTransactionsRequest())
+        found: dict[int, Any] = {key: told(wire, gate, request) for key, request in asked.items()}
+        found[16] = told(wire, gate, m.ListGroupsRequest())
+        found[66] = told(wire, gate, m.ListTransactionsRequest())
+        for key in set(ON_CONTROLLERS) - {GREETING}:
+            found[ON_CONTROLLER + key] = told(controllers, gate, asked.get(key) or m.request_class(key)())
         gate.open = True
         found[-1] = wire.ask(m.MetadataRequest(topics=None))
+        gate.open = False
+        by_id = m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=topic_id)])
+        found[-5] = wire.ask(by_id)
+        gate.open = True
         gate.denied = Operation.DESCRIBE_CONFIGS
         found[-2] = wire.ask(m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic("opaque", 1, 1)]))
+        gate.denied = Operation.DELETE
+        found[-3] = wire.ask(by_id)
+        gate.denied = Operation.CLUSTER_ACTION
+        found[-4] = wire.ask(copying(topic_id))
         return found
 
 
-@pytest.mark.parametrize("key", sorted(set(HANDLERS) - ALWAYS_ANSWERED - LISTS_ONLY_WHAT_ONE_MAY_SEE))
+def copying(topic_id: bytes) -> "m.FetchRequest":
+    """A client's fetch in the name of a broker."""
+    fetch = requests(topic_id)[1]
+    fetch.replica_state = m.FetchRequest.ReplicaState(replica_id=1, replica_epoch=-1)
+    assert isinstance(fetch, m.FetchRequest)
+    return fetch
+
+
+@pytest.mark.parametrize("key", sorted(set(ON_BROKERS) - ALWAYS_ANSWERED - LISTS_ONLY_WHAT_ONE_MAY_SEE))
 def test_what_is_not_allowed_is_refused_with_the_code_for_it(answers: dict[int, Any], key: int) -> None:
-    assert REFUSED & set(error_codes(answers[key])), answers[key]
+    assert REFUSED & set(error_codes(answers[key].answer)), answers[key]
+
+
+@pytest.mark.parametrize("key", sorted(set(ON_CONTROLLERS) - {GREETING}))
+def test_so_it_is_on_a_controllers_listener(answers: dict[int, Any], key: int) -> None:
+    assert REFUSED & set(error_codes(answers[ON_CONTROLLER + key].answer)), answers[ON_CONTROLLER + key]
+
+
+@pytest.mark.parametrize(
+    ("at", "needs"),
+    [(key, entrance.needs) for key, entrance in ON_BROKERS.items() if key not in ALWAYS_ANSWERED]
+    + [(ON_CONTROLLER + key, entrance.needs) for key, entrance in ON_CONTROLLERS.items() if key != GREETING],
+)
+def test_a_request_needs_what_its_row_says(answers: dict[int, Any], at: int, needs: Asks | OfCluster) -> None:
+    asked = answers[at].asked
+    if isinstance(needs, OfCluster):
+        assert asked == set(needs.any_of)
+    elif at in LISTS_ONLY_WHAT_ONE_MAY_SEE:
+        assert asked <= set(needs.permissions)  # there is nothing to be seen yet
+    else:
+        assert asked
+        assert asked <= set(needs.permissions)
 
 
 def test_groups_and_transactions_one_may_not_see_are_not_listed(answers: dict[int, Any]) -> None:
-    assert (answers[16].groups, answers[66].transaction_states) == ([], [])
+    assert (answers[16].answer.groups, answers[66].answer.transaction_states) == ([], [])
 
 
 def test_nothing_was_done_for_those_who_may_do_nothing(answers: dict[int, Any]) -> None:
@@ -192,7 +261,7 @@ def test_nothing_was_done_for_those_who_may_do_nothing(answers: dict[int, Any]) 
 
 
 def test_a_topic_one_may_not_see_is_told_apart_from_none_by_nobody(answers: dict[int, Any]) -> None:
-    (topic,) = answers[3].topics
+    (topic,) = answers[3].answer.topics
     assert (topic.topic_id, topic.partitions) == (bytes(16), [])
 
 
@@ -201,3 +270,18 @@ def test_who_may_create_a_topic_but_not_look_at_its_settings_is_told_its_id_only
     assert (created.error_code, created.num_partitions, created.configs) == (0, -1, [])
     assert created.topic_config_error_code == Errors.TOPIC_AUTHORIZATION_FAILED
     assert any(created.topic_id)
+
+
+def test_who_may_see_a_topic_but_not_delete_it_is_told_its_name(answers: dict[int, Any]) -> None:
+    (result,) = answers[-3].responses
+    assert (result.name, result.error_code) == (TOPIC, Errors.TOPIC_AUTHORIZATION_FAILED)
+
+
+def test_a_topic_one_may_not_see_is_not_named_by_its_id(answers: dict[int, Any]) -> None:
+    assert answers[-5].responses[0].name is None
+
+
+def test_who_may_read_a_topic_may_not_copy_it_as_a_broker_does(answers: dict[int, Any]) -> None:
+    """Else a client would read what is not committed, and its leader would wait for it."""
+    ((partition,),) = [topic.partitions for topic in answers[-4].responses]
+    assert (partition.error_code, partition.records) == (Errors.TOPIC_AUTHORIZATION_FAILED, b"")

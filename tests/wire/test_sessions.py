@@ -5,6 +5,7 @@ from struct import pack
 import pytest
 
 from ottla.protocol import messages as m
+from ottla.protocol.apis import API
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
 from tests.support.requests import (
@@ -131,7 +132,7 @@ def tagged(request: Message, version: int, correlation_id: int) -> bytes:
 
 
 def flexible_versions(key: int) -> list[int]:
-    first = m.API[key].first_flexible
+    first = API[key].first_flexible
     return [] if first is None else [version for version in versions(key) if version >= first]
 
 

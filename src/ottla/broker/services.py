@@ -1,8 +1,8 @@
 """What handlers are given: the collaborators of this node's broker, made by the composition root."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.coordination.coordinators import Coordinators
 from ottla.broker.coordination.producer_ids import ProducerIds
@@ -15,6 +15,7 @@ from ottla.broker.settings.configs import Configs
 from ottla.broker.waiting.requests import WaitingRequests
 from ottla.model.ids import BrokerId
 from ottla.model.ports import Clock
+from ottla.protocol.codec import Request, ResponseT_co
 from ottla.runtime.control_plane import ControlPlane
 
 if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
@@ -45,6 +46,10 @@ class ControllerServices:
     control_plane: ControlPlane
     authorizer: Authorizer
 
+    def decide(self, request: Request[ResponseT_co]) -> Coroutine[Any, Any, ResponseT_co]:
+        """The answer of this node, if it is the active controller; else that it is not."""
+        return self.control_plane.answer_here(request)
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -66,3 +71,11 @@ class Services:
     """Of what followers out of sync are sent."""
     verifier: "Verifier"
     lost_leaders: LostLeaders
+
+    @property
+    def node_id(self) -> int:
+        return self.broker_id
+
+    def decide(self, request: Request[ResponseT_co]) -> Coroutine[Any, Any, ResponseT_co]:
+        """The answer of the active controller, or of the quorum's leader, wherever that is."""
+        return self.control_plane.submit(request)

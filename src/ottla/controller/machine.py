@@ -6,7 +6,7 @@ an append fails the image is untouched; if leadership is lost the whole machine 
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ottla.controller import (
     brokers,
@@ -30,7 +30,8 @@ from ottla.metadata.image import BrokerRegistration, MetadataImage
 from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
-from ottla.protocol.codec import Message, MetadataRecord
+from ottla.protocol.apis import Decider, decided_by
+from ottla.protocol.codec import MetadataRecord, Request, ResponseT_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,9 @@ class Controller:
         """Nobody listens at its address any more. Ask for `next_tick` again: it is now."""
         self.sessions.dead(broker_id, broker_epoch, now)
 
-    def decide(self, command: Message, context: CommandContext) -> Decision[Message]:
+    def decide(self, command: Request[ResponseT_co], context: CommandContext) -> Decision[ResponseT_co]:
         """Raises KeyError for a command that is none of the controller's."""
-        return _DECIDERS[type(command).__name__](self, command, context)
-
-    @staticmethod
-    def takes(command: Message) -> bool:
-        return type(command).__name__ in _DECIDERS
+        return _DECIDERS[command.API_KEY](self, command, context)
 
     def tick(self, now: Millis) -> Decision[None]:
         """What is due: one thing at a time, so that each sees the effect of the one before. Ask again until empty."""
@@ -175,29 +172,37 @@ class Controller:
             if not self._colliding[unified]:
                 del self._colliding[unified]
 
-    # One line for each command
+    # One method for each command, found by the name that its row in `protocol.apis` has
 
-    def _create_topics(self, command: "messages.CreateTopicsRequest", context: CommandContext) -> Decision[Message]:
+    def create_topics(
+        self, command: "messages.CreateTopicsRequest", context: CommandContext
+    ) -> "Decision[messages.CreateTopicsResponse]":
         new = topics.NewTopics(command, context.fresh_ids)
         return topics.create_topics(self.image, self.settings, self._colliding, new)
 
-    def _delete_topics(self, command: "messages.DeleteTopicsRequest", context: CommandContext) -> Decision[Message]:
+    def delete_topics(
+        self, command: "messages.DeleteTopicsRequest", context: CommandContext
+    ) -> "Decision[messages.DeleteTopicsResponse]":
         return topics.delete_topics(self.image, self.settings, command)
 
-    def _create_partitions(
+    def create_partitions(
         self, command: "messages.CreatePartitionsRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.CreatePartitionsResponse]":
         return topics.create_partitions(self.image, command)
 
-    def _alter_configs(self, command: "messages.AlterConfigsRequest", context: CommandContext) -> Decision[Message]:
+    def alter_configs(
+        self, command: "messages.AlterConfigsRequest", context: CommandContext
+    ) -> "Decision[messages.AlterConfigsResponse]":
         return configs.alter_configs(self.image, self.settings, command)
 
-    def _incremental_alter_configs(
+    def incremental_alter_configs(
         self, command: "messages.IncrementalAlterConfigsRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.IncrementalAlterConfigsResponse]":
         return configs.incremental_alter_configs(self.image, self.settings, command)
 
-    def _update_features(self, command: "messages.UpdateFeaturesRequest", context: CommandContext) -> Decision[Message]:
+    def update_features(
+        self, command: "messages.UpdateFeaturesRequest", context: CommandContext
+    ) -> "Decision[messages.UpdateFeaturesResponse]":
         return features.update_features(
             self.image,
             self.settings,
@@ -205,14 +210,14 @@ class Controller:
             kraft_version=context.kraft_version,
         )
 
-    def _allocate_producer_ids(
+    def allocate_producer_ids(
         self, command: "messages.AllocateProducerIdsRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.AllocateProducerIdsResponse]":
         return producer_ids.allocate(self.image, command)
 
-    def _register_broker(
+    def broker_registration(
         self, command: "messages.BrokerRegistrationRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.BrokerRegistrationResponse]":
         return registration.register(
             self.image,
             self.settings,
@@ -223,63 +228,52 @@ class Controller:
             kraft_version=context.kraft_version,
         )
 
-    def _broker_heartbeat(
+    def broker_heartbeat(
         self, command: "messages.BrokerHeartbeatRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.BrokerHeartbeatResponse]":
         return brokers.heartbeat(
             self.image, self.settings, self.sessions, command, next_offset=context.next_offset, now=context.now
         )
 
-    def _unregister_broker(
+    def unregister_broker(
         self, command: "messages.UnregisterBrokerRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.UnregisterBrokerResponse]":
         return brokers.unregister(self.image, self.settings, command)
 
-    def _register_controller(
+    def controller_registration(
         self, command: "messages.ControllerRegistrationRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.ControllerRegistrationResponse]":
         return registration.register_controller(self.image, command)
 
-    def _alter_partition(self, command: "messages.AlterPartitionRequest", context: CommandContext) -> Decision[Message]:
+    def alter_partition(
+        self, command: "messages.AlterPartitionRequest", context: CommandContext
+    ) -> "Decision[messages.AlterPartitionResponse]":
         return isr.alter_partition(self.image, self.settings, command)
 
-    def _elect_leaders(self, command: "messages.ElectLeadersRequest", context: CommandContext) -> Decision[Message]:
+    def elect_leaders(
+        self, command: "messages.ElectLeadersRequest", context: CommandContext
+    ) -> "Decision[messages.ElectLeadersResponse]":
         return elections.elect_leaders(self.image, self.settings, command, max_records=topics.MAX_RECORDS_PER_REQUEST)
 
-    def _alter_reassignments(
+    def alter_partition_reassignments(
         self, command: "messages.AlterPartitionReassignmentsRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.AlterPartitionReassignmentsResponse]":
         return reassignment.alter_reassignments(
             self.image, self.settings, command, max_records=topics.MAX_RECORDS_PER_REQUEST
         )
 
-    def _list_reassignments(
+    def list_partition_reassignments(
         self, command: "messages.ListPartitionReassignmentsRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.ListPartitionReassignmentsResponse]":
         return reassignment.list_reassignments(self.image, self._watchlist.reassigning, command)
 
-    def _assign_replicas_to_dirs(
+    def assign_replicas_to_dirs(
         self, command: "messages.AssignReplicasToDirsRequest", context: CommandContext
-    ) -> Decision[Message]:
+    ) -> "Decision[messages.AssignReplicasToDirsResponse]":
         return directories.assign_replicas(self.image, self.settings, command)
 
 
-_DECIDERS: Final[Mapping[str, Callable[..., Decision[Message]]]] = {
-    "CreateTopicsRequest": Controller._create_topics,
-    "DeleteTopicsRequest": Controller._delete_topics,
-    "CreatePartitionsRequest": Controller._create_partitions,
-    "AlterConfigsRequest": Controller._alter_configs,
-    "IncrementalAlterConfigsRequest": Controller._incremental_alter_configs,
-    "UpdateFeaturesRequest": Controller._update_features,
-    "AllocateProducerIdsRequest": Controller._allocate_producer_ids,
-    "BrokerRegistrationRequest": Controller._register_broker,
-    "BrokerHeartbeatRequest": Controller._broker_heartbeat,
-    "UnregisterBrokerRequest": Controller._unregister_broker,
-    "ControllerRegistrationRequest": Controller._register_controller,
-    "AlterPartitionRequest": Controller._alter_partition,
-    "ElectLeadersRequest": Controller._elect_leaders,
-    "AlterPartitionReassignmentsRequest": Controller._alter_reassignments,
-    "ListPartitionReassignmentsRequest": Controller._list_reassignments,
-    "AssignReplicasToDirsRequest": Controller._assign_replicas_to_dirs,
+_DECIDERS: Final[Mapping[int, Callable[..., Decision[Any]]]] = {
+    api.key: getattr(Controller, api.function) for api in decided_by(Decider.CONTROLLER)
 }
-"""By name, so that starting a node does not load the codec of every command."""
+"""By key, so that starting a node does not load the codec of every command."""

@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from ottla.metrics.counts import Traffic
 from ottla.net.connection import Connection, ReadBudget, Scratch
 from ottla.protocol import messages
-from ottla.protocol.codec import DecodeError, EncodeError, Message
+from ottla.protocol.apis import API
+from ottla.protocol.codec import DecodeError, EncodeError, Message, Request, ResponseT_co
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
 
 _HELLO_VERSION: Final = 4
@@ -54,7 +55,9 @@ class Peers(Protocol):
         """`then` is called once, on the loop, never from inside this call. Records in an answer are views that end with
         it. A request that times out takes its connection and all that wait on it along: answers come in order."""
 
-    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+    async def ask(
+        self, to: Address, request: Request[ResponseT_co], *, timeout_ms: int, lane: str = ""
+    ) -> ResponseT_co:
         """For answers without records. Raises Unreachable."""
 
     def close(self) -> None: ...
@@ -81,7 +84,9 @@ class SocketPeers:
     def _connection(self, traffic: Traffic, sock: socket.socket) -> Connection:
         return Connection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES, traffic)
 
-    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+    async def ask(
+        self, to: Address, request: Request[ResponseT_co], *, timeout_ms: int, lane: str = ""
+    ) -> ResponseT_co:
         return await ask(self, self._loop, to, request, timeout_ms=timeout_ms, lane=lane)
 
     def close(self) -> None:
@@ -94,13 +99,13 @@ async def ask(
     peers: Peers,
     loop: asyncio.AbstractEventLoop,
     to: Address,
-    request: Message,
+    request: Request[ResponseT_co],
     *,
     timeout_ms: int,
     lane: str = "",
-) -> Message:
+) -> ResponseT_co:
     """`Peers.ask` in terms of `Peers.send`."""
-    waiter: asyncio.Future[Message] = loop.create_future()
+    waiter: asyncio.Future[Any] = loop.create_future()
 
     def then(outcome: Outcome) -> None:
         if waiter.done():
@@ -111,7 +116,8 @@ async def ask(
             waiter.set_result(outcome)
 
     peers.send(to, request, then, timeout_ms=timeout_ms, lane=lane)
-    return await waiter
+    answer: ResponseT_co = await waiter
+    return answer
 
 
 class _Pending:
@@ -219,7 +225,7 @@ class _Link:
         kind = type(pending.request)
         assert self._ranges is not None
         low, high = self._ranges.get(kind.API_KEY, (1, 0))
-        version = min(high, messages.API[kind.API_KEY].stable_max)
+        version = min(high, API[kind.API_KEY].stable_max)
         if version < low or version not in kind.ENCODERS:
             self._fail_later(pending, f"{self._address} does not serve {kind.__name__}")
             return

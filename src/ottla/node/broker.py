@@ -19,7 +19,7 @@ from ottla.broker.coordination.producer_ids import ProducerIds
 from ottla.broker.coordination.transactions import Transactions
 from ottla.broker.coordination.verification import Askers, Verifier
 from ottla.broker.events import Events
-from ottla.broker.front.dispatch import HANDLERS, Routes
+from ottla.broker.front.dispatch import Routes
 from ottla.broker.housekeeping.housekeeping import Housekeeping
 from ottla.broker.replicas.directory_assignments import DirectoryAssignments
 from ottla.broker.replicas.fetch_sessions import FetchSessions
@@ -51,6 +51,7 @@ from ottla.node.network import Network
 from ottla.node.services import Ending, Health, Service
 from ottla.node.storage import Storage
 from ottla.node.surroundings import Surroundings
+from ottla.protocol.apis import ListenerType
 from ottla.protocol.messages import AllocateProducerIdsRequest
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.lifecycle import BrokerLifecycle
@@ -154,7 +155,7 @@ class Broker(Service):
         await lifecycle.unfence()
         lifecycle.start()
         self._network.limit_connections(parts.configs.settings)
-        self._network.serve(self._settings.broker_listeners, Routes(HANDLERS), services)
+        self._network.serve(self._settings.broker_listeners, Routes(ListenerType.BROKER), services)
 
     def _previous_epoch(self) -> int:
         """The broker epoch of the last clean shutdown, if every directory tells the same (KIP-966)."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from ottla.broker.front.dispatch import CONTROLLER_HANDLERS, Routes
+from ottla.broker.front.dispatch import Routes
 from ottla.broker.security.authorizer import Authorizer
 from ottla.broker.services import ControllerServices
 from ottla.model.errors import Errors
@@ -13,6 +13,7 @@ from ottla.node.network import Network
 from ottla.node.services import Ending, Health, Service
 from ottla.node.storage import Storage
 from ottla.node.surroundings import Surroundings
+from ottla.protocol.apis import ListenerType
 from ottla.runtime.cluster_news import ClusterNews
 from ottla.runtime.control_plane import ControlPlane, controller_registration
 from ottla.runtime.tasks import Tasks
@@ -49,7 +50,7 @@ class QuorumMember(Service):
         self._storage.identify()
         if self._settings.is_controller:
             # Before the quorum is joined: the others must be able to reach this node to form it.
-            self._network.serve(self._settings.controller_listeners, Routes(CONTROLLER_HANDLERS), self._services)
+            self._network.serve(self._settings.controller_listeners, Routes(ListenerType.CONTROLLER), self._services)
         await self.control_plane.start()
         self._news.start()
         if self._settings.is_controller:

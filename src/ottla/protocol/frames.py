@@ -7,8 +7,9 @@ limit; everything else gets the bytes after it.
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
+from ottla.protocol.apis import API
 from ottla.protocol.codec import Buffer, DecodeError, EncodeError, Message, Part, joined, read_varint, skip_tags, varint
-from ottla.protocol.messages import API, METADATA_RECORDS
+from ottla.protocol.messages import METADATA_RECORDS
 
 API_VERSIONS: Final = 18
 NO_FLEXIBLE: Final = 0x8000

@@ -1,15 +1,16 @@
 """The one door to Kafka's messages: `messages.ProduceRequest` and the rest, each imported when it is first asked for.
 
 A node needs perhaps fifty of some 270 modules and the command line five, so nothing is loaded ahead. What is here at
-once is small: which API keys and versions exist, and which class stands for which record.
+once is small: which class stands for which request and which record.
 """
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ottla.protocol._generated import tables
-from ottla.protocol.codec import Message
+from ottla.protocol.apis import API
+from ottla.protocol.codec import Message, Request
 
 if TYPE_CHECKING:
     from ottla.protocol._generated.every import *  # noqa: F403
@@ -17,37 +18,6 @@ if TYPE_CHECKING:
 
 NAMES = tuple(tables.MODULES)
 """Every message and record there is."""
-
-
-class Api(NamedTuple):
-    key: int
-    name: str
-    min_version: int
-    max_version: int
-    """What the schemas have; see `stable_max` for what may be advertised."""
-    first_flexible: int | None
-    listeners: tuple[str, ...]
-    """broker, controller or both."""
-    latest_unstable: bool
-
-    @property
-    def stable_max(self) -> int:
-        return self.max_version - self.latest_unstable
-
-    @property
-    def request(self) -> str:
-        return self.name + "Request"
-
-    @property
-    def response(self) -> str:
-        return self.name + "Response"
-
-    def is_flexible(self, version: int) -> bool:
-        return self.first_flexible is not None and version >= self.first_flexible
-
-
-API: dict[int, Api] = {row[0]: Api(*row) for row in tables.APIS}
-"""Every live key; 4 to 7, of the ZooKeeper time, are gone."""
 
 
 class Classes(Mapping[int, type[Message]]):
@@ -90,9 +60,11 @@ def named(name: str) -> type[Message]:
     return cls
 
 
-def request_class(key: int) -> type[Message]:
+def request_class(key: int) -> type[Request[Message]]:
     """KeyError for a key that Kafka does not have, or no longer has."""
-    return named(API[key].request)
+    cls = named(API[key].request)
+    assert issubclass(cls, Request)
+    return cls
 
 
 def response_class(key: int) -> type[Message]:

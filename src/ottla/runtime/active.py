@@ -17,7 +17,7 @@ from ottla.model.ports import Clock, Ids
 from ottla.model.properties import Settings
 from ottla.net.peer import Peers
 from ottla.protocol import messages
-from ottla.protocol.codec import Message, MetadataRecord
+from ottla.protocol.codec import MetadataRecord, Request, ResponseT_co
 from ottla.runtime.missing_brokers import MissingBrokers
 from ottla.runtime.runner import NotLeader, Placed, Runner
 
@@ -94,7 +94,7 @@ class ActiveController:
         self._missing.close()
         self._runner.fail(NotController("another node is the active controller now"))
 
-    async def submit(self, request: Message) -> Message:
+    async def submit(self, request: Request[ResponseT_co]) -> ResponseT_co:
         """Raises NotController if leadership was lost before the decision was committed: it may or may not hold."""
         fresh = len(request.topics) if isinstance(request, messages.CreateTopicsRequest) else 0
         decision = self.controller.decide(request, self._context(fresh))

@@ -7,7 +7,7 @@ pass requests on to it, so whoever asks need not know where it is.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, overload
+from typing import Any, Final
 
 from ottla.metadata.features import SUPPORTED
 from ottla.metadata.image import KRAFT_VERSION, MetadataImage
@@ -16,7 +16,8 @@ from ottla.model.ports import Clock, Ids
 from ottla.model.properties import Settings
 from ottla.net.peer import Peers
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.apis import API, Decider
+from ottla.protocol.codec import Message, Request, ResponseT_co
 from ottla.runtime.active import NotController
 from ottla.runtime.clock import SystemClock, SystemIds
 from ottla.runtime.committed import Subscriber
@@ -31,9 +32,6 @@ from ottla.storage.fs import Filesystem, RealFilesystem
 from ottla.storage.segment import OpenFiles
 
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-_OF_THE_QUORUM: Final = frozenset(
-    ("DescribeQuorumRequest", "AddRaftVoterRequest", "RemoveRaftVoterRequest", "UpdateRaftVoterRequest")
-)
 _SEEN_HERE_SECONDS: Final = 1.0
 
 
@@ -155,107 +153,7 @@ class ControlPlane:
         own = {KRAFT_VERSION: self.kraft_version} if self.kraft_version else {}
         return {**self.image.features, **own}
 
-    @overload
-    async def submit(
-        self, request: "messages.CreateTopicsRequest", timeout_ms: int = ...
-    ) -> "messages.CreateTopicsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.DeleteTopicsRequest", timeout_ms: int = ...
-    ) -> "messages.DeleteTopicsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.CreatePartitionsRequest", timeout_ms: int = ...
-    ) -> "messages.CreatePartitionsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.AlterConfigsRequest", timeout_ms: int = ...
-    ) -> "messages.AlterConfigsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.IncrementalAlterConfigsRequest", timeout_ms: int = ...
-    ) -> "messages.IncrementalAlterConfigsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.UpdateFeaturesRequest", timeout_ms: int = ...
-    ) -> "messages.UpdateFeaturesResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.AllocateProducerIdsRequest", timeout_ms: int = ...
-    ) -> "messages.AllocateProducerIdsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.BrokerRegistrationRequest", timeout_ms: int = ...
-    ) -> "messages.BrokerRegistrationResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.BrokerHeartbeatRequest", timeout_ms: int = ...
-    ) -> "messages.BrokerHeartbeatResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.UnregisterBrokerRequest", timeout_ms: int = ...
-    ) -> "messages.UnregisterBrokerResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.DescribeQuorumRequest", timeout_ms: int = ...
-    ) -> "messages.DescribeQuorumResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.AlterPartitionRequest", timeout_ms: int = ...
-    ) -> "messages.AlterPartitionResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.ElectLeadersRequest", timeout_ms: int = ...
-    ) -> "messages.ElectLeadersResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.AlterPartitionReassignmentsRequest", timeout_ms: int = ...
-    ) -> "messages.AlterPartitionReassignmentsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.ListPartitionReassignmentsRequest", timeout_ms: int = ...
-    ) -> "messages.ListPartitionReassignmentsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.AssignReplicasToDirsRequest", timeout_ms: int = ...
-    ) -> "messages.AssignReplicasToDirsResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.ControllerRegistrationRequest", timeout_ms: int = ...
-    ) -> "messages.ControllerRegistrationResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.AddRaftVoterRequest", timeout_ms: int = ...
-    ) -> "messages.AddRaftVoterResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.RemoveRaftVoterRequest", timeout_ms: int = ...
-    ) -> "messages.RemoveRaftVoterResponse": ...
-
-    @overload
-    async def submit(
-        self, request: "messages.UpdateRaftVoterRequest", timeout_ms: int = ...
-    ) -> "messages.UpdateRaftVoterResponse": ...
-
-    async def submit(self, request: Message, timeout_ms: int = 30_000) -> Message:
+    async def submit(self, request: Request[ResponseT_co], timeout_ms: int = 30_000) -> ResponseT_co:
         """Decides a request, here or wherever the active controller is, and answers when the decision is committed.
 
         Raises StorageError if the disk of this node's controller refuses; a controller that cannot be reached is an
@@ -272,10 +170,11 @@ class ControlPlane:
         await self._seen_here(answer)
         return answer
 
-    async def submit_here(self, request: Message) -> Message:
+    async def submit_here(self, request: Request[ResponseT_co]) -> ResponseT_co:
         """For requests that came to this node as the controller. Raises NotController."""
-        if type(request).__name__ in _OF_THE_QUORUM:
-            return await self.ask_quorum(request, messages.API[request.API_KEY].stable_max)
+        api = API[request.API_KEY]
+        if api.served is not None and api.served.decider is Decider.QUORUM:
+            return await self.ask_quorum(request, api.stable_max)
         active = self._quorum.active
         if active is None:
             raise NotController("this node is not the active controller")
@@ -284,17 +183,18 @@ class ControlPlane:
         except NotLeader as error:
             raise NotController("another node is the active controller now") from error
 
-    async def answer_here(self, request: Message) -> Message:
+    async def answer_here(self, request: Request[ResponseT_co]) -> ResponseT_co:
         """As `submit_here`, with NOT_CONTROLLER in the shape of the request's own answer."""
         try:
             return await self.submit_here(request)
         except NotController as error:
             return refused(request, Errors.NOT_CONTROLLER, str(error))
 
-    async def ask_quorum(self, request: Message, version: int) -> Message:
-        waiter: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    async def ask_quorum(self, request: Request[ResponseT_co], version: int) -> ResponseT_co:
+        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.raft.handle(request, version, lambda answer: None if waiter.done() else waiter.set_result(answer))
-        return await waiter
+        answer: ResponseT_co = await waiter
+        return answer
 
     def broker_connected(self, broker_id: int, broker_epoch: int, connection: object) -> None:
         """A heartbeat came over that connection."""

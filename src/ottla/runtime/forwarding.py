@@ -14,7 +14,8 @@ from ottla.model.ids import Millis
 from ottla.model.ports import Clock
 from ottla.net.peer import Address, Peers, Unreachable
 from ottla.protocol import messages
-from ottla.protocol.codec import DecodeError, Message
+from ottla.protocol.apis import API, Decider
+from ottla.protocol.codec import DecodeError, Message, Request, ResponseT_co
 from ottla.protocol.frames import (
     RequestHeader,
     decode_request_header,
@@ -27,20 +28,6 @@ from ottla.runtime.refusals import is_refusal, refused
 LANE: Final = "control"
 _RETRY_SECONDS: Final = 0.05
 _SIZE_BYTES: Final = 4
-_OWN_WORDS: Final = frozenset(
-    (
-        "AllocateProducerIdsRequest",
-        "AlterPartitionRequest",
-        "AssignReplicasToDirsRequest",
-        "BrokerHeartbeatRequest",
-        "BrokerRegistrationRequest",
-        "ControllerRegistrationRequest",
-        "DescribeQuorumRequest",
-        "AddRaftVoterRequest",
-        "RemoveRaftVoterRequest",
-        "UpdateRaftVoterRequest",
-    )
-)
 _MOVED: Final = (Errors.NOT_CONTROLLER, Errors.NOT_LEADER_OR_FOLLOWER)
 
 
@@ -58,7 +45,7 @@ class Forwarder:
         self._leader_known.set()
         self._leader_known = asyncio.Event()
 
-    async def forward(self, request: Message, timeout_ms: int) -> Message:
+    async def forward(self, request: Request[ResponseT_co], timeout_ms: int) -> ResponseT_co:
         """The controller's answer; REQUEST_TIMED_OUT in the request's own shape if none came."""
         deadline = self._clock.monotonic() + timeout_ms
         while (left := deadline - self._clock.monotonic()) > 0:
@@ -72,7 +59,7 @@ class Forwarder:
             await self._leader_or_pause()
         return refused(request, Errors.REQUEST_TIMED_OUT, "No controller answered in time.")
 
-    async def _unless_it_moves(self, offer: Coroutine[Any, Any, Message | None]) -> Message | None:
+    async def _unless_it_moves(self, offer: Coroutine[Any, Any, ResponseT_co | None]) -> ResponseT_co | None:
         """A controller that is no longer one may be cut off, and its answer a long time coming: when another is known
         nobody waits for it. What it decided may hold; a request that is decided twice is answered as such."""
         moved = asyncio.ensure_future(self._leader_known.wait())
@@ -84,21 +71,20 @@ class Forwarder:
             answer.cancel()
             moved.cancel()
 
-    async def _offer(self, leader: Address, request: Message, left: Millis) -> Message | None:
+    async def _offer(self, leader: Address, request: Request[ResponseT_co], left: Millis) -> ResponseT_co | None:
         """None: ask again, perhaps someone else."""
         try:
-            if type(request).__name__ in _OWN_WORDS:
-                answer = await self._peers.ask(leader, request, timeout_ms=left, lane=LANE)
-            else:
+            if _travels_in_envelope(request):
                 answer = await self._in_envelope(leader, request, left)
+            else:
+                answer = await self._peers.ask(leader, request, timeout_ms=left, lane=LANE)
         except Unreachable:
             return None
         return None if any(is_refusal(answer, error) for error in _MOVED) else answer
 
-    async def _in_envelope(self, leader: Address, request: Message, left: Millis) -> Message:
+    async def _in_envelope(self, leader: Address, request: Request[ResponseT_co], left: Millis) -> ResponseT_co:
         envelope = messages.EnvelopeRequest(request_data=sealed(request))
         reply = await self._peers.ask(leader, envelope, timeout_ms=left, lane=LANE)
-        assert isinstance(reply, messages.EnvelopeResponse)
         if reply.error_code:
             return refused(request, Errors(reply.error_code))
         return opened_reply(request, reply.response_data or b"")
@@ -112,18 +98,24 @@ class Forwarder:
             return
 
 
+def _travels_in_envelope(request: Message) -> bool:
+    """What a client asks of the controller. What the quorum is asked, any member of it may be asked as it is."""
+    served = API[request.API_KEY].served
+    return served is not None and served.forwarded and served.decider is Decider.CONTROLLER
+
+
 def _version(request: Message) -> int:
-    return messages.API[request.API_KEY].stable_max
+    return API[request.API_KEY].stable_max
 
 
 def sealed(request: Message) -> bytes:
     return encode_request(RequestHeader(request.API_KEY, _version(request), 0, ""), request)[_SIZE_BYTES:]
 
 
-def opened(data: bytes) -> tuple[RequestHeader, Message]:
+def opened(data: bytes) -> tuple[RequestHeader, Request[Message]]:
     """Raises DecodeError."""
     header, body = decode_request_header(data)
-    if header.api_key not in messages.API or header.api_version not in messages.request_class(header.api_key).DECODERS:
+    if header.api_key not in API or header.api_version not in messages.request_class(header.api_key).DECODERS:
         raise DecodeError(f"an envelope with request {header.api_key} v{header.api_version}")
     return header, messages.request_class(header.api_key).decode(memoryview(data), header.api_version, body)
 
@@ -132,8 +124,9 @@ def sealed_reply(header: RequestHeader, response: Message) -> bytes:
     return encode_response(header.api_key, header.api_version, header.correlation_id, response)[_SIZE_BYTES:]
 
 
-def opened_reply(request: Message, data: bytes) -> Message:
+def opened_reply(request: Request[ResponseT_co], data: bytes) -> ResponseT_co:
     version = _version(request)
     _, body = decode_response_header(data, request.API_KEY, version)
-    answer: Message = messages.response_class(request.API_KEY).decode(memoryview(data), version, body)
-    return answer
+    answer: Any = messages.response_class(request.API_KEY).decode(memoryview(data), version, body)
+    told: ResponseT_co = answer
+    return told

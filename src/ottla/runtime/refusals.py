@@ -5,19 +5,18 @@ from typing import Any, Final
 
 from ottla.model.errors import Errors
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, Request, ResponseT_co
 
 
-def refused(request: Message, error: Errors, text: str | None = None) -> Message:
+def refused(request: Request[ResponseT_co], error: Errors, text: str | None = None) -> ResponseT_co:
     """The response to `request` in which everything it asked for failed with `error`."""
-    special = _SPECIAL.get(type(request).__name__)
-    if special is not None:
-        return special(request, error, text or error.text)
+    by_item = _BY_ITEM.get(request.API_KEY)
     kind: Any = messages.response_class(request.API_KEY)
-    response: Message = kind(error_code=error)
-    if "error_message" in response.FIELDS:
-        response.error_message = text or error.text  # type: ignore[attr-defined]
-    return response
+    response: Any = kind(error_code=error) if by_item is None else by_item(request, error, text or error.text)
+    if by_item is None and "error_message" in response.FIELDS:
+        response.error_message = text or error.text
+    answer: ResponseT_co = response
+    return answer
 
 
 def is_refusal(response: Message, error: Errors) -> bool:
@@ -86,10 +85,31 @@ def _incremental_alter_configs(request: "messages.IncrementalAlterConfigsRequest
     )
 
 
-_SPECIAL: Final[Mapping[str, Callable[..., Message]]] = {
-    "CreateTopicsRequest": _create_topics,
-    "DeleteTopicsRequest": _delete_topics,
-    "CreatePartitionsRequest": _create_partitions,
-    "AlterConfigsRequest": _alter_configs,
-    "IncrementalAlterConfigsRequest": _incremental_alter_configs,
+def _write_txn_markers(request: "messages.WriteTxnMarkersRequest", error: Errors, text: str) -> Message:
+    kind = messages.WriteTxnMarkersResponse
+    return kind(
+        markers=[
+            kind.WritableTxnMarkerResult(
+                marker.producer_id,
+                [
+                    kind.WritableTxnMarkerTopicResult(
+                        topic.name,
+                        [kind.WritableTxnMarkerPartitionResult(index, error) for index in topic.partition_indexes],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+_BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
+    19: _create_topics,
+    20: _delete_topics,
+    27: _write_txn_markers,
+    33: _alter_configs,
+    37: _create_partitions,
+    44: _incremental_alter_configs,
 }
+"""By API key: those whose answers have no error of their own, only one for each thing that was asked for."""

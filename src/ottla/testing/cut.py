@@ -3,7 +3,7 @@
 import asyncio
 
 from ottla.net.peer import Address, SocketPeers, Then, Unreachable, ask
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, Request, ResponseT_co
 
 
 class CuttablePeers:
@@ -37,7 +37,9 @@ class CuttablePeers:
 
         self._peers.send(to, request, arrived, timeout_ms=timeout_ms, lane=lane)
 
-    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+    async def ask(
+        self, to: Address, request: Request[ResponseT_co], *, timeout_ms: int, lane: str = ""
+    ) -> ResponseT_co:
         return await ask(self, self._loop, to, request, timeout_ms=timeout_ms, lane=lane)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ottla.model.ids import Millis, uuid_text
 from ottla.protocol import messages as m
-from ottla.protocol.codec import Message, Struct
+from ottla.protocol.codec import Message, Request, Struct
 from tests.golden.transcripts import compare
 from tests.rules.controller.scene import Assignment, Scene, Topic, TopicConfig, a_registration
 
@@ -30,7 +30,7 @@ class Transcript:
         self.scene = scene
         self.lines: list[str] = []
 
-    def play(self, what: str, command: Message, fresh_ids: int = 0) -> None:
+    def play(self, what: str, command: Request[Message], fresh_ids: int = 0) -> None:
         decision = self.scene.play(command, fresh_ids)
         self._note(what, decision.records)
         self.lines.append(f"  reply  {shown(decision.reply)}")

@@ -1,11 +1,13 @@
 """What clients are told after a leader's death: librdkafka in two steps, the others at once what is the case."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from ottla.broker.front.client import Client
 from ottla.broker.handlers import k03_metadata
 from ottla.broker.replicas.lost_leaders import AGAIN_MS, LINGER_MS, MOMENT_MS, LostLeaders
 from ottla.broker.security.authorizer import AllowAll
@@ -56,9 +58,9 @@ class Story:
             control_plane=SimpleNamespace(image=self.image),
             lost_leaders=self.lost_leaders,
             clock=SimpleNamespace(monotonic=lambda: Millis(now)),
-            authorizer=AllowAll(),
         )
-        session: Any = SimpleNamespace(principal="", host="", listener="PLAINTEXT", software=(software, "1"))
+        client = Client.anonymous("127.0.0.1", "PLAINTEXT", AllowAll())
+        session: Any = SimpleNamespace(client=replace(client, software_name=software, software_version="1"))
         asked = m.MetadataRequest(
             topics=[m.MetadataRequest.MetadataRequestTopic(name="t")], allow_auto_topic_creation=False
         )

@@ -31,6 +31,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import LOST_DIRECTORY, UNASSIGNED_DIRECTORY, BrokerId, Millis, TopicPartition, Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages as m
+from ottla.protocol.apis import ListenerType
 from ottla.protocol.ordinary_produce import ProduceAck, read_row
 from ottla.replication.follower import PartitionFollower
 from ottla.storage.checkpoints import MetaProperties
@@ -98,7 +99,9 @@ class Scene:
             fetch_sessions=unused, authorizer=AllowAll(), new_fetch_session_id=unused, producer_ids=unused,
             groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused, lost_leaders=unused,
         )  # fmt: skip
-        self.session = Session(unused, "here", "PLAINTEXT", Routes(), self.services, self.loop, unused)
+        self.session = Session(
+            unused, "here", "PLAINTEXT", Routes(ListenerType.BROKER), self.services, self.loop, unused
+        )
 
     @staticmethod
     def _placed(index: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionImage:

@@ -11,7 +11,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
 from ottla.protocol import messages
-from ottla.protocol.codec import Message, MetadataRecord
+from ottla.protocol.codec import Message, MetadataRecord, Request, ResponseT_co
 
 CLUSTER = "cluster-for-tests-aaaa"
 EPOCH = 3
@@ -48,7 +48,7 @@ class Scene:
     def image(self) -> MetadataImage:
         return self.controller.image
 
-    def decide(self, command: Message, fresh_ids: int = 0) -> Decision[Message]:
+    def decide(self, command: Request[ResponseT_co], fresh_ids: int = 0) -> Decision[ResponseT_co]:
         fresh = [uuid(self.ids + n) for n in range(fresh_ids)]
         self.ids += fresh_ids
         context = CommandContext(now=self.now, next_offset=self.image.offset + 1, fresh_ids=fresh)
@@ -58,16 +58,14 @@ class Scene:
         if records:
             self.controller.replay(records, base_offset=self.image.offset + 1, epoch=EPOCH, timestamp=2)
 
-    def play(self, command: Message, fresh_ids: int = 0) -> Decision[Message]:
+    def play(self, command: Request[ResponseT_co], fresh_ids: int = 0) -> Decision[ResponseT_co]:
         decision = self.decide(command, fresh_ids)
         self.replay(decision.records)
         return decision
 
     def create(self, *topics: "Topic", validate_only: bool = False) -> "messages.CreateTopicsResponse":
         request = messages.CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-        reply = self.play(request, len(topics)).reply
-        assert isinstance(reply, messages.CreateTopicsResponse)
-        return reply
+        return self.play(request, len(topics)).reply
 
     def created(self, name: str, num_partitions: int = 1, replication_factor: int = 1) -> None:
         topic = Topic(name=name, num_partitions=num_partitions, replication_factor=replication_factor)
@@ -77,13 +75,15 @@ class Scene:
         (result,) = self.create(topic).topics
         return result.error_code
 
-    def register(self, broker_id: int = 1, incarnation: int = 0, /, **fields: object) -> Decision[Message]:
+    def register(
+        self, broker_id: int = 1, incarnation: int = 0, /, **fields: object
+    ) -> "Decision[messages.BrokerRegistrationResponse]":
         return self.play(a_registration(broker_id, incarnation, **fields))
 
-    def unfence(self, broker_id: int = 1) -> Decision[Message]:
+    def unfence(self, broker_id: int = 1) -> "Decision[messages.BrokerHeartbeatResponse]":
         return self.beat(broker_id)
 
-    def beat(self, broker_id: int = 1, **fields: object) -> Decision[Message]:
+    def beat(self, broker_id: int = 1, **fields: object) -> "Decision[messages.BrokerHeartbeatResponse]":
         epoch = self.image.brokers[broker_id].epoch
         request = messages.BrokerHeartbeatRequest(
             broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=self.image.offset

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.protocol import messages
+from ottla.protocol.apis import API
 from ottla.protocol.codec import DecodeError, Message
 from ottla.protocol.frames import (
     RequestHeader,
@@ -20,7 +21,7 @@ from ottla.protocol.frames import (
     encode_response_header,
 )
 
-PAIRS = [(api.key, version) for api in messages.API.values() for version in range(api.min_version, api.max_version + 1)]
+PAIRS = [(api.key, version) for api in API.values() for version in range(api.min_version, api.max_version + 1)]
 
 
 @pytest.mark.parametrize(("key", "version"), PAIRS)
@@ -30,12 +31,12 @@ def test_a_request_header_comes_back_and_equals_the_generated_one(key: int, vers
         wire = encode_request_header(header)
         assert decode_request_header(wire + b"body") == (header, len(wire))
         generated = messages.RequestHeader(key, version, 77, client_id)
-        assert wire == generated.encode(2 if messages.API[key].is_flexible(version) else 1)
+        assert wire == generated.encode(2 if API[key].is_flexible(version) else 1)
 
 
 @pytest.mark.parametrize(("key", "version"), PAIRS)
 def test_a_response_header_is_flexible_with_its_request_but_never_for_api_versions(key: int, version: int) -> None:
-    flexible = messages.API[key].is_flexible(version) and key != 18
+    flexible = API[key].is_flexible(version) and key != 18
     wire = encode_response_header(key, version, 99)
     assert wire == messages.ResponseHeader(99).encode(1 if flexible else 0)
     assert decode_response_header(wire + b"body", key, version) == (99, len(wire))

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from ottla.protocol import messages
-from ottla.protocol.messages import API
+from ottla.protocol.apis import API
 
 
 def test_kafka_4_3_has_89_keys_and_302_pairs_besides_api_versions_5() -> None:

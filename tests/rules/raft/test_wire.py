@@ -4,6 +4,7 @@ import pytest
 
 from ottla.model.errors import Errors
 from ottla.protocol import messages
+from ottla.protocol.apis import API
 from ottla.protocol.codec import Message
 from ottla.raft import wire
 from ottla.raft.exchange import (
@@ -58,7 +59,7 @@ def through(message: Message, version: int) -> Message:
 
 
 def latest(message: Message) -> int:
-    return messages.API[message.API_KEY].stable_max
+    return API[message.API_KEY].stable_max
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: type(r).__name__)
@@ -78,7 +79,7 @@ def test_a_response_arrives_as_it_was_meant(request_: Request, response: Respons
 @pytest.mark.parametrize(("request_", "response"), RESPONSES, ids=lambda r: type(r).__name__)
 def test_every_version_that_is_served_can_be_answered(request_: Request, response: Response) -> None:
     asked = wire.write_request(request_, None)
-    api = messages.API[asked.API_KEY]
+    api = API[asked.API_KEY]
     first = 12 if asked.API_KEY == 1 else api.min_version  # diverging epochs and snapshots came with Fetch v12
     for version in range(first, api.stable_max + 1):
         assert wire.write_response(asked, response, version, "CONTROLLER").encode(version)

@@ -11,7 +11,8 @@ from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
 from ottla.net.peer import Address, Then, Unreachable
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.apis import API
+from ottla.protocol.codec import Message, Request, ResponseT_co
 from ottla.raft.snapshots import SnapshotId
 from ottla.runtime.committed import CommittedImage
 from ottla.runtime.disk import InlineDisk
@@ -61,7 +62,7 @@ class Wire:
         if target is None or not target.is_up or not self.members[sender].is_up:
             loop.call_soon(then, Unreachable("nobody is there"))
             return
-        version = messages.API[request.API_KEY].stable_max
+        version = API[request.API_KEY].stable_max
         received = type(request).decode(memoryview(request.encode(version)), version)
         entry = (sender, to, then)
         self._waiting.append(entry)
@@ -98,7 +99,9 @@ class WirePeers:
     def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
         self._wire.send(self._own, Address(*to), request, then)
 
-    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+    async def ask(
+        self, to: Address, request: Request[ResponseT_co], *, timeout_ms: int, lane: str = ""
+    ) -> ResponseT_co:
         raise NotImplementedError
 
     def close(self) -> None: ...
@@ -216,7 +219,7 @@ class Member:
 
     def ask(self, request: Message, version: int | None = None) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        version = messages.API[request.API_KEY].stable_max if version is None else version
+        version = API[request.API_KEY].stable_max if version is None else version
         self.driver.handle(request, version, lambda answer: None if future.done() else future.set_result(answer))
         return future
 

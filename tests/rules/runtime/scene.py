@@ -10,7 +10,7 @@ from ottla.model.ids import Millis, Uuid
 from ottla.model.properties import Settings
 from ottla.net.peer import Address, Then
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Message, Request, ResponseT_co
 from ottla.runtime.committed import CommittedImage
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.disk import InlineDisk
@@ -64,7 +64,9 @@ class Nobody:
     def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
         raise AssertionError(f"{type(request).__name__} was sent to {to}")
 
-    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+    async def ask(
+        self, to: Address, request: Request[ResponseT_co], *, timeout_ms: int, lane: str = ""
+    ) -> ResponseT_co:
         raise AssertionError(f"{type(request).__name__} was sent to {to}")
 
     def close(self) -> None: ...

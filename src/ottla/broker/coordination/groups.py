@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from ottla.broker.coordination.coordinators import Coordinators, Host, guarded
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.settings.internal_topics import offsets_topic
 from ottla.coordinator.records import Decoder
 from ottla.coordinator.shard import Decision, Now
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
+from ottla.model.permissions import DESCRIBE_TOPIC
 from ottla.model.ports import Ids
 from ottla.model.properties import Settings
 from ottla.model.properties.grammar import assignor_name
@@ -91,12 +91,12 @@ def group_settings(settings: Settings) -> "GroupSettings":
 def caller_of(services: "Services", session: "Session", version: int) -> "Caller":
     from ottla.coordinator.group.caller import Caller  # noqa: PLC0415
 
-    allows, principal, host = services.authorizer.allows, session.principal, session.host
+    client = session.client
 
     def may_describe(topic: str) -> bool:
-        return allows(principal, host, Operation.DESCRIBE, Resource.TOPIC, topic)
+        return client.may(*DESCRIBE_TOPIC, topic)
 
-    return Caller(session.client_id, f"/{host}", version, may_describe)
+    return Caller(session.client_id, f"/{client.host}", version, may_describe)
 
 
 def ask(

@@ -157,7 +157,7 @@ class Server:
             line = self._oversized.said(session.refused, session.services.clock.monotonic())
             if line is not None:
                 log.warning("%s", line)
-        self._door(session.services).left(session.host, session.listener)
+        self._door(session.services).left(session.client.host, session.client.listener)
         if session.broker is not None and self._sockets:
             session.services.control_plane.broker_disconnected(*session.broker, session)
 
@@ -170,7 +170,7 @@ class Server:
         for session, connection in list(self._sessions.items()):
             still = now - connection.last_active
             if connection.out_bytes and still > slow:
-                log.info("closing %s: it took no byte of its answer for %d s", session.host, int(still))
+                log.info("closing %s: it took no byte of its answer for %d s", session.client.host, int(still))
                 connection.close()
             elif 0 < idle < still and not session.is_waiting:
                 connection.close()

@@ -13,6 +13,7 @@ from collections.abc import Coroutine
 from struct import Struct, error
 from typing import Any, Final
 
+from ottla.broker.front.client import Client
 from ottla.broker.front.dispatch import API_VERSIONS, Route, Routes
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
@@ -21,7 +22,7 @@ from ottla.net.foreign import HTTP_ANSWER, is_http, is_tls
 from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags
 from ottla.protocol.frames import encode_response, encode_response_chunks
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _unpack_header: Final = Struct(">hhih").unpack_from
 _TURN_BYTES: Final = 64 * 1024
@@ -58,15 +59,12 @@ class Session:
         "_running",
         "_turn",
         "broker",
+        "client",
         "client_id",
         "connection",
-        "host",
-        "listener",
-        "principal",
         "refused",
         "routes",
         "services",
-        "software",
     )
 
     def __init__(
@@ -80,13 +78,11 @@ class Session:
         on_closed: Any,
     ) -> None:
         self.connection = connection
-        self.host = host
-        self.listener = listener
+        self.client = Client.anonymous(host, listener, services.authorizer)
         self.routes = routes
         self.services = services
-        self.principal = "User:ANONYMOUS"
         self.client_id = ""
-        self.software = ("", "")
+        """What the last request called its sender: one connection may carry requests of many."""
         self.broker: tuple[int, int] | None = None
         """Id and epoch of the broker that sends its heartbeats here: when this connection breaks, it is missed."""
         self.refused = ""
@@ -131,7 +127,7 @@ class Session:
             self._refuse(f"a request could not be begun: {problem}")
             return
         except Exception:  # whatever it is, a client that gets no answer must see the connection close
-            log.exception("a request of %s could not be begun", self.host)
+            logger.exception("a request of %s could not be begun", self.client.host)
             self.connection.close()
             return
         counts = route.counts
@@ -142,7 +138,7 @@ class Session:
         try:
             outcome = route.handle(self.services, self, request, version)
         except Exception:  # the session is the edge: a bug costs this client its connection, no more
-            log.exception("%s v%d of %s failed", route.name, version, self.host)
+            logger.exception("%s v%d of %s failed", route.name, version, self.client.host)
             route.counts.failed(Errors.UNKNOWN_SERVER_ERROR)
             self.connection.close()
             return
@@ -189,7 +185,7 @@ class Session:
             return
         problem = future.exception()
         if problem is not None:
-            log.error("%s v%d of %s failed", reply.route.name, reply.version, self.host, exc_info=problem)
+            logger.error("%s v%d of %s failed", reply.route.name, reply.version, self.client.host, exc_info=problem)
             reply.route.counts.failed(Errors.UNKNOWN_SERVER_ERROR)
             self.connection.close()
             return
@@ -224,7 +220,7 @@ class Session:
                 connection.send_bytes(data)
                 self._turn += len(data)
         except EncodeError:
-            log.exception("the reply to %s v%d cannot be written", route.name, version)
+            logger.exception("the reply to %s v%d cannot be written", route.name, version)
             connection.close()
             return
         if route.counts.has_error_code:
@@ -246,7 +242,7 @@ class Session:
         """Kafka answers only ApiVersions at a version it does not know (KIP-511); all else closes the connection."""
         route = self.routes.get(key)
         if key == API_VERSIONS and route is not None:
-            message = self.routes.api_versions_unsupported(self.services)
+            message = self.routes.api_versions_unsupported()
             if self._pending:
                 self._queue(self._reply(route, 0, correlation_id), message)
             else:
@@ -255,19 +251,19 @@ class Session:
         self._refuse(f"request key {key} at version {version} is not served on this listener")
 
     def _refuse(self, why: str) -> None:
-        log.info("closing %s (client id %r): %s", self.host, self.client_id, why)
+        logger.info("closing %s (client id %r): %s", self.client.host, self.client_id, why)
         self.connection.close()
 
     # ---- what the connection says
 
     def frame_refused(self, size: int, limit: int) -> None:
-        who = f"closing {self.host} (client id {self.client_id!r})"
+        who = f"closing {self.client.host} (client id {self.client_id!r})"
         if is_http(size):
-            self.refused = f"{who}: it speaks HTTP to the listener {self.listener}, which is for Kafka clients"
+            self.refused = f"{who}: it speaks HTTP to the listener {self.client.listener}, which is for Kafka clients"
             self.connection.send((HTTP_ANSWER,))
         elif is_tls(size):
             self.refused = (
-                f"{who}: it speaks TLS to the listener {self.listener}, which is PLAINTEXT; "
+                f"{who}: it speaks TLS to the listener {self.client.listener}, which is PLAINTEXT; "
                 "security.protocol of the client has to be PLAINTEXT too"
             )
         else:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
-from ottla.broker.services import Services
+from ottla.broker.services import ControllerServices, Services
 from ottla.metadata.image import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
@@ -16,6 +15,14 @@ from ottla.metadata.image import (
 )
 from ottla.model import properties
 from ottla.model.errors import Errors
+from ottla.model.permissions import (
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_GROUP_CONFIGS,
+    ALTER_TOPIC_CONFIGS,
+    CLUSTER_ACTION,
+    CLUSTER_NAME,
+    Resource,
+)
 
 DELETE = 1
 
@@ -38,16 +45,16 @@ class Refused(NamedTuple):
 R = TypeVar("R", bound=ConfigResource)
 
 _PERMISSIONS = {
-    TOPIC_RESOURCE: (Resource.TOPIC, Errors.TOPIC_AUTHORIZATION_FAILED),
-    GROUP_RESOURCE: (Resource.GROUP, Errors.GROUP_AUTHORIZATION_FAILED),
-    BROKER_RESOURCE: (Resource.CLUSTER, Errors.CLUSTER_AUTHORIZATION_FAILED),
-    BROKER_LOGGER_RESOURCE: (Resource.CLUSTER, Errors.CLUSTER_AUTHORIZATION_FAILED),
-    CLIENT_METRICS_RESOURCE: (Resource.CLUSTER, Errors.CLUSTER_AUTHORIZATION_FAILED),
+    TOPIC_RESOURCE: (ALTER_TOPIC_CONFIGS, Errors.TOPIC_AUTHORIZATION_FAILED),
+    GROUP_RESOURCE: (ALTER_GROUP_CONFIGS, Errors.GROUP_AUTHORIZATION_FAILED),
+    BROKER_RESOURCE: (ALTER_CLUSTER_CONFIGS, Errors.CLUSTER_AUTHORIZATION_FAILED),
+    BROKER_LOGGER_RESOURCE: (ALTER_CLUSTER_CONFIGS, Errors.CLUSTER_AUTHORIZATION_FAILED),
+    CLIENT_METRICS_RESOURCE: (ALTER_CLUSTER_CONFIGS, Errors.CLUSTER_AUTHORIZATION_FAILED),
 }
 
 
 def screened(
-    services: Services, session: Session, resources: list[R], *, loggers: bool = False
+    services: Services | ControllerServices, session: Session, resources: list[R], *, loggers: bool = False
 ) -> tuple[list[R], list[Refused]]:
     """The resources whose change may be decided, and a refusal for each of the others. `loggers` are let pass by one of
     the two requests only."""
@@ -68,24 +75,28 @@ def screened(
 
 
 def _refusal(
-    services: Services, session: Session, kind: int, name: str, *, loggers: bool
+    services: Services | ControllerServices, session: Session, kind: int, name: str, *, loggers: bool
 ) -> tuple[Errors, str | None] | None:
     permission = _PERMISSIONS.get(kind)
     if permission is None or (kind == BROKER_LOGGER_RESOURCE and not loggers):
         return Errors.INVALID_REQUEST, f"{kind} is not a type of resource whose settings can be changed"
-    own = str(services.broker_id)
-    if (kind == BROKER_RESOURCE and name not in ("", own)) or (kind == BROKER_LOGGER_RESOURCE and name != own):
-        return Errors.INVALID_REQUEST, f"this is broker {services.broker_id}: ask broker {name!r} itself"
-    resource, error = permission
-    asked = CLUSTER_NAME if resource is Resource.CLUSTER else name
-    if not services.authorizer.allows(session.principal, session.host, Operation.ALTER_CONFIGS, resource, asked):
+    own, is_broker = str(services.node_id), isinstance(services, Services)
+    # A controller changes the settings of any broker, as of one that does not start with those it has.
+    if (is_broker and kind == BROKER_RESOURCE and name not in ("", own)) or (
+        kind == BROKER_LOGGER_RESOURCE and name != own
+    ):
+        return Errors.INVALID_REQUEST, f"this is node {own}: ask node {name!r} itself"
+    needed, error = permission
+    if kind == BROKER_LOGGER_RESOURCE and not is_broker:
+        needed = CLUSTER_ACTION  # as Kafka's controllers
+    if not session.client.may(*needed, CLUSTER_NAME if needed.resource is Resource.CLUSTER else name):
         return error, None
     return None
 
 
-def _unready(services: Services, resource: ConfigResource) -> tuple[Errors, str] | None:
+def _unready(services: Services | ControllerServices, resource: ConfigResource) -> tuple[Errors, str] | None:
     """What a broker that runs cannot change into in one step; only it knows what its file says."""
-    if resource.resource_type != BROKER_RESOURCE:
+    if resource.resource_type != BROKER_RESOURCE or isinstance(services, ControllerServices):
         return None
     changes = {
         config.name: config.value

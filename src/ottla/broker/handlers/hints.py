@@ -39,7 +39,7 @@ def leader_hint(services: Services, session: Session, topic: str | bytes, index:
     if placed is None or placed.leader < 0:
         return None
     broker = services.control_plane.image.brokers.get(placed.leader)
-    endpoint = broker.listener(session.listener) if broker is not None else None
+    endpoint = broker.listener(session.client.listener) if broker is not None else None
     if broker is None or endpoint is None:
         return LeaderHint(placed.leader, placed.leader_epoch, "", -1, None, False)
     return LeaderHint(placed.leader, placed.leader_epoch, endpoint.host, endpoint.port, broker.rack, True)

@@ -9,12 +9,12 @@ from ottla.broker.front.session import Session
 from ottla.broker.handlers.hints import absent_error, leader_hint, topic_in_image
 from ottla.broker.partition import Partition, TopicPartitions
 from ottla.broker.replicas.replicas import Replicas
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
 from ottla.broker.waiting.purgatory import ProduceWait
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
+from ottla.model.permissions import WRITE_TOPIC
 from ottla.protocol import ordinary_produce
 from ottla.protocol.batch import CODEC_MASK, CRC_START, TRANSACTIONAL
 from ottla.protocol.compression import ZSTD
@@ -25,7 +25,6 @@ from ottla.storage.log import Rejected
 if TYPE_CHECKING:
     from ottla.broker.coordination.verification import Proofs
 
-WRITE, TOPIC = NEEDS = (Operation.WRITE, Resource.TOPIC)
 DECODERS = ordinary_produce.DECODERS
 
 TopicResponse: TypeAlias = ProduceResponse.TopicProduceResponse
@@ -34,6 +33,7 @@ TopicData: TypeAlias = ProduceRequest.TopicProduceData
 PartitionData: TypeAlias = ProduceRequest.PartitionProduceData
 Answer: TypeAlias = ProduceResponse | ProduceAck
 
+WRITE, TOPIC = WRITE_TOPIC
 ACKS_ALL = -1
 ATTRIBUTES = CRC_START + 1
 """The low byte of a batch's attributes."""
@@ -195,7 +195,7 @@ def _known_topic_error(
 
 
 def _topic_error(services: Services, session: Session, name: str) -> Errors | None:
-    if not services.authorizer.allows(session.principal, session.host, WRITE, TOPIC, name):
+    if not session.client.may(WRITE, TOPIC, name):
         return Errors.TOPIC_AUTHORIZATION_FAILED
     if name in INTERNAL_TOPICS and session.client_id != ADMIN_CLIENT:
         return Errors.INVALID_TOPIC_EXCEPTION

@@ -10,21 +10,20 @@ from typing import Any, Final, TypeAlias
 from ottla.broker.front.session import Session
 from ottla.broker.partition import Partition
 from ottla.broker.replicas.fetch_sessions import FetchContext, PartitionKey, SessionPartition, sent_with_data
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.waiting.purgatory import FetchWait, StableFetchWait
 from ottla.metrics.counts import TopicCounts
 from ottla.model.errors import Errors
+from ottla.model.permissions import CLUSTER_ACTION, CLUSTER_NAME, READ_TOPIC
 from ottla.protocol.messages import FetchRequest, FetchResponse
 from ottla.replication.leader import Diverging, PartitionLeader, check_position
 from ottla.storage.fs import StorageError
 from ottla.storage.log import Log
 
-NEEDS = (Operation.READ, Resource.TOPIC)
-
 TopicResponse: TypeAlias = FetchResponse.FetchableTopicResponse
 PartitionData: TypeAlias = FetchResponse.PartitionData
 
+READ, TOPIC = READ_TOPIC
 BY_TOPIC_ID: Final = 13
 KNOWS_REPLICAS: Final = 11
 """KIP-392: from here on a client may read from a follower."""
@@ -185,15 +184,14 @@ def _find(services: Services, asked: SessionPartition, by_id: bool) -> Partition
 def _read(services: Services, session: Session, reader: Reader, context: FetchContext, *, is_first: bool) -> Attempt:
     attempt = Attempt(is_first)
     left = reader.max_bytes
-    allows = services.authorizer.allows
-    may_copy = reader.replica_id >= 0 and allows(
-        session.principal, session.host, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME
-    )
+    may = session.client.may
+    is_copy = reader.replica_id >= 0
+    may_copy = is_copy and may(*CLUSTER_ACTION, CLUSTER_NAME)
     for asked in context.partitions if is_first else context.to_read_again():
         partition = _find(services, asked, reader.by_id)
         if partition is None:
-            data = _absent(services, session, asked)
-        elif not may_copy and not allows(session.principal, session.host, *NEEDS, partition.topic):
+            data = _absent(services, session, reader, asked)
+        elif not (may_copy if is_copy else may(READ, TOPIC, partition.topic)):
             data = _error(asked.partition, Errors.TOPIC_AUTHORIZATION_FAILED)
         else:
             try:
@@ -216,12 +214,15 @@ def _read(services: Services, session: Session, reader: Reader, context: FetchCo
     return attempt
 
 
-def _absent(services: Services, session: Session, asked: SessionPartition) -> PartitionData:
+def _absent(services: Services, session: Session, reader: Reader, asked: SessionPartition) -> PartitionData:
     """Its leader is elsewhere, or it is nowhere. Who may not read a topic does not learn which."""
     from ottla.broker.handlers.hints import absent_error, topic_in_image  # noqa: PLC0415  not on the way of those who ask right
 
     known = topic_in_image(services, asked.topic)
-    if known is not None and not services.authorizer.allows(session.principal, session.host, *NEEDS, known.name):
+    may = session.client.may
+    if known is not None and not (
+        may(*CLUSTER_ACTION, CLUSTER_NAME) if reader.replica_id >= 0 else may(READ, TOPIC, known.name)
+    ):
         return _error(asked.partition, Errors.TOPIC_AUTHORIZATION_FAILED)
     return _error(asked.partition, absent_error(services, asked.topic, asked.partition))
 

@@ -6,16 +6,14 @@ from typing import Final, TypeAlias
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.hints import absent_error
 from ottla.broker.partition import Partition
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import DESCRIBE_TOPIC
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from ottla.storage.answers import FoundOffset
 from ottla.storage.fs import StorageError
 
 log = logging.getLogger(__name__)
-
-NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
 PartitionResponse: TypeAlias = ListOffsetsResponse.ListOffsetsPartitionResponse
 Asked: TypeAlias = ListOffsetsRequest.ListOffsetsPartition
@@ -46,7 +44,7 @@ def handle(services: Services, session: Session, request: ListOffsetsRequest, ve
             seen[key] = seen.get(key, 0) + 1
     topics = []
     for topic in request.topics:
-        allowed = services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name)
+        allowed = session.client.may(*DESCRIBE_TOPIC, topic.name)
         results = []
         for asked in topic.partitions:
             if not allowed:

@@ -6,16 +6,14 @@ from typing import Any, Final, TypeAlias
 
 from ottla.broker.front.session import Session
 from ottla.broker.replicas.lost_leaders import Moment
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS, internal_topic
 from ottla.metadata.image import MetadataImage, TopicImage, offline_replicas
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID, Uuid
+from ottla.model.permissions import CLUSTER_NAME, CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, Resource
 from ottla.model.topic_names import why_invalid
 from ottla.protocol.messages import CreateTopicsRequest, MetadataRequest, MetadataResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
 TopicResponse: TypeAlias = MetadataResponse.MetadataResponseTopic
 PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
@@ -124,16 +122,14 @@ def _to_create(services: Services, session: Session, request: MetadataRequest, v
         for name in names
         if name not in known
         and why_invalid(name) is None
-        and services.authorizer.allows(session.principal, session.host, *NEEDS, name)
+        and session.client.may(*DESCRIBE_TOPIC, name)
         and _may_create(services, session, name)
     ]
 
 
 def _may_create(services: Services, session: Session, name: str) -> bool:
-    allows = services.authorizer.allows
-    return allows(session.principal, session.host, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME) or allows(
-        session.principal, session.host, Operation.CREATE, Resource.TOPIC, name
-    )
+    may = session.client.may
+    return may(*CREATE_CLUSTER, CLUSTER_NAME) or may(*CREATE_TOPIC, name)
 
 
 async def _create_then_answer(
@@ -167,7 +163,7 @@ def _answer(
         topics = [
             _topic(services, session, image, topic, with_operations)
             for topic in image.topics.values()
-            if services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name)
+            if session.client.may(*DESCRIBE_TOPIC, topic.name)
         ]
     else:
         topics = [
@@ -175,9 +171,7 @@ def _answer(
         ]
     operations = NOT_ASKED
     if request.include_cluster_authorized_operations:
-        operations = allowed_operations(
-            services.authorizer, session.principal, session.host, Resource.CLUSTER, CLUSTER_NAME
-        )
+        operations = session.client.operations(Resource.CLUSTER, CLUSTER_NAME)
     brokers = _brokers(services, session, image)
     return MetadataResponse(
         brokers=brokers,
@@ -201,7 +195,7 @@ def _any_of(brokers: list[MetadataResponse.MetadataResponseBroker], own_id: int)
 
 def _is_librdkafka(session: Session) -> bool:
     """It alone loses track of partitions. Others are better off without the dead: Java's tools ask each in the list."""
-    return session.software[0].startswith(("librdkafka", "confluent-kafka"))
+    return session.client.software_name.startswith(("librdkafka", "confluent-kafka"))
 
 
 def _brokers(
@@ -215,7 +209,7 @@ def _brokers(
         )
         for broker in image.brokers.values()
         if (not broker.fenced or (lingering and services.lost_leaders.lingers(broker.id, now)))
-        and (endpoint := broker.listener(session.listener)) is not None
+        and (endpoint := broker.listener(session.client.listener)) is not None
     ]
 
 
@@ -231,14 +225,14 @@ def _asked_topic(
         topic = image.topics_by_id.get(Uuid(asked.topic_id))
         if topic is None:
             return TopicResponse(error_code=Errors.UNKNOWN_TOPIC_ID, topic_id=asked.topic_id, name=None)
-        if not services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name):
+        if not session.client.may(*DESCRIBE_TOPIC, topic.name):
             # The name of a topic one may not see stays unknown.
             return TopicResponse(
                 error_code=Errors.TOPIC_AUTHORIZATION_FAILED, topic_id=asked.topic_id, name=None, is_internal=False
             )
         return _topic(services, session, image, topic, with_operations)
     name = asked.name or ""
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
+    if not session.client.may(*DESCRIBE_TOPIC, name):
         return TopicResponse(error_code=Errors.TOPIC_AUTHORIZATION_FAILED, name=name)
     found = image.topics.get(name)
     if found is not None:
@@ -268,7 +262,7 @@ def _topic(
 
 
 def _operations(services: Services, session: Session, topic: str) -> int:
-    return allowed_operations(services.authorizer, session.principal, session.host, Resource.TOPIC, topic)
+    return session.client.operations(Resource.TOPIC, topic)
 
 
 def _partition(image: MetadataImage, index: int, topic: TopicImage) -> PartitionResponse:

@@ -5,18 +5,17 @@ from typing import Any, TypeAlias
 
 from ottla.broker.coordination.coordinators import turned
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.coordinator.group.commits import CommitTopic
 from ottla.coordinator.group.offsets import AskedCommit, CommitReply
 from ottla.metadata.image import TopicImage
 from ottla.model.errors import Errors
+from ottla.model.permissions import READ_GROUP, READ_TOPIC
 from ottla.protocol import ordinary_commit
 from ottla.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 from ottla.protocol.ordinary_commit import CommitAck, OrdinaryCommit
 from ottla.runtime.coordinator import CoordinatorError
 
-NEEDS = (Operation.READ, Resource.GROUP)
 DECODERS = ordinary_commit.DECODERS
 
 TopicResponse: TypeAlias = OffsetCommitResponse.OffsetCommitResponseTopic
@@ -54,16 +53,16 @@ def handle(
 
 def _asked(services: Services, session: Session, request: OrdinaryCommit, version: int) -> AskedCommit | None:
     """None, and nothing has happened: it takes a closer look."""
-    allows, principal, host = services.authorizer.allows, session.principal, session.host
+    may = session.client.may
     group_id, generation, member_id, instance_id, asked, _, _ = request
-    if not allows(principal, host, Operation.READ, Resource.GROUP, group_id):
+    if not may(*READ_GROUP, group_id):
         return None
     image = services.control_plane.image
     topics: list[CommitTopic] = []
     known: Any = image.topics_by_id if version >= BY_TOPIC_ID else image.topics
     for name_or_id, rows in asked:
         topic: TopicImage | None = known.get(name_or_id)
-        if topic is None or not allows(principal, host, Operation.READ, Resource.TOPIC, topic.name):
+        if topic is None or not may(*READ_TOPIC, topic.name):
             return None
         partitions = topic.partitions
         for row in rows:
@@ -79,7 +78,7 @@ def _asked(services: Services, session: Session, request: OrdinaryCommit, versio
 def _in_detail(
     services: Services, session: Session, request: OffsetCommitRequest, version: int
 ) -> "Answer | Future[Answer]":
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+    if not session.client.may(*READ_GROUP, request.group_id):
         return OffsetCommitResponse(
             topics=[_refused(topic, Errors.GROUP_AUTHORIZATION_FAILED) for topic in request.topics]
         )
@@ -155,7 +154,7 @@ def _take_out_unknown(
             refused.append(_refused(topic, unknown))
             continue
         topic.name, topic.topic_id = known.name, known.id
-        if not services.authorizer.allows(session.principal, session.host, Operation.READ, Resource.TOPIC, topic.name):
+        if not session.client.may(*READ_TOPIC, topic.name):
             refused.append(_refused(topic, Errors.TOPIC_AUTHORIZATION_FAILED))
             continue
         partitions = known.partitions

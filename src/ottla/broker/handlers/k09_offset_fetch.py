@@ -7,13 +7,11 @@ from typing import Any, TypeAlias
 
 from ottla.broker.coordination.groups import ask
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID
+from ottla.model.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from ottla.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.GROUP)
 
 AskedGroup: TypeAlias = OffsetFetchRequest.OffsetFetchRequestGroup
 AskedTopic: TypeAlias = OffsetFetchRequest.OffsetFetchRequestTopics
@@ -49,7 +47,7 @@ def _only(request: OffsetFetchRequest) -> AskedGroup:
 def _fetch(
     services: Services, session: Session, group: AskedGroup, require_stable: bool, version: int
 ) -> "FoundGroup | Future[FoundGroup]":
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, group.group_id):
+    if not session.client.may(*DESCRIBE_GROUP, group.group_id):
         return FoundGroup(group_id=group.group_id, error_code=Errors.GROUP_AUTHORIZATION_FAILED)
     refused = _take_out_unknown(services, session, group, version)
     outcome = ask(
@@ -87,7 +85,7 @@ def _take_out_unknown(services: Services, session: Session, group: AskedGroup, v
 
 
 def _visible(services: Services, session: Session, topic: str) -> bool:
-    return services.authorizer.allows(session.principal, session.host, Operation.DESCRIBE, Resource.TOPIC, topic)
+    return session.client.may(*DESCRIBE_TOPIC, topic)
 
 
 def _refused(topic: AskedTopic, error: Errors) -> FoundTopic:

@@ -5,13 +5,11 @@ from typing import Any
 
 from ottla.broker.coordination.coordinators import Coordinators
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.metadata.image import Endpoint
 from ottla.model.errors import Errors
+from ottla.model.permissions import DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
 from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.GROUP)
 
 GROUP = 0
 TRANSACTION = 1
@@ -25,7 +23,7 @@ def handle(
     coordinators = _coordinators(services, request.key_type)
     keys = request.coordinator_keys if version >= BATCHED else [request.key]
     # Nothing is created for somebody who may not know of any of them.
-    allowed = any(_allowed(services, session, request.key_type, key) for key in keys)
+    allowed = any(_allowed(session, request.key_type, key) for key in keys)
     if allowed and coordinators is not None and not coordinators.topic_exists:
         return _first_use(services, session, request, version, coordinators)
     return _answer(services, session, request, version, coordinators)
@@ -71,15 +69,14 @@ def _answer(
     )
 
 
-def _allowed(services: Services, session: Session, key_type: int, key: str) -> bool:
-    resource = Resource.TRANSACTIONAL_ID if key_type == TRANSACTION else Resource.GROUP
-    return services.authorizer.allows(session.principal, session.host, Operation.DESCRIBE, resource, key)
+def _allowed(session: Session, key_type: int, key: str) -> bool:
+    return session.client.may(*(DESCRIBE_TRANSACTIONAL_ID if key_type == TRANSACTION else DESCRIBE_GROUP), key)
 
 
 def _coordinator(
     services: Services, session: Session, key_type: int, key: str, coordinators: Coordinators[Any] | None
 ) -> FindCoordinatorResponse.Coordinator:
-    if not _allowed(services, session, key_type, key):
+    if not _allowed(session, key_type, key):
         denied = (
             Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             if key_type == TRANSACTION
@@ -97,7 +94,7 @@ def _coordinator(
 
 def _endpoint(services: Services, session: Session, broker_id: int) -> Endpoint | None:
     broker = services.control_plane.image.brokers.get(broker_id)
-    return broker.listener(session.listener) if broker is not None and broker.is_active else None
+    return broker.listener(session.client.listener) if broker is not None and broker.is_active else None
 
 
 def _error(key: str, error: Errors, message: str | None) -> FindCoordinatorResponse.Coordinator:

@@ -4,12 +4,10 @@ from asyncio import Future
 
 from ottla.broker.coordination.groups import ask, caller_of
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import READ_GROUP
 from ottla.protocol.messages import JoinGroupRequest, JoinGroupResponse
-
-NEEDS = (Operation.READ, Resource.GROUP)
 
 REBALANCE_TIMEOUT_FROM = 1
 NULL_PROTOCOL_FROM = 7
@@ -24,7 +22,7 @@ def handle(
     def error(code: Errors) -> JoinGroupResponse:
         return JoinGroupResponse(error_code=code, member_id=request.member_id, protocol_name=None)
 
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+    if not session.client.may(*READ_GROUP, request.group_id):
         return _fit(error(Errors.GROUP_AUTHORIZATION_FAILED), version)
     caller = caller_of(services, session, version)
     outcome = ask(

@@ -4,18 +4,16 @@ from asyncio import Future
 
 from ottla.broker.coordination.groups import ask
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import READ_GROUP
 from ottla.protocol.messages import HeartbeatRequest, HeartbeatResponse
-
-NEEDS = (Operation.READ, Resource.GROUP)
 
 
 def handle(
     services: Services, session: Session, request: HeartbeatRequest, version: int
 ) -> "HeartbeatResponse | Future[HeartbeatResponse]":
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+    if not session.client.may(*READ_GROUP, request.group_id):
         return HeartbeatResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
     return ask(services.groups, request.group_id, lambda shard, now: shard.heartbeat(request, now), _error)
 

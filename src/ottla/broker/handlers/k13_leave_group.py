@@ -5,12 +5,10 @@ from typing import TypeAlias
 
 from ottla.broker.coordination.groups import ask
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import READ_GROUP
 from ottla.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
-
-NEEDS = (Operation.READ, Resource.GROUP)
 
 MemberIdentity: TypeAlias = LeaveGroupRequest.MemberIdentity
 
@@ -20,7 +18,7 @@ BATCHED = 3
 def handle(
     services: Services, session: Session, request: LeaveGroupRequest, version: int
 ) -> "LeaveGroupResponse | Future[LeaveGroupResponse]":
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+    if not session.client.may(*READ_GROUP, request.group_id):
         return LeaveGroupResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
     if version < BATCHED:
         request.members = [MemberIdentity(member_id=request.member_id)]

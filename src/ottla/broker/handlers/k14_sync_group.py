@@ -4,12 +4,10 @@ from asyncio import Future
 
 from ottla.broker.coordination.groups import ask
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import READ_GROUP
 from ottla.protocol.messages import SyncGroupRequest, SyncGroupResponse
-
-NEEDS = (Operation.READ, Resource.GROUP)
 
 PROTOCOL_REQUIRED_FROM = 5
 
@@ -20,7 +18,7 @@ def handle(
     if version >= PROTOCOL_REQUIRED_FROM and (request.protocol_type is None or request.protocol_name is None):
         # KIP-559: from here on a member has to say what it believes to be synced to.
         return _error(Errors.INCONSISTENT_GROUP_PROTOCOL)
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+    if not session.client.may(*READ_GROUP, request.group_id):
         return _error(Errors.GROUP_AUTHORIZATION_FAILED)
     return ask(
         services.groups,

@@ -1,13 +1,11 @@
 """DescribeGroups: the members of classic groups."""
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import DESCRIBE_GROUP, Resource
 from ottla.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.runtime.coordinator import CoordinatorError
-
-NEEDS = (Operation.DESCRIBE, Resource.GROUP)
 
 OPERATIONS_FROM = 3
 
@@ -19,16 +17,14 @@ def handle(
     if version >= OPERATIONS_FROM and request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
-                group.authorized_operations = allowed_operations(
-                    services.authorizer, session.principal, session.host, Resource.GROUP, group.group_id
-                )
+                group.authorized_operations = session.client.operations(Resource.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=groups)
 
 
 def _describe(
     services: Services, session: Session, group_id: str, version: int
 ) -> DescribeGroupsResponse.DescribedGroup:
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, group_id):
+    if not session.client.may(*DESCRIBE_GROUP, group_id):
         return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=Errors.GROUP_AUTHORIZATION_FAILED)
     try:
         runner = services.groups.runner_for(group_id)

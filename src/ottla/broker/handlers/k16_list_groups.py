@@ -1,18 +1,14 @@
 """ListGroups: every group that this broker keeps."""
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import CLUSTER_NAME, DESCRIBE_CLUSTER, DESCRIBE_GROUP
 from ottla.protocol.messages import ListGroupsRequest, ListGroupsResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.GROUP)
 
 
 def handle(services: Services, session: Session, request: ListGroupsRequest, version: int) -> ListGroupsResponse:
-    sees_all = services.authorizer.allows(
-        session.principal, session.host, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME
-    )
+    sees_all = session.client.may(*DESCRIBE_CLUSTER, CLUSTER_NAME)
     groups: list[ListGroupsResponse.ListedGroup] = []
     for runner in services.groups.runners():
         if runner.error == Errors.COORDINATOR_LOAD_IN_PROGRESS:
@@ -20,6 +16,6 @@ def handle(services: Services, session: Session, request: ListGroupsRequest, ver
         if runner.error is None:
             groups += runner.shard.list_groups(request.states_filter, request.types_filter)
     if not sees_all:
-        allows = services.authorizer.allows
-        groups = [group for group in groups if allows(session.principal, session.host, *NEEDS, group.group_id)]
+        may = session.client.may
+        groups = [group for group in groups if may(*DESCRIBE_GROUP, group.group_id)]
     return ListGroupsResponse(groups=groups)

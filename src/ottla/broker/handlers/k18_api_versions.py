@@ -1,15 +1,14 @@
 """ApiVersions: the greeting. It says what this listener serves and which features are finalized."""
 
 import re
+from dataclasses import replace
 
-from ottla.broker.front.dispatch import API_VERSIONS, Permission, Routes
+from ottla.broker.front.dispatch import API_VERSIONS, Routes
 from ottla.broker.front.session import Session
 from ottla.broker.services import Services
 from ottla.metadata.features import SUPPORTED
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
-
-NEEDS: Permission = None
 
 PRODUCE = 0
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -22,7 +21,7 @@ def handle(services: Services, session: Session, request: ApiVersionsRequest, ve
         name, software_version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(software_version)):
             return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
-        session.software = (name, software_version)
+        session.client = replace(session.client, software_name=name, software_version=software_version)
     return ApiVersionsResponse(
         api_keys=_keys(session.routes),
         supported_features=[

@@ -2,14 +2,14 @@
 
 from typing import TypeAlias
 
+from ottla.broker.front.client import Client
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
-from ottla.broker.services import Services
+from ottla.broker.services import ControllerServices, Services
+from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID, Uuid
+from ottla.model.permissions import CLUSTER_NAME, DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC
 from ottla.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
-
-NEEDS = (Operation.DELETE, Resource.TOPIC)
 
 DeleteTopicState: TypeAlias = DeleteTopicsRequest.DeleteTopicState
 DeletableTopicResult: TypeAlias = DeleteTopicsResponse.DeletableTopicResult
@@ -19,10 +19,10 @@ DELETION_ERROR_KNOWN = 3
 
 
 async def handle(
-    services: Services, session: Session, request: DeleteTopicsRequest, version: int
+    services: Services | ControllerServices, session: Session, request: DeleteTopicsRequest, version: int
 ) -> DeleteTopicsResponse:
     asked = request.topics if version >= BY_ID else [DeleteTopicState(name=name) for name in request.topic_names]
-    if not services.configs.settings.get_bool("delete.topic.enable"):
+    if not services.control_plane.settings.get_bool("delete.topic.enable"):
         # As Kafka: the error code is younger than the request.
         error = Errors.TOPIC_DELETION_DISABLED if version >= DELETION_ERROR_KNOWN else Errors.INVALID_REQUEST
         return DeleteTopicsResponse(
@@ -31,24 +31,26 @@ async def handle(
     allowed: list[DeleteTopicState] = []
     refused: list[DeletableTopicResult] = []
     for topic in asked:
-        refusal = _refusal(services, session, topic)
+        refusal = _refusal(services.control_plane.image, session.client, topic)
         if refusal is None:
             allowed.append(topic)
         else:
-            refused.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=refusal))
+            refused.append(refusal)
     command = DeleteTopicsRequest(topics=allowed, timeout_ms=request.timeout_ms)
-    response = await services.control_plane.submit(command)
+    response = await services.decide(command)
     response.responses += refused
     return response
 
 
-def _refusal(services: Services, session: Session, topic: DeleteTopicState) -> Errors | None:
+def _refusal(image: MetadataImage, client: Client, topic: DeleteTopicState) -> DeletableTopicResult | None:
     name = topic.name
     if topic.topic_id != ZERO_UUID:
-        known = services.control_plane.image.topics_by_id.get(Uuid(topic.topic_id))
+        known = image.topics_by_id.get(Uuid(topic.topic_id))
         if known is None or name is not None:
             return None  # the controller has the right words for both
         name = known.name
-    if name is not None and not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
-        return Errors.TOPIC_AUTHORIZATION_FAILED
-    return None
+    if name is None or client.may(*DELETE_CLUSTER, CLUSTER_NAME) or client.may(*DELETE_TOPIC, name):
+        return None
+    # Who asked by id learns the name only if he may see the topic.
+    told = name if name == topic.name or client.may(*DESCRIBE_TOPIC, name) else None
+    return DeletableTopicResult(name=told, topic_id=topic.topic_id, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)

@@ -6,14 +6,12 @@ from typing import Any, TypeAlias
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.hints import absent_error
 from ottla.broker.partition import Partition
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
 from ottla.broker.waiting.purgatory import ProduceWait
 from ottla.model.errors import Errors
+from ottla.model.permissions import DELETE_TOPIC
 from ottla.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
-
-NEEDS = (Operation.DELETE, Resource.TOPIC)
 
 PartitionResult: TypeAlias = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
@@ -29,7 +27,7 @@ def handle(
     topics = []
     behind: Behind = {}
     for topic in request.topics:
-        allowed = services.authorizer.allows(session.principal, session.host, *NEEDS, topic.name)
+        allowed = session.client.may(*DELETE_TOPIC, topic.name)
         results = [
             _delete(services, topic.name, asked.partition_index, asked.offset, behind)
             if allowed

@@ -3,13 +3,18 @@
 from collections.abc import Coroutine
 from typing import Any
 
+from ottla.broker.front.client import Client
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import (
+    CLUSTER_NAME,
+    IDEMPOTENT_WRITE,
+    TWO_PHASE_COMMIT,
+    WRITE_TOPIC,
+    WRITE_TRANSACTIONAL_ID,
+)
 from ottla.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
-
-NEEDS = (Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 
 KNOWS_FENCED = 4
 
@@ -18,9 +23,9 @@ def handle(
     services: Services, session: Session, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
     name = request.transactional_id
-    if name is not None and not _may_begin(services, session, request):
+    if name is not None and not _may_begin(session.client, request):
         return _error(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if name is None and not _may_be_idempotent(services, session):
+    if name is None and not _may_be_idempotent(services, session.client):
         return _error(Errors.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _error(Errors.INVALID_REQUEST)
@@ -61,21 +66,15 @@ async def _fetch_block(services: Services) -> InitProducerIdResponse:
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def _may_begin(services: Services, session: Session, request: InitProducerIdRequest) -> bool:
-    operations = [Operation.WRITE, *([Operation.TWO_PHASE_COMMIT] if request.enable2_pc else [])]
-    return all(
-        services.authorizer.allows(
-            session.principal, session.host, operation, Resource.TRANSACTIONAL_ID, request.transactional_id or ""
-        )
-        for operation in operations
-    )
+def _may_begin(client: Client, request: InitProducerIdRequest) -> bool:
+    name = request.transactional_id or ""
+    return client.may(*WRITE_TRANSACTIONAL_ID, name) and (not request.enable2_pc or client.may(*TWO_PHASE_COMMIT, name))
 
 
-def _may_be_idempotent(services: Services, session: Session) -> bool:
+def _may_be_idempotent(services: Services, client: Client) -> bool:
     # Whoever may write to some topic may also be idempotent (KIP-679).
-    return services.authorizer.allows(session.principal, session.host, *NEEDS, CLUSTER_NAME) or any(
-        services.authorizer.allows(session.principal, session.host, Operation.WRITE, Resource.TOPIC, name)
-        for name in services.control_plane.image.topics
+    return client.may(*IDEMPOTENT_WRITE, CLUSTER_NAME) or any(
+        client.may(*WRITE_TOPIC, name) for name in services.control_plane.image.topics
     )
 
 

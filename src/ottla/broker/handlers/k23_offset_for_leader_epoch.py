@@ -4,12 +4,10 @@ from typing import TypeAlias
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.hints import absent_error
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import CLUSTER_ACTION, CLUSTER_NAME, DESCRIBE_TOPIC
 from ottla.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
 EndOffset: TypeAlias = OffsetForLeaderEpochResponse.EpochEndOffset
 Asked: TypeAlias = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
@@ -18,9 +16,10 @@ Asked: TypeAlias = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
 def handle(
     services: Services, session: Session, request: OffsetForLeaderEpochRequest, version: int
 ) -> OffsetForLeaderEpochResponse:
+    may_copy = session.client.may(*CLUSTER_ACTION, CLUSTER_NAME)
     topics = []
     for topic in request.topics:
-        allowed = services.authorizer.allows(session.principal, session.host, *NEEDS, topic.topic)
+        allowed = may_copy or session.client.may(*DESCRIBE_TOPIC, topic.topic)
         results = [
             _end_offset(services, topic.topic, asked)
             if allowed

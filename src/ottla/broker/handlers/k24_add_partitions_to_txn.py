@@ -6,15 +6,13 @@ from typing import Any, TypeAlias
 
 from ottla.broker.coordination.transactions import answered
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
 from ottla.coordinator.transaction.machine import TV0, TV2, Producer
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
+from ottla.model.permissions import CLUSTER_ACTION, CLUSTER_NAME, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from ottla.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-
-NEEDS = (Operation.WRITE, Resource.TRANSACTIONAL_ID)
 
 Asked: TypeAlias = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 Result: TypeAlias = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
@@ -30,10 +28,7 @@ def handle(
     services: Services, session: Session, request: AddPartitionsToTxnRequest, version: int
 ) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse]:
     if version >= BATCHED:
-        allowed = services.authorizer.allows(
-            session.principal, session.host, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME
-        )
-        if not allowed:
+        if not session.client.may(*CLUSTER_ACTION, CLUSTER_NAME):
             return AddPartitionsToTxnResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
         return _batch(services, session, request, version)
     asked = Asked(
@@ -88,9 +83,9 @@ def _refused(
 ) -> Outcome | None:
     """One partition that cannot be added keeps out the others: they are not attempted."""
     if version < BATCHED:
-        if not services.authorizer.allows(session.principal, session.host, *NEEDS, asked.transactional_id):
+        if not session.client.may(*WRITE_TRANSACTIONAL_ID, asked.transactional_id):
             return dict.fromkeys(partitions, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        forbidden = {topic.name: None for topic in asked.topics if not _may_write(services, session, topic.name)}
+        forbidden = {topic.name: None for topic in asked.topics if not _may_write(session, topic.name)}
     else:
         forbidden = {}
     image = services.control_plane.image
@@ -105,10 +100,8 @@ def _refused(
     return errors if any(error != Errors.OPERATION_NOT_ATTEMPTED for error in errors.values()) else None
 
 
-def _may_write(services: Services, session: Session, topic: str) -> bool:
-    return topic not in INTERNAL_TOPICS and services.authorizer.allows(
-        session.principal, session.host, Operation.WRITE, Resource.TOPIC, topic
-    )
+def _may_write(session: Session, topic: str) -> bool:
+    return topic not in INTERNAL_TOPICS and session.client.may(*WRITE_TOPIC, topic)
 
 
 def _topics(outcome: Outcome) -> list[TopicResult]:

@@ -5,15 +5,13 @@ from typing import Any
 
 from ottla.broker.coordination.transactions import answered
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import OFFSETS_TOPIC
 from ottla.coordinator.transaction.machine import TV0, Producer
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
+from ottla.model.permissions import READ_GROUP, WRITE_TRANSACTIONAL_ID
 from ottla.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-
-NEEDS = (Operation.WRITE, Resource.TRANSACTIONAL_ID)
 
 KNOWS_FENCED = 2
 
@@ -21,10 +19,10 @@ KNOWS_FENCED = 2
 def handle(
     services: Services, session: Session, request: AddOffsetsToTxnRequest, version: int
 ) -> AddOffsetsToTxnResponse | Coroutine[Any, Any, AddOffsetsToTxnResponse]:
-    allows = services.authorizer.allows
-    if not allows(session.principal, session.host, *NEEDS, request.transactional_id):
+    may = session.client.may
+    if not may(*WRITE_TRANSACTIONAL_ID, request.transactional_id):
         return AddOffsetsToTxnResponse(error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not allows(session.principal, session.host, Operation.READ, Resource.GROUP, request.group_id):
+    if not may(*READ_GROUP, request.group_id):
         return AddOffsetsToTxnResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED)
     if not services.groups.topic_exists:
         return _first_use(services, request, version)

@@ -5,14 +5,12 @@ from typing import Any
 
 from ottla.broker.coordination.transactions import answered
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.coordinator.transaction.machine import TV0, TV2, Producer
 from ottla.coordinator.transaction.shard import EndReply
 from ottla.model.errors import Errors
+from ottla.model.permissions import WRITE_TRANSACTIONAL_ID
 from ottla.protocol.messages import EndTxnRequest, EndTxnResponse
-
-NEEDS = (Operation.WRITE, Resource.TRANSACTIONAL_ID)
 
 KNOWS_FENCED = 2
 BUMPS_EPOCH = 5
@@ -21,7 +19,7 @@ BUMPS_EPOCH = 5
 def handle(
     services: Services, session: Session, request: EndTxnRequest, version: int
 ) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.transactional_id):
+    if not session.client.may(*WRITE_TRANSACTIONAL_ID, request.transactional_id):
         return EndTxnResponse(error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     ended = services.transactions.end(
         request.transactional_id,

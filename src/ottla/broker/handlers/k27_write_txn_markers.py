@@ -6,13 +6,9 @@ from typing import TypeAlias
 
 from ottla.broker.coordination.markers import Marker, Results
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
-from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-
-NEEDS = (Operation.CLUSTER_ACTION, Resource.CLUSTER)
 
 MarkerResult: TypeAlias = WriteTxnMarkersResponse.WritableTxnMarkerResult
 TopicResult: TypeAlias = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
@@ -23,16 +19,7 @@ Asked: TypeAlias = WriteTxnMarkersRequest.WritableTxnMarker
 def handle(
     services: Services, session: Session, request: WriteTxnMarkersRequest, version: int
 ) -> "WriteTxnMarkersResponse | Future[WriteTxnMarkersResponse]":
-    allowed = any(
-        services.authorizer.allows(session.principal, session.host, operation, Resource.CLUSTER, CLUSTER_NAME)
-        for operation in (Operation.ALTER, Operation.CLUSTER_ACTION)
-    )
     results: dict[int, Results] = {}
-    if not allowed:
-        for asked in request.markers:
-            errors = dict.fromkeys(_partitions(asked), Errors.CLUSTER_AUTHORIZATION_FAILED)
-            results.setdefault(asked.producer_id, {}).update(errors)
-        return _response(results)
     left = len(request.markers)
     future: Future[WriteTxnMarkersResponse] = services.waiting.loop.create_future()
 

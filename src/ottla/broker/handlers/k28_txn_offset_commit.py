@@ -7,16 +7,14 @@ from typing import Any, TypeAlias
 from ottla.broker.coordination.verification import Opening, Proofs, offset_commit_rules
 from ottla.broker.front.session import Session
 from ottla.broker.partition import Partition
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.coordinator.group.offsets import txn_commit_error
 from ottla.coordinator.transaction.machine import Producer
 from ottla.model.errors import Errors
+from ottla.model.permissions import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
 from ottla.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from ottla.runtime.coordinator import CoordinatorError, Transaction
 from ottla.storage.producer_state import UNCHECKED
-
-NEEDS = (Operation.WRITE, Resource.TRANSACTIONAL_ID)
 
 Topic: TypeAlias = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 TopicResponse: TypeAlias = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
@@ -37,10 +35,10 @@ _AS_CLIENTS_KNOW_IT = {
 def handle(
     services: Services, session: Session, request: TxnOffsetCommitRequest, version: int
 ) -> TxnOffsetCommitResponse | Coroutine[Any, Any, TxnOffsetCommitResponse]:
-    allows = services.authorizer.allows
-    if not allows(session.principal, session.host, *NEEDS, request.transactional_id):
+    may = session.client.may
+    if not may(*WRITE_TRANSACTIONAL_ID, request.transactional_id):
         return txn_commit_error(request, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not allows(session.principal, session.host, Operation.READ, Resource.GROUP, request.group_id):
+    if not may(*READ_GROUP, request.group_id):
         return txn_commit_error(request, Errors.GROUP_AUTHORIZATION_FAILED)
     refused = _take_out_unknown(services, session, request)
     if refused and not request.topics:
@@ -121,7 +119,7 @@ def _take_out_unknown(services: Services, session: Session, request: TxnOffsetCo
     refused: list[TopicResponse] = []
     good: list[Topic] = []
     for topic in request.topics:
-        if not services.authorizer.allows(session.principal, session.host, Operation.READ, Resource.TOPIC, topic.name):
+        if not session.client.may(*READ_TOPIC, topic.name):
             refused.append(_refused(topic.name, topic, Errors.TOPIC_AUTHORIZATION_FAILED))
             continue
         known = image.topics.get(topic.name)

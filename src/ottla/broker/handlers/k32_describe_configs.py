@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.settings.configs import Configs
 from ottla.broker.settings.loggers import levels
@@ -16,11 +15,15 @@ from ottla.metadata.image import (
     TOPIC_RESOURCE,
 )
 from ottla.model.errors import Errors
+from ottla.model.permissions import (
+    CLUSTER_NAME,
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+)
 from ottla.model.properties import ConfigEntry, Source
 from ottla.model.topic_names import why_invalid
 from ottla.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
-
-NEEDS = (Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
 
 Result: TypeAlias = DescribeConfigsResponse.DescribeConfigsResult
 Asked: TypeAlias = DescribeConfigsRequest.DescribeConfigsResource
@@ -67,9 +70,9 @@ def _entries(configs: Configs, asked: Asked) -> Iterable[ConfigEntry]:
 
 def _refusal(services: Services, session: Session, asked: Asked) -> tuple[Errors, str | None] | None:
     kind, name = asked.resource_type, asked.resource_name
-    allows = services.authorizer.allows
+    may = session.client.may
     if kind == TOPIC_RESOURCE:
-        if not allows(session.principal, session.host, NEEDS[0], Resource.TOPIC, name):
+        if not may(*DESCRIBE_TOPIC_CONFIGS, name):
             return Errors.TOPIC_AUTHORIZATION_FAILED, None
         why = why_invalid(name)
         if why:
@@ -78,12 +81,12 @@ def _refusal(services: Services, session: Session, asked: Asked) -> tuple[Errors
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, ""
         return None
     if kind == GROUP_RESOURCE:
-        if not allows(session.principal, session.host, NEEDS[0], Resource.GROUP, name):
+        if not may(*DESCRIBE_GROUP_CONFIGS, name):
             return Errors.GROUP_AUTHORIZATION_FAILED, None
         return (Errors.INVALID_REQUEST, "a group has a name") if not name else None
     if kind not in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE):
         return Errors.INVALID_REQUEST, f"{kind} is not a type of resource that has settings"
-    if not allows(session.principal, session.host, *NEEDS, CLUSTER_NAME):
+    if not may(*DESCRIBE_CLUSTER_CONFIGS, CLUSTER_NAME):
         return Errors.CLUSTER_AUTHORIZATION_FAILED, None
     if kind == CLIENT_METRICS_RESOURCE:
         return (Errors.INVALID_REQUEST, "a client metrics subscription has a name") if not name else None

@@ -2,18 +2,15 @@
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.config_changes import screened
-from ottla.broker.security.authorizer import Operation, Resource
-from ottla.broker.services import Services
+from ottla.broker.services import ControllerServices, Services
 from ottla.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
-
-NEEDS = (Operation.ALTER_CONFIGS, Resource.CLUSTER)
 
 
 async def handle(
-    services: Services, session: Session, request: AlterConfigsRequest, version: int
+    services: Services | ControllerServices, session: Session, request: AlterConfigsRequest, version: int
 ) -> AlterConfigsResponse:
     request.resources, refused = screened(services, session, request.resources)
-    response = await services.control_plane.submit(request)
+    response = await services.decide(request)
     response.responses += [
         AlterConfigsResponse.AlterConfigsResourceResponse(
             error_code=one.error,

@@ -4,13 +4,10 @@ from collections import defaultdict
 from typing import TypeAlias
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
 from ottla.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ottla.storage.directory import LogDirectory
-
-NEEDS = (Operation.DESCRIBE, Resource.CLUSTER)
 
 Result: TypeAlias = DescribeLogDirsResponse.DescribeLogDirsResult
 
@@ -18,8 +15,6 @@ Result: TypeAlias = DescribeLogDirsResponse.DescribeLogDirsResult
 def handle(
     services: Services, session: Session, request: DescribeLogDirsRequest, version: int
 ) -> DescribeLogDirsResponse:
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, CLUSTER_NAME):
-        return DescribeLogDirsResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}

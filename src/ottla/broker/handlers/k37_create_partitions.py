@@ -1,21 +1,18 @@
 """CreatePartitions: gives a topic more partitions; never fewer."""
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
-from ottla.broker.services import Services
+from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import ALTER_TOPIC
 from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
-
-NEEDS = (Operation.ALTER, Resource.TOPIC)
 
 
 async def handle(
-    services: Services, session: Session, request: CreatePartitionsRequest, version: int
+    services: Services | ControllerServices, session: Session, request: CreatePartitionsRequest, version: int
 ) -> CreatePartitionsResponse:
-    allows = services.authorizer.allows
     asked = request.topics
-    request.topics = [t for t in asked if allows(session.principal, session.host, *NEEDS, t.name)]
-    response = await services.control_plane.submit(request)
+    request.topics = [topic for topic in asked if session.client.may(*ALTER_TOPIC, topic.name)]
+    response = await services.decide(request)
     response.results += [
         CreatePartitionsResponse.CreatePartitionsTopicResult(
             name=topic.name, error_code=Errors.TOPIC_AUTHORIZATION_FAILED

@@ -7,12 +7,10 @@ from typing import Any, TypeAlias
 
 from ottla.broker.coordination.groups import ask
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import DELETE_GROUP
 from ottla.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
-
-NEEDS = (Operation.DELETE, Resource.GROUP)
 
 Result: TypeAlias = DeleteGroupsResponse.DeletableGroupResult
 
@@ -27,7 +25,7 @@ def handle(
 
 
 def _delete(services: Services, session: Session, group_id: str) -> "list[Result] | Future[list[Result]]":
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, group_id):
+    if not session.client.may(*DELETE_GROUP, group_id):
         return [Result(group_id=group_id, error_code=Errors.GROUP_AUTHORIZATION_FAILED)]
     return ask(
         services.groups,

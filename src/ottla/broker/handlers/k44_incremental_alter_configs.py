@@ -7,21 +7,18 @@ from typing import TypeAlias
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.config_changes import screened
-from ottla.broker.security.authorizer import Operation, Resource
-from ottla.broker.services import Services
+from ottla.broker.services import ControllerServices, Services
 from ottla.broker.settings import loggers
 from ottla.metadata.image import BROKER_LOGGER_RESOURCE
 from ottla.model.errors import Errors
 from ottla.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-
-NEEDS = (Operation.ALTER_CONFIGS, Resource.CLUSTER)
 
 Asked: TypeAlias = IncrementalAlterConfigsRequest.AlterConfigsResource
 Result: TypeAlias = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(
-    services: Services, session: Session, request: IncrementalAlterConfigsRequest, version: int
+    services: Services | ControllerServices, session: Session, request: IncrementalAlterConfigsRequest, version: int
 ) -> IncrementalAlterConfigsResponse:
     passed, refused = screened(services, session, request.resources, loggers=True)
     levels = [asked for asked in passed if asked.resource_type == BROKER_LOGGER_RESOURCE]
@@ -30,7 +27,7 @@ async def handle(
     request.resources = [asked for asked in passed if asked.resource_type != BROKER_LOGGER_RESOURCE]
     if levels and not request.resources:
         return IncrementalAlterConfigsResponse(responses=results)
-    response = await services.control_plane.submit(request)
+    response = await services.decide(request)
     response.responses += results
     return response
 

@@ -1,21 +1,5 @@
 """AlterPartitionReassignments: partitions move to other brokers, or stop moving (KIP-455)."""
 
-from collections.abc import Coroutine
-from typing import Any
+from ottla.broker.handlers.decided import handle
 
-from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
-from ottla.broker.services import Services
-from ottla.model.errors import Errors
-from ottla.protocol.codec import Message
-from ottla.protocol.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
-
-NEEDS = (Operation.ALTER, Resource.CLUSTER)
-
-
-def handle(
-    services: Services, session: Session, request: AlterPartitionReassignmentsRequest, version: int
-) -> AlterPartitionReassignmentsResponse | Coroutine[Any, Any, Message]:
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, CLUSTER_NAME):
-        return AlterPartitionReassignmentsResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
-    return services.control_plane.submit(request)
+__all__ = ["handle"]

@@ -5,12 +5,10 @@ from typing import TypeAlias
 
 from ottla.broker.coordination.groups import ask
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import DELETE_GROUP, READ_TOPIC
 from ottla.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
-
-NEEDS = (Operation.DELETE, Resource.GROUP)
 
 AskedTopic: TypeAlias = OffsetDeleteRequest.OffsetDeleteRequestTopic
 TopicResponse: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
@@ -20,7 +18,7 @@ PartitionResponse: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponsePartitio
 def handle(
     services: Services, session: Session, request: OffsetDeleteRequest, version: int
 ) -> "OffsetDeleteResponse | Future[OffsetDeleteResponse]":
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, request.group_id):
+    if not session.client.may(*DELETE_GROUP, request.group_id):
         return _error(Errors.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return _error(Errors.INVALID_GROUP_ID)
@@ -39,7 +37,7 @@ def _take_out_unknown(services: Services, session: Session, request: OffsetDelet
         known = services.control_plane.image.topics.get(topic.name)
         partitions = {} if known is None else known.partitions
         error = Errors.UNKNOWN_TOPIC_OR_PARTITION
-        if not services.authorizer.allows(session.principal, session.host, Operation.READ, Resource.TOPIC, topic.name):
+        if not session.client.may(*READ_TOPIC, topic.name):
             error, partitions = Errors.TOPIC_AUTHORIZATION_FAILED, {}
         missing = [asked.partition_index for asked in topic.partitions if asked.partition_index not in partitions]
         if missing:

@@ -1,16 +1,5 @@
 """DescribeQuorum: who votes on the metadata log, and how far each has come."""
 
-from ottla.broker.front.session import Session
-from ottla.broker.handlers import quorum
-from ottla.broker.security.authorizer import Operation, Resource
-from ottla.broker.services import ControllerServices, Services
-from ottla.protocol.codec import Message
-from ottla.protocol.messages import DescribeQuorumRequest
+from ottla.broker.handlers.quorum import handle
 
-NEEDS = (Operation.DESCRIBE, Resource.CLUSTER)
-
-
-async def handle(
-    services: Services | ControllerServices, session: Session, request: DescribeQuorumRequest, version: int
-) -> Message:
-    return await quorum.answer(services, session, request, version, NEEDS)
+__all__ = ["handle"]

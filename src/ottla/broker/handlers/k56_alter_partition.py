@@ -1,5 +1,5 @@
 """AlterPartition: a leader asks the active controller for another ISR (KIP-497)."""
 
-from ottla.broker.handlers.controlled import NEEDS, handle
+from ottla.broker.handlers.decided import handle
 
-__all__ = ["NEEDS", "handle"]
+__all__ = ["handle"]

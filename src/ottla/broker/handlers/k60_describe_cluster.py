@@ -2,13 +2,11 @@
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.k03_metadata import NOT_ASKED
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource, allowed_operations
 from ottla.broker.services import ControllerServices, Services
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
+from ottla.model.permissions import CLUSTER_NAME, Resource
 from ottla.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.CLUSTER)
 
 BROKERS = 1
 CONTROLLERS = 2
@@ -34,9 +32,7 @@ def handle(
     control_plane = services.control_plane
     operations = NOT_ASKED
     if request.include_cluster_authorized_operations:
-        operations = allowed_operations(
-            services.authorizer, session.principal, session.host, Resource.CLUSTER, CLUSTER_NAME
-        )
+        operations = session.client.operations(Resource.CLUSTER, CLUSTER_NAME)
     return DescribeClusterResponse(
         endpoint_type=here,
         cluster_id=control_plane.image.cluster_id,
@@ -56,7 +52,7 @@ def _brokers(
             broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
         )
         for broker in image.brokers.values()
-        if (fenced_too or not broker.fenced) and (endpoint := broker.listener(session.listener)) is not None
+        if (fenced_too or not broker.fenced) and (endpoint := broker.listener(session.client.listener)) is not None
     ]
 
 
@@ -67,5 +63,5 @@ def _controllers(image: MetadataImage, session: Session) -> list[DescribeCluster
         )
         for controller in image.controllers.values()
         for endpoint in controller.listeners
-        if endpoint.name == session.listener
+        if endpoint.name == session.client.listener
     ]

@@ -3,13 +3,11 @@
 from typing import TypeAlias
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import READ_TOPIC
 from ottla.model.topic_names import why_invalid
 from ottla.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
-
-NEEDS = (Operation.READ, Resource.TOPIC)
 
 PartitionResponse: TypeAlias = DescribeProducersResponse.PartitionResponse
 
@@ -32,7 +30,7 @@ def _describe(services: Services, session: Session, topic: str, index: int) -> P
     why = why_invalid(topic)
     if why:
         return PartitionResponse(partition_index=index, error_code=Errors.INVALID_TOPIC_EXCEPTION, error_message=why)
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, topic):
+    if not session.client.may(*READ_TOPIC, topic):
         return PartitionResponse(partition_index=index, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
     partition = services.replicas.find(topic, index)
     if partition is None:

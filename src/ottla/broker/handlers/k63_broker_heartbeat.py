@@ -1,12 +1,10 @@
 """BrokerHeartbeat: a broker lives, has read this far, and wants to be fenced, unfenced or let go (KIP-631)."""
 
 from ottla.broker.front.session import Session
-from ottla.broker.handlers import controlled
+from ottla.broker.handlers import decided
 from ottla.broker.services import ControllerServices
 from ottla.protocol.codec import Message
 from ottla.protocol.messages import BrokerHeartbeatRequest
-
-NEEDS = controlled.NEEDS
 
 
 async def handle(
@@ -15,4 +13,4 @@ async def handle(
     # Before the answer is waited for: the connection may break meanwhile, and whoever sees that must know whose it was.
     session.broker = (request.broker_id, request.broker_epoch)
     services.control_plane.broker_connected(request.broker_id, request.broker_epoch, session)
-    return await controlled.handle(services, session, request, version)
+    return await decided.handle(services, session, request, version)

@@ -3,13 +3,11 @@
 from typing import TypeAlias
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.coordinator.transaction.machine import by_topic
 from ottla.model.errors import Errors
+from ottla.model.permissions import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID
 from ottla.protocol.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
 
 State: TypeAlias = DescribeTransactionsResponse.TransactionState
 
@@ -23,8 +21,8 @@ def handle(
 
 
 def _describe(services: Services, session: Session, name: str) -> State:
-    allows = services.authorizer.allows
-    if not allows(session.principal, session.host, *NEEDS, name):
+    may = session.client.may
+    if not may(*DESCRIBE_TRANSACTIONAL_ID, name):
         return State(transactional_id=name, error_code=Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not name:
         return State(transactional_id=name, error_code=Errors.INVALID_REQUEST)
@@ -41,6 +39,6 @@ def _describe(services: Services, session: Session, name: str) -> State:
         topics=[
             DescribeTransactionsResponse.TopicData(topic, indexes)
             for topic, indexes in by_topic(found.partitions).items()
-            if allows(session.principal, session.host, Operation.DESCRIBE, Resource.TOPIC, topic)
+            if may(*DESCRIBE_TOPIC, topic)
         ],
     )

@@ -3,14 +3,12 @@
 from collections.abc import Callable
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.coordinator.transaction.shard import ListFilter
 from ottla.coordinator.transaction.states import BY_TITLE
 from ottla.model.errors import Errors
+from ottla.model.permissions import DESCRIBE_TRANSACTIONAL_ID
 from ottla.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
 
 
 def handle(
@@ -37,7 +35,7 @@ def handle(
                 transaction_state=listed.state.title,
             )
             for listed in found
-            if services.authorizer.allows(session.principal, session.host, *NEEDS, listed.transactional_id)
+            if session.client.may(*DESCRIBE_TRANSACTIONAL_ID, listed.transactional_id)
         ],
     )
 

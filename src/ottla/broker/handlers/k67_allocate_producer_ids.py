@@ -1,5 +1,5 @@
 """AllocateProducerIds: a broker needs another thousand of them (KIP-730)."""
 
-from ottla.broker.handlers.controlled import NEEDS, handle
+from ottla.broker.handlers.decided import handle
 
-__all__ = ["NEEDS", "handle"]
+__all__ = ["handle"]

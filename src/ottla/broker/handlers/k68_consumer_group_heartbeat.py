@@ -4,12 +4,10 @@ from asyncio import Future
 
 from ottla.broker.coordination.groups import ask, caller_of
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import DESCRIBE_TOPIC, READ_GROUP
 from ottla.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-
-NEEDS = (Operation.READ, Resource.GROUP)
 
 GROUP_VERSION = "group.version"
 
@@ -19,11 +17,11 @@ def handle(
 ) -> "ConsumerGroupHeartbeatResponse | Future[ConsumerGroupHeartbeatResponse]":
     if not enabled(services):
         return _error(Errors.UNSUPPORTED_VERSION)
-    allows = services.authorizer.allows
-    if not allows(session.principal, session.host, *NEEDS, request.group_id):
+    may = session.client.may
+    if not may(*READ_GROUP, request.group_id):
         return _error(Errors.GROUP_AUTHORIZATION_FAILED)
     for topic in request.subscribed_topic_names or ():
-        if not allows(session.principal, session.host, Operation.DESCRIBE, Resource.TOPIC, topic):
+        if not may(*DESCRIBE_TOPIC, topic):
             return _error(Errors.TOPIC_AUTHORIZATION_FAILED)
     caller = caller_of(services, session, version)
     return ask(

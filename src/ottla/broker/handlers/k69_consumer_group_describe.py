@@ -2,13 +2,11 @@
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.k68_consumer_group_heartbeat import enabled
-from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
+from ottla.model.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC, Resource
 from ottla.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from ottla.runtime.coordinator import CoordinatorError
-
-NEEDS = (Operation.DESCRIBE, Resource.GROUP)
 
 
 def handle(
@@ -18,16 +16,14 @@ def handle(
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
-                group.authorized_operations = allowed_operations(
-                    services.authorizer, session.principal, session.host, Resource.GROUP, group.group_id
-                )
+                group.authorized_operations = session.client.operations(Resource.GROUP, group.group_id)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _describe(services: Services, session: Session, group_id: str) -> ConsumerGroupDescribeResponse.DescribedGroup:
     if not enabled(services):
         return _error(group_id, Errors.UNSUPPORTED_VERSION)
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, group_id):
+    if not session.client.may(*DESCRIBE_GROUP, group_id):
         return _error(group_id, Errors.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return _error(group_id, Errors.INVALID_GROUP_ID)
@@ -39,9 +35,7 @@ def _describe(services: Services, session: Session, group_id: str) -> ConsumerGr
     described = runner.shard.describe_consumer(group_id)
     for member in described.members:
         for topic in (*member.assignment.topic_partitions, *member.target_assignment.topic_partitions):
-            if not services.authorizer.allows(
-                session.principal, session.host, Operation.DESCRIBE, Resource.TOPIC, topic.topic_name
-            ):
+            if not session.client.may(*DESCRIBE_TOPIC, topic.topic_name):
                 return _error(group_id, Errors.TOPIC_AUTHORIZATION_FAILED)
     return described
 

@@ -1,5 +1,5 @@
 """ControllerRegistration: a controller says where it listens and what it supports (KIP-919)."""
 
-from ottla.broker.handlers.controlled import NEEDS, handle
+from ottla.broker.handlers.decided import handle
 
-__all__ = ["NEEDS", "handle"]
+__all__ = ["handle"]

@@ -3,7 +3,6 @@
 from typing import TypeAlias
 
 from ottla.broker.front.session import Session
-from ottla.broker.security.authorizer import CLUSTER_NAME, Operation, Resource
 from ottla.broker.services import Services
 from ottla.metadata.image import (
     BROKER_LOGGER_RESOURCE,
@@ -15,8 +14,6 @@ from ottla.metadata.image import (
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 
-NEEDS = (Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
-
 ConfigResource: TypeAlias = ListConfigResourcesResponse.ConfigResource
 
 _LISTED = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
@@ -25,8 +22,6 @@ _LISTED = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRI
 def handle(
     services: Services, session: Session, request: ListConfigResourcesRequest, version: int
 ) -> ListConfigResourcesResponse:
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, CLUSTER_NAME):
-        return ListConfigResourcesResponse(error_code=Errors.CLUSTER_AUTHORIZATION_FAILED)
     # Version 0 knew client metrics only.
     types = [CLIENT_METRICS_RESOURCE] if version == 0 else request.resource_types or list(_LISTED)
     if any(kind not in _LISTED for kind in types):

@@ -4,16 +4,14 @@ from typing import TypeAlias
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.k03_metadata import NOT_ASKED
-from ottla.broker.security.authorizer import Operation, Resource, allowed_operations
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
 from ottla.metadata.image import MetadataImage, TopicImage, offline_replicas
 from ottla.model.errors import Errors
 from ottla.model.ids import ZERO_UUID
+from ottla.model.permissions import DESCRIBE_TOPIC, Resource
 from ottla.model.topic_names import why_invalid
 from ottla.protocol.messages import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
-
-NEEDS = (Operation.DESCRIBE, Resource.TOPIC)
 
 TopicResponse: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 PartitionResponse: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
@@ -33,13 +31,11 @@ def handle(
     image = services.control_plane.image
     start = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
     names = [name for name in asked or sorted(image.topics) if name >= start[0]]
-    allowed = [n for n in names if services.authorizer.allows(session.principal, session.host, *NEEDS, n)]
+    allowed = [n for n in names if session.client.may(*DESCRIBE_TOPIC, n)]
     limit = max(1, min(request.response_partition_limit, services.limits.partitions_per_response))
     response = _page(image, allowed, start, limit)
     for topic in response.topics:
-        topic.topic_authorized_operations = allowed_operations(
-            services.authorizer, session.principal, session.host, Resource.TOPIC, topic.name or ""
-        )
+        topic.topic_authorized_operations = session.client.operations(Resource.TOPIC, topic.name or "")
     response.topics += [
         _refused(n, Errors.TOPIC_AUTHORIZATION_FAILED) for n in asked if n in names and n not in allowed
     ]

@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from ottla.broker.coordination.verification import Opening, Proofs, produce_rules
 from ottla.broker.front.session import Session
 from ottla.broker.partition import Partition
-from ottla.broker.security.authorizer import Operation, Resource
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
 from ottla.coordinator.transaction.machine import Producer
 from ottla.model.errors import Errors
+from ottla.model.permissions import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from ottla.protocol.batch import HEADER_SIZE, TRANSACTIONAL, BatchHeader, read_header
 from ottla.protocol.messages import ProduceRequest
 from ottla.storage.producer_state import UNCHECKED
 
-NEEDS = (Operation.WRITE, Resource.TRANSACTIONAL_ID)
 BY_TOPIC_ID = 13
 
 
@@ -28,7 +27,7 @@ def proofs_for(
     batches = list(_transactional_batches(services, session, request, version))
     if not batches:
         return Proofs()
-    if not services.authorizer.allows(session.principal, session.host, *NEEDS, name):
+    if not session.client.may(*WRITE_TRANSACTIONAL_ID, name):
         return Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     first = batches[0][1]
     producer = Producer(first.producer_id, first.producer_epoch)
@@ -63,6 +62,4 @@ def _transactional_batches(
 
 
 def _may_write(services: Services, session: Session, topic: str) -> bool:
-    return topic not in INTERNAL_TOPICS and services.authorizer.allows(
-        session.principal, session.host, Operation.WRITE, Resource.TOPIC, topic
-    )
+    return topic not in INTERNAL_TOPICS and session.client.may(*WRITE_TOPIC, topic)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ottla.model.errors import Errors
 from ottla.net.peer import Address, Peers, Unreachable
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.codec import Request, ResponseT_co
 from ottla.protocol.records import NewRecord, build_batch, read_records
 from ottla.testing.checkers import Action, Event, Kind, Poll, Send, Watermarks
 from ottla.testing.sim.loop import SimLoop
@@ -63,7 +63,7 @@ class Routing:
             if partition.leader_id in at and (known is None or known[1] <= partition.leader_epoch):
                 self.leaders[partition.partition_index] = at[partition.leader_id], partition.leader_epoch
 
-    async def ask(self, to: Address, request: Message) -> Message | None:
+    async def ask(self, to: Address, request: Request[ResponseT_co]) -> ResponseT_co | None:
         try:
             return await self.peers.ask(to, request, timeout_ms=_TIMEOUT_MS)
         except Unreachable:

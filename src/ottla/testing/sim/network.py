@@ -12,7 +12,8 @@ from ottla.metrics.counts import Traffic
 from ottla.model.properties import Listener
 from ottla.net.peer import Address, Outcome, Refused, Then, Unreachable, ask
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
+from ottla.protocol.apis import API
+from ottla.protocol.codec import Message, Request, ResponseT_co
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
 from ottla.storage.log import FileSlice
 from ottla.testing.sim.loop import Life, SimLoop
@@ -342,7 +343,9 @@ class SimPeers:
             found = self._lanes[to, lane] = Lane(self._network, self._life, to, self._name)
         found.send(request, then, timeout_ms)
 
-    async def ask(self, to: Address, request: Message, *, timeout_ms: int, lane: str = "") -> Message:
+    async def ask(
+        self, to: Address, request: Request[ResponseT_co], *, timeout_ms: int, lane: str = ""
+    ) -> ResponseT_co:
         return await ask(self, self._network.loop, to, request, timeout_ms=timeout_ms, lane=lane)
 
     def close(self) -> None:
@@ -368,7 +371,7 @@ class Lane:
         self._link = network.connect(life, to, Client(self._received, self.close))
 
     def send(self, request: Message, then: Then, timeout_ms: int) -> None:
-        version = messages.API[request.API_KEY].stable_max
+        version = API[request.API_KEY].stable_max
         frame = encode_request(RequestHeader(request.API_KEY, version, self._next, self._name), request)
         self._next += 1
         timer = self._loop.call_later(timeout_ms / 1000, self.close, f"no answer to {type(request).__name__}")

@@ -1,0 +1,37 @@
+"""Who is at the other end of a connection, and what he may do.
+
+A value, made once for each connection and replaced as a whole when more is known of the client: nothing of it is worked
+out for a request.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.broker.security.authorizer import Authorizer, May
+from ottla.model.permissions import OPERATIONS, Operation, Resource
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    principal: str
+    host: str
+    listener: str
+    """The name of the one it came by: who asks for addresses is told those of the same."""
+    may: May
+    """may(operation, resource, name): asks the authorizer in the name of this client."""
+    software_name: str = ""
+    software_version: str = ""
+    """As it calls itself (KIP-511); empty before it has."""
+
+    @classmethod
+    def anonymous(cls, host: str, listener: str, authorizer: Authorizer) -> "Client":
+        """Who has not said who he is, and need not."""
+        return cls(ANONYMOUS, host, listener, authorizer.for_client(ANONYMOUS, host))
+
+    def operations(self, resource: Resource, name: str) -> int:
+        """All that it may do there, as the bit field of KIP-430; none if it may not even look."""
+        if not self.may(Operation.DESCRIBE, resource, name):
+            return 0
+        return sum(1 << operation for operation in OPERATIONS[resource] if self.may(operation, resource, name))
