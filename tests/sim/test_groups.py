@@ -185,7 +185,7 @@ class ClassicClient:
 
 
 def assignment(partitions: list[int]) -> bytes:
-    from ottla.coordinator.group.consumer_protocol import assignment_bytes  # noqa: PLC0415
+    from ottla.coordinator.group.classic.consumer_protocol import assignment_bytes  # noqa: PLC0415
 
     return assignment_bytes({"orders": partitions}, 1)
 

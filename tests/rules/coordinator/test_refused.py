@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.coordinator.group.classic_group import ClassicGroup, State
+from ottla.coordinator.group.classic.group import ClassicGroup, State
 from ottla.coordinator.group.state import REFUSED_PAUSE_MS, Deadlines
 from ottla.coordinator.transaction.machine import Producer
 from ottla.coordinator.undo import Undo
@@ -50,34 +50,11 @@ Steps = list[tuple[str, int, bool]]
 def play(scene: groups.Scene, what: str, which: int) -> None:
     """One request, as a client in the middle of its life might send it; the dice choose who and what."""
     group_id, dice = "gh"[which % 2], which // 2
-    group: Any = scene.shard.state.groups.get(group_id)
-    members = list(group.members) if group is not None else []
-    pending = list(group.pending_joins) if isinstance(group, ClassicGroup) else []
-    member = [*members, *pending, ""][dice % (len(members) + len(pending) + 1)]
-    if what == "join":
-        instance = (None, None, "i1")[dice % 3]
-        scene.join(group_id, "" if instance else member, instance=instance, version=(3, 9)[dice % 2])
-    elif what == "sync":
-        generation = group.generation if isinstance(group, ClassicGroup) else 1
-        leader = group.leader if isinstance(group, ClassicGroup) and dice % 2 else member
-        scene.sync(leader or "x", generation, {each: b"\x01" for each in members}, group=group_id)
-    elif what == "leave":
-        scene.leave(member or "x", group=group_id)
-    elif what == "beat":
-        scene.beat(member, group.generation if isinstance(group, ClassicGroup) else 1, group=group_id)
-    elif what == "heartbeat":
-        name = f"m{dice % 3}"
-        known = group.members.get(name) if group is not None else None
-        epoch = getattr(known, "epoch", 0) if dice % 4 else 0
-        topics = [["orders"], ["orders", "bills"]][dice % 2]
-        scene.heartbeat(name, epoch, group=group_id, subscribed_topic_names=topics)
-    elif what == "pattern":
-        scene.heartbeat(f"m{dice % 3}", 0, group=group_id, subscribed_topic_regex=("ord.*", "b.*")[dice % 2])
-        scene.run_threads()
-    elif what == "go":
-        scene.heartbeat(f"m{dice % 3}", -1, group=group_id)
+    if what in CLASSIC_STEPS:
+        play_classic(scene, what, group_id, dice)
+    elif what in CONSUMER_STEPS:
+        play_consumer(scene, what, group_id, dice)
     elif what == "commit":
-        scene.commit(dice, group=group_id, member=member, generation=getattr(group, "generation", -1))
         scene.commit(dice, group=group_id)
     elif what == "stage":
         scene.txn_commit(dice, 7, group=group_id)
@@ -94,9 +71,47 @@ def play(scene: groups.Scene, what: str, which: int) -> None:
             scene.take(scene.shard.tick(scene.time))
 
 
-GROUP_STEPS = (
-    "join sync leave beat heartbeat pattern go commit stage end delete topics time time time".split()  # noqa: SIM905
-)
+def play_classic(scene: groups.Scene, what: str, group_id: str, dice: int) -> None:
+    group: Any = scene.shard.state.groups.get(group_id)
+    members = list(group.members) if group is not None else []
+    pending = list(group.pending_joins) if isinstance(group, ClassicGroup) else []
+    member = [*members, *pending, ""][dice % (len(members) + len(pending) + 1)]
+    generation = getattr(group, "generation", 1)
+    if what == "join":
+        instance = (None, None, "i1")[dice % 3]
+        scene.join(group_id, "" if instance else member, instance=instance, version=(3, 9)[dice % 2])
+    elif what == "sync":
+        leader = group.leader if isinstance(group, ClassicGroup) and dice % 2 else member
+        scene.sync(leader or "x", generation, {each: b"\x01" for each in members}, group=group_id)
+    elif what == "leave":
+        scene.leave(member or "x", group=group_id)
+    elif what == "beat":
+        scene.beat(member, generation, group=group_id)
+    else:
+        scene.commit(dice, group=group_id, member=member, generation=generation)
+
+
+def play_consumer(scene: groups.Scene, what: str, group_id: str, dice: int) -> None:
+    group: Any = scene.shard.state.groups.get(group_id)
+    name = f"m{dice % 3}"
+    if what == "heartbeat":
+        known = group.members.get(name) if group is not None else None
+        topics = [["orders"], ["orders", "bills"]][dice % 2]
+        epoch = getattr(known, "epoch", 0) if dice % 4 else 0
+        scene.heartbeat(name, epoch, group=group_id, subscribed_topic_names=topics)
+    elif what == "pattern":
+        scene.heartbeat(name, 0, group=group_id, subscribed_topic_regex=("ord.*", "b.*")[dice % 2])
+    elif what == "go":
+        scene.heartbeat(name, -1, group=group_id)
+    else:
+        for run in scene.runs[:1]:
+            scene.take(run.then(run.work(), scene.time))
+            scene.runs.remove(run)
+
+
+CLASSIC_STEPS = ("join", "sync", "leave", "beat", "member commits")
+CONSUMER_STEPS = ("heartbeat", "pattern", "go", "thread")
+GROUP_STEPS = (*CLASSIC_STEPS, *CONSUMER_STEPS, "commit", "stage", "end", "delete", "topics", "time", "time", "time")
 scripts = st.lists(st.tuples(st.sampled_from(GROUP_STEPS), st.integers(0, 120), st.booleans()), max_size=40)
 
 

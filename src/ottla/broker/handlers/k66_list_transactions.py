@@ -44,6 +44,6 @@ def _matcher(pattern: str | None) -> Callable[[str], bool] | None:
     """Raises ValueError for what is no regular expression."""
     if not pattern:
         return None
-    from ottla.coordinator.group.regex import matcher  # noqa: PLC0415  rarely asked for
+    from ottla.coordinator.group.consumer.regex import matcher  # noqa: PLC0415  rarely asked for
 
     return matcher(pattern)

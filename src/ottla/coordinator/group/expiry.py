@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.coordinator.group.committed import ByPartition, Committed
-from ottla.coordinator.group.state import Draft, Group, GroupSettings, GroupState
+from ottla.coordinator.group.draft import Draft
+from ottla.coordinator.group.kind import Group
+from ottla.coordinator.group.state import GroupSettings, GroupState
 from ottla.coordinator.records import tombstone
 from ottla.coordinator.shard import Now
 from ottla.model.ids import Millis

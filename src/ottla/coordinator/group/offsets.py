@@ -5,7 +5,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.coordinator.group.commits import NO_EXPIRY, NO_METADATA, VALUE_VERSION, Commits, CommitTopic, Metadata
 from ottla.coordinator.group.committed import ByTopic, Committed, Spot
-from ottla.coordinator.group.state import Group, GroupError, GroupState
+from ottla.coordinator.group.draft import GroupError
+from ottla.coordinator.group.kind import Group
+from ottla.coordinator.group.state import GroupState
 from ottla.coordinator.records import CoordinatorRecord, tombstone
 from ottla.coordinator.shard import Decision, Now
 from ottla.metadata.image import MetadataImage
@@ -58,7 +60,8 @@ TAKEN: Final = CommitReply(Errors.NONE)
 
 
 class OffsetCommands:
-    """Decides about offsets. `simple_group` makes the group of a consumer that only commits, if none is there."""
+    """Decides about offsets. `simple_group` makes the group of a consumer that only commits, if none is there;
+    `keep_alive` is told which member has committed."""
 
     __slots__ = ("_keep_alive", "_simple_group", "_state")
 

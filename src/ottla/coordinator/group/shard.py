@@ -1,25 +1,24 @@
-"""The group coordinator of one partition of __consumer_offsets: routes commands to the protocols and replays records.
-
-Share and streams groups will be protocols beside these two, with rows of their own in the replay table.
-"""
+"""The group coordinator of one partition of __consumer_offsets: routes requests to the kinds and replays records."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from ottla.coordinator.group.caller import Caller
-from ottla.coordinator.group.classic import ClassicProtocol
-from ottla.coordinator.group.classic_group import ClassicGroup, State
+from ottla.coordinator.group.classic.describe import described as classic_described
+from ottla.coordinator.group.classic.describe import no_classic_group
+from ottla.coordinator.group.classic.group import ClassicGroup
+from ottla.coordinator.group.classic.kind import ClassicKind, join_refused
 from ottla.coordinator.group.commits import Commits
 from ottla.coordinator.group.committed import Offsets
-from ottla.coordinator.group.consumer import ConsumerProtocol
-from ottla.coordinator.group.consumer_group import ConsumerGroup
-from ottla.coordinator.group.consumer_replay import ConsumerReplay
-from ottla.coordinator.group.describe import described, described_consumer
+from ottla.coordinator.group.consumer.describe import described as consumer_described
+from ottla.coordinator.group.consumer.describe import no_consumer_group
+from ottla.coordinator.group.consumer.group import ConsumerGroup
+from ottla.coordinator.group.consumer.kind import ConsumerKind
+from ottla.coordinator.group.draft import Draft, GroupError
 from ottla.coordinator.group.expiry import PAUSE_MS, ExpiryRound
-from ottla.coordinator.group.migration import Migration
-from ottla.coordinator.group.mixed import MixedGroups
+from ottla.coordinator.group.kind import Group, Kind
 from ottla.coordinator.group.offsets import AskedCommit, CommitReply, OffsetCommands
-from ottla.coordinator.group.state import Draft, Group, GroupError, GroupSettings, GroupState
+from ottla.coordinator.group.state import GroupSettings, GroupState
 from ottla.coordinator.records import CoordinatorRecord, Packed
 from ottla.coordinator.shard import Decision, Now, Parked, Respond
 from ottla.coordinator.undo import Undo
@@ -32,12 +31,9 @@ from ottla.protocol.messages import (
     ConsumerGroupHeartbeatResponse,
     DeleteGroupsResponse,
     DescribeGroupsResponse,
-    GroupMetadataKey,
-    GroupMetadataValue,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
-    JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
     ListGroupsResponse,
@@ -61,7 +57,7 @@ CROWDED_CHECK_MS: Final = 10_000
 
 
 class GroupShard:
-    __slots__ = ("_classic", "_consumer", "_expiry", "_mixed", "_offsets", "_replays", "_state")
+    __slots__ = ("_classic", "_consumer", "_expiry", "_kinds", "_offsets", "_replays", "_state")
 
     def __init__(
         self, settings: GroupSettings, new_id: Callable[[], str], groups_here: Callable[[], int] | None = None
@@ -69,15 +65,14 @@ class GroupShard:
         """`groups_here` counts the groups of all shards that share one limit."""
         self._state = GroupState(settings, Offsets(), new_id, groups_here)
         self._expiry: ExpiryRound | None = None
-        self._classic = ClassicProtocol(self._state)
-        migration = Migration(self._state, self._classic)
-        self._consumer = ConsumerProtocol(self._state, migration)
-        self._mixed = MixedGroups(self._state, self._consumer, migration)
-        self._offsets = OffsetCommands(self._state, ClassicGroup, self._classic.committed)
-        self._replays: dict[int, Callable[[Any, Any], None]] = {
-            GroupMetadataKey.API_KEY: self._replay_group,
-            **ConsumerReplay(self._state).table(),
-        }
+        self._classic = ClassicKind(self._state)
+        self._consumer = ConsumerKind(self._state, self._classic)
+        self._kinds: dict[str, Kind[Any]] = {ClassicGroup.KIND: self._classic, ConsumerGroup.KIND: self._consumer}
+        self._offsets = OffsetCommands(self._state, ClassicGroup, self._committed)
+        self._replays = {kind: replay for each in self._kinds.values() for kind, replay in each.replays().items()}
+
+    def _kind(self, group: Group) -> Kind[Any]:
+        return self._kinds[group.KIND]
 
     @property
     def state(self) -> GroupState:
@@ -109,16 +104,6 @@ class GroupShard:
         if replay is not None:  # records of share and streams groups are left alone: this shard does not keep them
             replay(key, value)
 
-    def _replay_group(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        groups = self._state.groups
-        known = groups.get(key.group)
-        if value is None:
-            if isinstance(known, ClassicGroup):
-                del groups[key.group]
-        elif self._state.loading or known is None:
-            groups[key.group] = ClassicGroup.of_record(key.group, value)
-        # else the record tells what the living group has just become
-
     def complete_transaction(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
         self._state.offsets.complete_transaction(producer_id, committed=committed)
 
@@ -130,10 +115,7 @@ class GroupShard:
         self._state.topics_version = image.offset
         draft = Draft()
         for group in list(self._state.groups.values()):
-            if isinstance(group, ClassicGroup):
-                self._classic.loaded(group, draft, now)
-            elif isinstance(group, ConsumerGroup):
-                self._consumer.loaded(group, now)
+            self._kind(group).loaded(group, draft, now)
         self._expire_later(now)
         return draft.decision(None)
 
@@ -146,9 +128,7 @@ class GroupShard:
             draft.records += self._offsets.topics_changed(before, image)
             self._state.topics_version = image.offset
             for group in self._state.groups.values():
-                if isinstance(group, ConsumerGroup):
-                    self.undo.field(group, "refresh_wanted")
-                    group.refresh_wanted = True
+                self._kind(group).topics_changed(group)
         return draft.decision(None)
 
     def change_settings(self, settings: GroupSettings) -> None:
@@ -168,9 +148,7 @@ class GroupShard:
     def resigned(self) -> tuple[Respond, ...]:
         draft = Draft()
         for group in self._state.groups.values():
-            if isinstance(group, ClassicGroup):
-                self._classic.dissolve(group, Errors.NOT_COORDINATOR, draft)
-                group.move_to(State.DEAD, group.state_since)
+            self._kind(group).resigned(group, draft)
         return tuple(effect for effect in draft.effects if isinstance(effect, Respond))
 
     # ---- the classic protocol's requests
@@ -182,77 +160,45 @@ class GroupShard:
         self._welcome(request.group_id, now)
         settings = self._state.settings
         if not request.group_id:
-            draft.respond(token, _join_error(request, Errors.INVALID_GROUP_ID))
+            draft.respond(token, join_refused(request.member_id, Errors.INVALID_GROUP_ID))
         elif not settings.min_session_timeout <= request.session_timeout_ms <= settings.max_session_timeout:
-            draft.respond(token, _join_error(request, Errors.INVALID_SESSION_TIMEOUT))
+            draft.respond(token, join_refused(request.member_id, Errors.INVALID_SESSION_TIMEOUT))
+        elif (group := self._state.groups.get(request.group_id)) is None:
+            self._classic.found(request, caller, token, draft, now)
         else:
-            self._join(request, caller, token, draft, now)
+            self._kind(group).join(request, group, caller, token, draft, now)
         return draft.decision(Parked(token))
-
-    def _join(self, request: JoinGroupRequest, caller: Caller, token: int, draft: Draft, now: Now) -> None:
-        group = self._state.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup) and group.is_empty():
-            if request.member_id:
-                draft.respond(token, _join_error(request, Errors.UNKNOWN_MEMBER_ID))
-                return
-            # Nobody is left who could mind: the name becomes a classic group's.
-            self._bury(group, draft)
-            self.undo.key(self._state.groups, request.group_id)
-            del self._state.groups[request.group_id]
-        elif isinstance(group, ConsumerGroup):
-            mixed = Draft()
-            try:
-                mixed.respond(token, self._mixed.join(request, group, caller, mixed, now))
-            except GroupError as refused:
-                self.undo.run()
-                draft.respond(token, _join_error(request, refused.error))
-                return
-            draft.records += mixed.records
-            draft.effects += mixed.effects
-            return
-        self._classic.join(request, caller, token, draft, now)
 
     def sync(self, request: SyncGroupRequest, now: Now) -> Decision[Any]:
         """Parked; the answer is a SyncGroupResponse."""
         token = self._state.token()
         draft = Draft()
+        group = self._state.groups.get(request.group_id)
         if not request.group_id:
             draft.respond(token, SyncGroupResponse(error_code=Errors.INVALID_GROUP_ID))
+        elif group is None:
+            draft.respond(token, SyncGroupResponse(error_code=Errors.UNKNOWN_MEMBER_ID))
         else:
-            self._sync(request, token, draft, now)
+            self._kind(group).sync(request, group, token, draft, now)
         return draft.decision(Parked(token))
-
-    def _sync(self, request: SyncGroupRequest, token: int, draft: Draft, now: Now) -> None:
-        group = self._state.groups.get(request.group_id)
-        if not isinstance(group, ConsumerGroup):
-            self._classic.sync(request, token, draft, now)
-            return
-        try:
-            draft.respond(token, self._mixed.sync(request, group, now))
-        except GroupError as refused:
-            draft.respond(token, SyncGroupResponse(error_code=refused.error))
 
     def heartbeat(self, request: HeartbeatRequest, now: Now) -> Decision[HeartbeatResponse]:
         group = self._state.groups.get(request.group_id)
+        if group is None:
+            error = Errors.UNKNOWN_MEMBER_ID if request.group_id else Errors.INVALID_GROUP_ID
+            return Decision(HeartbeatResponse(error_code=error))
         try:
-            if isinstance(group, ClassicGroup):
-                return Decision(self._classic.heartbeat(request, group, now))
-            if isinstance(group, ConsumerGroup):
-                return Decision(self._mixed.heartbeat(request, group, now))
+            return Decision(self._kind(group).heartbeat(request, group, now))
         except GroupError as refused:
             return Decision(HeartbeatResponse(error_code=refused.error))
-        error = Errors.UNKNOWN_MEMBER_ID if request.group_id else Errors.INVALID_GROUP_ID
-        return Decision(HeartbeatResponse(error_code=error))
 
     def leave(self, request: LeaveGroupRequest, now: Now) -> Decision[LeaveGroupResponse]:
         if not request.group_id:
             return Decision(LeaveGroupResponse(error_code=Errors.INVALID_GROUP_ID))
         group = self._state.groups.get(request.group_id)
-        draft = Draft()
-        if isinstance(group, ClassicGroup):
-            return _decided(draft, self._classic.leave(request, group, draft, now))
-        if isinstance(group, ConsumerGroup):
-            return _decided(draft, self._mixed.leave(request, group, draft, now))
+        if group is not None:
+            draft = Draft()
+            return _decided(draft, self._kind(group).leave(request, group, draft, now))
         return Decision(
             LeaveGroupResponse(
                 members=[
@@ -273,7 +219,7 @@ class GroupShard:
     ) -> Decision[ConsumerGroupHeartbeatResponse]:
         draft = Draft()
         try:
-            decision = _decided(draft, self._consumer.heartbeat(request, caller, draft, now))
+            decision = _decided(draft, self._consumer.consumer_heartbeat(request, caller, draft, now))
         except GroupError as refused:
             # What was drafted before the refusal is forgotten with the draft.
             self.undo.run()
@@ -301,6 +247,9 @@ class GroupShard:
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Decision[OffsetDeleteResponse]:
         return self._offsets.delete(request)
+
+    def _committed(self, group: Group, member_id: str, now: Now) -> None:
+        self._kind(group).committed(group, member_id, now)
 
     def _expire_later(self, now: Now) -> None:
         self._state.deadlines.set(_EXPIRY, now.monotonic + self._state.settings.offsets_retention_check, self._expire)
@@ -344,11 +293,16 @@ class GroupShard:
 
     def describe(self, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
         """As DescribeGroups does, which knows classic groups only."""
-        return described(group_id, self._state.groups.get(group_id), version)
+        group = self._state.find(ClassicGroup, group_id)
+        if group is None:
+            return no_classic_group(group_id, version, exists=group_id in self._state.groups)
+        return classic_described(group)
 
     def describe_consumer(self, group_id: str) -> ConsumerGroupDescribeResponse.DescribedGroup:
-        group = self._state.groups.get(group_id)
-        return described_consumer(group_id, group, self._state.settings.consumer_assignors[0], self._state.image)
+        group = self._state.find(ConsumerGroup, group_id)
+        if group is None:
+            return no_consumer_group(group_id, exists=group_id in self._state.groups)
+        return consumer_described(group, self._state.settings.consumer_assignors[0], self._state.image)
 
     def delete_groups(self, group_ids: list[str]) -> Decision[list[DeleteGroupsResponse.DeletableGroupResult]]:
         draft = Draft()
@@ -367,15 +321,8 @@ class GroupShard:
 
     def _bury(self, group: Group, draft: Draft) -> None:
         draft.records += group.tombstones()
-        if isinstance(group, ClassicGroup):
-            self._classic.forget_deadlines(group)
-        elif isinstance(group, ConsumerGroup):
-            self._consumer.forget_deadlines(group)
+        self._kind(group).forget(group)
 
 
 def _decided(draft: Draft, reply: R) -> Decision[R]:
     return Decision(reply, tuple(draft.records), tuple(draft.effects))
-
-
-def _join_error(request: JoinGroupRequest, error: Errors) -> JoinGroupResponse:
-    return JoinGroupResponse(member_id=request.member_id, error_code=error, protocol_name=None)

@@ -1,14 +1,14 @@
-"""What all kinds of groups share: settings, deadlines, the draft of a decision, and the groups of one shard."""
+"""What all kinds of groups share: settings, deadlines, and the groups of one shard."""
 
-from collections.abc import Callable, Hashable, Sized
+from collections.abc import Callable, Hashable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.group.committed import Offsets
-from ottla.coordinator.records import CoordinatorRecord
-from ottla.coordinator.shard import Decision, Now, Respond
+from ottla.coordinator.group.draft import Action, GroupError
+from ottla.coordinator.group.kind import Group
 from ottla.coordinator.undo import Undo
 from ottla.metadata.image import EMPTY, GROUP_RESOURCE, MetadataImage
 from ottla.model.errors import Errors
@@ -19,15 +19,6 @@ REFUSED_PAUSE_MS: Final = 1_000
 """Until what was due and could not be written is tried again."""
 CONSUMER_TYPE: Final = "consumer"
 """The protocol type whose metadata we may read; every other type's is opaque."""
-
-
-class GroupError(Exception):
-    """A request that cannot be granted. Ends a decide early; nothing has been changed by then."""
-
-    def __init__(self, error: Errors, message: str | None = None) -> None:
-        super().__init__(message or error.name)
-        self.error = error
-        self.message = message
 
 
 class GroupSettings(NamedTuple):
@@ -57,25 +48,6 @@ class GroupSettings(NamedTuple):
     @property
     def downgrade_enabled(self) -> bool:
         return self.migration_policy.lower() in ("downgrade", "bidirectional")
-
-
-class Draft:
-    """A decision in the making."""
-
-    __slots__ = ("effects", "records")
-
-    def __init__(self) -> None:
-        self.records: list[CoordinatorRecord] = []
-        self.effects: list[object] = []
-
-    def respond(self, token: int, response: Any) -> None:
-        self.effects.append(Respond(token, response))
-
-    def decision(self, reply: Any) -> Decision[Any]:
-        return Decision(reply, tuple(self.records), tuple(self.effects))
-
-
-Action = Callable[[Draft, Now], None]
 
 
 class Deadlines:
@@ -151,43 +123,7 @@ class Deadlines:
         return None
 
 
-class Group(Protocol):
-    """What offsets, listing and deleting need to know of a group of any kind."""
-
-    group_id: str
-    KIND: ClassVar[str]
-
-    @property
-    def members(self) -> Sized: ...
-
-    def is_empty(self) -> bool: ...
-
-    def state_name(self) -> str: ...
-
-    @property
-    def listed_protocol_type(self) -> str: ...
-
-    def check_offset_commit(
-        self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
-    ) -> "PartitionCheck | None":
-        """Raises GroupError. What it returns is to be asked about every partition; None: all are fine."""
-
-    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
-
-    def check_offset_delete(self) -> None: ...
-
-    def check_delete(self) -> None: ...
-
-    def is_subscribed_to(self, topic: str) -> bool: ...
-
-    def offsets_expire_since(self) -> "Callable[[int], int] | None":
-        """From a commit's time to the time its retention counts from; None: no offset expires now."""
-
-    def tombstones(self) -> list[CoordinatorRecord]: ...
-
-
-PartitionCheck = Callable[[bytes, int], None]
-"""Topic id and partition; raises GroupError."""
+GroupT = TypeVar("GroupT", bound=Group)
 
 
 class GroupState:
@@ -246,6 +182,11 @@ class GroupState:
                 Errors.GROUP_MAX_SIZE_REACHED,
                 f"The node keeps {limit} groups already, the most ottla.groups.max allows.",
             )
+
+    def find(self, kind: type[GroupT], group_id: str) -> GroupT | None:
+        """The group, if it is of that kind."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, kind) else None
 
     def found(self, group_id: str) -> Group:
         group = self.groups.get(group_id)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ottla.broker.handlers.k08_offset_commit import asked_in_full
-from ottla.coordinator.group import consumer_protocol as blobs
 from ottla.coordinator.group.caller import Caller
+from ottla.coordinator.group.classic import consumer_protocol as blobs
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.group.state import GroupSettings
 from ottla.coordinator.records import CoordinatorRecord, Decoder, encode_key, encode_value

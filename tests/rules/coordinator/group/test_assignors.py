@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.coordinator.group.assignors import ASSIGNORS, MemberSpec, Partitions, uniform
-from ottla.coordinator.group.assignors import range as range_assignor
+from ottla.coordinator.group.consumer.assignors import ASSIGNORS, MemberSpec, Partitions, uniform
+from ottla.coordinator.group.consumer.assignors import range as range_assignor
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.coordinator.group.classic_group import ClassicGroup
+from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol import messages

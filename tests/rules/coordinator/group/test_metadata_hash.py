@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ottla.coordinator.group.target import metadata_hash, topic_hash
+from ottla.coordinator.group.metadata_hash import metadata_hash, topic_hash
 from ottla.metadata.image import BrokerRegistration, MetadataImage, PartitionImage, TopicImage
 from ottla.model.ids import Uuid
 

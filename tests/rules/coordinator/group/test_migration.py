@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.coordinator.group import consumer_protocol as blobs
+from ottla.coordinator.group.classic import consumer_protocol as blobs
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from tests.rules.coordinator.group.scene import Scene, assigned, given, subscription, told

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.coordinator.group.consumer_protocol import assignment, assignment_bytes, subscribed_topics
+from ottla.coordinator.group.classic.consumer_protocol import assignment, assignment_bytes, subscribed_topics
 from ottla.coordinator.records import CoordinatorRecord, Decoder, encode, tombstone
 from ottla.protocol import messages
 from ottla.protocol.codec import DecodeError

@@ -6,7 +6,7 @@ need. Static members come first, by instance id, so that a restart changes nothi
 
 from collections.abc import Mapping
 
-from ottla.coordinator.group.assignors.spec import MemberSpec, Partitions
+from ottla.coordinator.group.consumer.assignors.spec import MemberSpec, Partitions
 
 
 def assign(members: Mapping[str, MemberSpec], partition_counts: Mapping[bytes, int]) -> dict[str, Partitions]:

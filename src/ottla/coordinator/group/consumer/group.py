@@ -7,10 +7,11 @@ towards it and says so in its own epoch. A partition has one owner until that ow
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
-from ottla.coordinator.group import consumer_records as write
-from ottla.coordinator.group.assignors import Partitions
-from ottla.coordinator.group.consumer_member import ConsumerMember, Resolved
-from ottla.coordinator.group.state import GroupError, PartitionCheck
+from ottla.coordinator.group.consumer import records as write
+from ottla.coordinator.group.consumer.assignors import Partitions
+from ottla.coordinator.group.consumer.member import ConsumerMember, Resolved
+from ottla.coordinator.group.draft import GroupError
+from ottla.coordinator.group.kind import PartitionCheck
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
@@ -99,6 +100,9 @@ class ConsumerGroup:
 
     def is_empty(self) -> bool:
         return not self.members
+
+    def is_simple(self) -> bool:
+        return False
 
     def state_name(self) -> str:
         if not self.members:

@@ -6,15 +6,16 @@ live on as classic members; when the last member of the consumer protocol goes, 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ottla.coordinator.group import consumer_protocol as blobs
-from ottla.coordinator.group import consumer_records as write
-from ottla.coordinator.group import target
-from ottla.coordinator.group.assignors import Partitions
-from ottla.coordinator.group.classic import ClassicProtocol
-from ottla.coordinator.group.classic_group import ClassicGroup, ClassicMember, Protocols, State
-from ottla.coordinator.group.consumer_group import ConsumerGroup
-from ottla.coordinator.group.consumer_member import ClassicMetadata, ConsumerMember
-from ottla.coordinator.group.state import CONSUMER_TYPE, Draft, Group, GroupError, GroupState
+from ottla.coordinator.group.classic import consumer_protocol as blobs
+from ottla.coordinator.group.classic.group import ClassicGroup, ClassicMember, Protocols, State
+from ottla.coordinator.group.classic.kind import ClassicKind
+from ottla.coordinator.group.consumer import records as write
+from ottla.coordinator.group.consumer.assignors import Partitions
+from ottla.coordinator.group.consumer.group import ConsumerGroup
+from ottla.coordinator.group.consumer.member import ClassicMetadata, ConsumerMember
+from ottla.coordinator.group.draft import Draft, GroupError
+from ottla.coordinator.group.metadata_hash import metadata_hash
+from ottla.coordinator.group.state import CONSUMER_TYPE, GroupState
 from ottla.coordinator.records import CoordinatorRecord
 from ottla.coordinator.shard import Now
 from ottla.metadata.image import MetadataImage
@@ -26,51 +27,51 @@ from ottla.protocol.messages import ConsumerGroupMemberMetadataValue
 class Migration:
     __slots__ = ("_classic", "_state")
 
-    def __init__(self, state: GroupState, classic: ClassicProtocol) -> None:
+    def __init__(self, state: GroupState, classic: ClassicKind) -> None:
         self._state = state
         self._classic = classic
 
     # ---- classic to consumer
 
-    def upgrade(self, group: Group, draft: Draft) -> ConsumerGroup:
+    def upgrade(self, group_id: str, draft: Draft) -> ConsumerGroup:
         """The consumer group that a living classic group becomes; the draft holds the records that make it.
 
         Raises GroupError if it may not, or cannot. Call `upgrade_done` once the request that asked is granted.
         """
-        self._check_upgrade(group)
-        assert isinstance(group, ClassicGroup)
-        upgraded = ConsumerGroup(group.group_id)
+        group = self._upgradable(group_id)
+        upgraded = ConsumerGroup(group_id)
         upgraded.epoch = upgraded.assignment_epoch = group.generation
         try:
             for member in group.members.values():
                 self._upgrade_member(group, member, upgraded)
         except DecodeError as error:
-            raise self._cannot_upgrade(group, "the embedded consumer protocol is malformed") from error
+            raise self._cannot_upgrade(group_id, "the embedded consumer protocol is malformed") from error
         topics = [name for member in upgraded.members.values() for name in member.topics]
-        upgraded.metadata_hash = target.metadata_hash(topics, self._state.image)
+        upgraded.metadata_hash = metadata_hash(topics, self._state.image)
         draft.records += group.tombstones()
         draft.records += _records_of(upgraded)
         return upgraded
 
-    def _check_upgrade(self, group: Group) -> None:
-        settings = self._state.settings
+    def _upgradable(self, group_id: str) -> ClassicGroup:
+        group, settings = self._state.find(ClassicGroup, group_id), self._state.settings
         if not settings.upgrade_enabled:
-            raise self._cannot_upgrade(group, "online upgrade is disabled")
-        if not isinstance(group, ClassicGroup) or group.protocol_type != CONSUMER_TYPE:
-            raise self._cannot_upgrade(group, "the group does not use the consumer embedded protocol")
+            raise self._cannot_upgrade(group_id, "online upgrade is disabled")
+        if group is None or group.protocol_type != CONSUMER_TYPE:
+            raise self._cannot_upgrade(group_id, "the group does not use the consumer embedded protocol")
         if len(group.members) > settings.consumer_max_size:
-            raise self._cannot_upgrade(group, "the group size exceeds the consumer group maximum size")
+            raise self._cannot_upgrade(group_id, "the group size exceeds the consumer group maximum size")
+        return group
 
-    def _cannot_upgrade(self, group: Group, why: str) -> GroupError:
+    def _cannot_upgrade(self, group_id: str, why: str) -> GroupError:
         return GroupError(
             Errors.GROUP_ID_NOT_FOUND,
-            f"Cannot upgrade classic group {group.group_id} to consumer group because {why}.",
+            f"Cannot upgrade classic group {group_id} to consumer group because {why}.",
         )
 
     def _upgrade_member(self, group: ClassicGroup, member: ClassicMember, upgraded: ConsumerGroup) -> None:
         subscription = blobs.subscription(member.protocols[0][1])
         if blobs.has_user_data(member.assignment):
-            raise self._cannot_upgrade(group, "an unsupported custom assignor is in use")
+            raise self._cannot_upgrade(group.group_id, "an unsupported custom assignor is in use")
         assigned = _by_topic_id(blobs.assignment(member.assignment), self._state.image)
         upgraded.target[member.member_id] = assigned
         upgraded.put_member(
@@ -91,8 +92,8 @@ class Migration:
 
     def upgrade_done(self, group: ConsumerGroup, draft: Draft, now: Now) -> None:
         """Whoever waits in the classic group is sent to join again; their sessions run on."""
-        before = self._state.groups.get(group.group_id)
-        if isinstance(before, ClassicGroup):
+        before = self._state.find(ClassicGroup, group.group_id)
+        if before is not None:
             self._classic.dissolve(before, Errors.REBALANCE_IN_PROGRESS, draft)
 
     # ---- consumer to classic

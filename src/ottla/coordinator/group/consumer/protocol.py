@@ -7,15 +7,17 @@ metadata again. Members of the classic protocol may live in such a group too: `m
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ottla.coordinator.group import consumer_records as write
-from ottla.coordinator.group import regex, target
-from ottla.coordinator.group.assignors import ASSIGNORS, Partitions
 from ottla.coordinator.group.caller import Caller
-from ottla.coordinator.group.consumer_group import ConsumerGroup
-from ottla.coordinator.group.consumer_member import LEFT, LEFT_FOR_NOW, ConsumerMember, MemberState, Resolved
-from ottla.coordinator.group.migration import Migration
-from ottla.coordinator.group.reconcile import Goal, OwnedTopic, reconcile
-from ottla.coordinator.group.state import Draft, GroupError, GroupState
+from ottla.coordinator.group.consumer import records as write
+from ottla.coordinator.group.consumer import regex, target
+from ottla.coordinator.group.consumer.assignors import ASSIGNORS, Partitions
+from ottla.coordinator.group.consumer.group import ConsumerGroup
+from ottla.coordinator.group.consumer.member import LEFT, LEFT_FOR_NOW, ConsumerMember, MemberState, Resolved
+from ottla.coordinator.group.consumer.migration import Migration
+from ottla.coordinator.group.consumer.reconcile import Goal, OwnedTopic, reconcile
+from ottla.coordinator.group.draft import Draft, GroupError
+from ottla.coordinator.group.metadata_hash import metadata_hash
+from ottla.coordinator.group.state import GroupState
 from ottla.coordinator.shard import Decision, Now, Run
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -116,19 +118,20 @@ class ConsumerProtocol:
     def _group(self, request: ConsumerGroupHeartbeatRequest, draft: Draft) -> tuple[ConsumerGroup, bool]:
         """The group, or one that the draft's records will make; and whether those turn a classic group into it."""
         group_id, joining = request.group_id, request.member_epoch == 0
-        group = self._state.groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
+        group = self._state.find(ConsumerGroup, group_id)
+        if group is not None:
             return group, False
+        other = self._state.groups.get(group_id)
         if not joining:
-            kind = "not found" if group is None else "is not a consumer group"
+            kind = "not found" if other is None else "is not a consumer group"
             raise GroupError(Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")
-        if group is None:
+        if other is None:
             self._state.check_room()
             return ConsumerGroup(group_id), False
-        if group.is_empty():
-            draft.records += group.tombstones()
+        if other.is_empty():
+            draft.records += other.tombstones()
             return ConsumerGroup(group_id), False
-        return self._migration.upgrade(group, draft), True
+        return self._migration.upgrade(group_id, draft), True
 
     def check_room(self, group: ConsumerGroup, member_id: str) -> None:
         limit = self._state.settings.consumer_max_size
@@ -238,7 +241,7 @@ class ConsumerProtocol:
             return group.epoch
         members = _with(group, change.after)
         topics = [name for member in members.values() for name in group.topics_of(member)]
-        fresh = target.metadata_hash(topics, self._state.image)
+        fresh = metadata_hash(topics, self._state.image)
         epoch = group.epoch
         if change.bumps or fresh != group.metadata_hash:
             epoch += 1
@@ -360,9 +363,9 @@ class ConsumerProtocol:
     def _resolved(
         self, group_id: str, found: Mapping[str, tuple[str, ...]], version: int, at: int, now: Now
     ) -> Decision[Any]:
-        group = self._state.groups.get(group_id)
+        group = self._state.find(ConsumerGroup, group_id)
         draft = Draft()
-        if not isinstance(group, ConsumerGroup):
+        if group is None:
             return draft.decision(None)
         self._state.undo.field(group, "resolving")
         group.resolving = False
@@ -376,7 +379,7 @@ class ConsumerProtocol:
         for member in group.members.values():
             if member.regex in patterns:
                 names += patterns[member.regex].topics
-        fresh = target.metadata_hash(names, self._state.image)
+        fresh = metadata_hash(names, self._state.image)
         if changed or fresh != group.metadata_hash:
             draft.records.append(write.group_epoch(group_id, group.epoch + 1, fresh))
         return draft.decision(None)
@@ -384,8 +387,8 @@ class ConsumerProtocol:
     # ---- leaving
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest, draft: Draft, now: Now) -> ConsumerGroupHeartbeatResponse:
-        group = self._state.groups.get(request.group_id)
-        if not isinstance(group, ConsumerGroup):
+        group = self._state.find(ConsumerGroup, request.group_id)
+        if group is None:
             raise GroupError(Errors.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         if request.instance_id is None:
             member = group.member(request.member_id)
@@ -423,7 +426,7 @@ class ConsumerProtocol:
             write.regex_tombstone(group.group_id, pattern) for pattern in group.regexes if pattern not in kept
         ]
         topics = [name for member in left.values() for name in group.topics_of(member)]
-        fresh = target.metadata_hash(topics, self._state.image)
+        fresh = metadata_hash(topics, self._state.image)
         draft.records.append(write.group_epoch(group.group_id, group.epoch + 1, fresh))
 
     # ---- time
@@ -434,8 +437,8 @@ class ConsumerProtocol:
 
     def fence_at(self, key: tuple[str, str, str], group_id: str, member_id: str, timeout: int, now: Now) -> None:
         def due(draft: Draft, now: Now) -> None:
-            group = self._state.groups.get(group_id)
-            if isinstance(group, ConsumerGroup) and member_id in group.members:
+            group = self._state.find(ConsumerGroup, group_id)
+            if group is not None and member_id in group.members:
                 self.fence(group, [group.members[member_id]], draft, now)
 
         self._state.deadlines.set(key, now.monotonic + timeout, due)
@@ -448,9 +451,9 @@ class ConsumerProtocol:
         member_id, epoch = member.member_id, member.epoch
 
         def due(draft: Draft, now: Now) -> None:
-            group = self._state.groups.get(group_id)
-            found = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-            if isinstance(group, ConsumerGroup) and found is not None and found.epoch == epoch:
+            group = self._state.find(ConsumerGroup, group_id)
+            found = None if group is None else group.members.get(member_id)
+            if group is not None and found is not None and found.epoch == epoch:
                 self.fence(group, [found], draft, now)
 
         self._state.deadlines.set(key, now.monotonic + member.rebalance_timeout, due)
@@ -459,11 +462,12 @@ class ConsumerProtocol:
         for kind in ("session", "rebalance", "rejoin", "resync"):
             self._state.deadlines.cancel((kind, group_id, member_id))
 
-    def forget_deadlines(self, group: ConsumerGroup) -> None:
+    def forget(self, group: ConsumerGroup) -> None:
         for member_id in group.members:
             self._forget(group.group_id, member_id)
 
     def loaded(self, group: ConsumerGroup, now: Now) -> None:
+        """Deadlines begin anew."""
         for member in group.members.values():
             self.expect(group.group_id, member.member_id, self._session_timeout(group.group_id), now)
             if member.classic is None:

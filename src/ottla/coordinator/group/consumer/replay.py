@@ -1,12 +1,11 @@
 """Replay of the consumer protocol's records into the table of groups: the only thing that changes such a group."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
 
-from ottla.coordinator.group.assignors import Partitions
-from ottla.coordinator.group.classic_group import ClassicGroup
-from ottla.coordinator.group.consumer_group import ConsumerGroup
-from ottla.coordinator.group.consumer_member import LEFT, ConsumerMember, Resolved
+from ottla.coordinator.group.consumer.assignors import Partitions
+from ottla.coordinator.group.consumer.group import ConsumerGroup
+from ottla.coordinator.group.consumer.member import LEFT, ConsumerMember, Resolved
+from ottla.coordinator.group.kind import Replay
 from ottla.coordinator.group.state import GroupState
 from ottla.protocol.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -33,7 +32,7 @@ class ConsumerReplay:
     def __init__(self, state: GroupState) -> None:
         self._state = state
 
-    def table(self) -> dict[int, Callable[[Any, Any], None]]:
+    def table(self) -> Mapping[int, Replay]:
         """By type of record."""
         return {
             ConsumerGroupMetadataKey.API_KEY: self._epoch,
@@ -46,11 +45,12 @@ class ConsumerReplay:
         }
 
     def _group(self, group_id: str, *, create: bool) -> ConsumerGroup | None:
+        found = self._state.find(ConsumerGroup, group_id)
+        if found is not None:
+            return found
         known = self._state.groups.get(group_id)
-        if isinstance(known, ConsumerGroup):
-            return known
         # A simple group is no group: offsets that were replayed first made it, and it has no record of its own.
-        if create and (known is None or (isinstance(known, ClassicGroup) and known.is_simple())):
+        if create and (known is None or known.is_simple()):
             created = self._state.groups[group_id] = ConsumerGroup(group_id)
             return created
         return None

@@ -7,15 +7,16 @@ come again when there is something to let go or to take.
 
 from typing import Final, TypeAlias
 
-from ottla.coordinator.group import consumer_protocol as blobs
 from ottla.coordinator.group.caller import Caller
-from ottla.coordinator.group.classic import MEMBER_ID_REQUIRED_FROM, protocols_of
-from ottla.coordinator.group.consumer import Change, ConsumerProtocol, fenced_instance
-from ottla.coordinator.group.consumer_group import ConsumerGroup
-from ottla.coordinator.group.consumer_member import ConsumerMember, MemberState
-from ottla.coordinator.group.migration import Migration, by_name, classic_metadata
-from ottla.coordinator.group.reconcile import OwnedTopic
-from ottla.coordinator.group.state import CONSUMER_TYPE, NO_MEMBER, Draft, GroupError, GroupState
+from ottla.coordinator.group.classic import consumer_protocol as blobs
+from ottla.coordinator.group.classic.kind import MEMBER_ID_REQUIRED_FROM, protocols_of
+from ottla.coordinator.group.consumer.group import ConsumerGroup
+from ottla.coordinator.group.consumer.member import ConsumerMember, MemberState
+from ottla.coordinator.group.consumer.migration import Migration, by_name, classic_metadata
+from ottla.coordinator.group.consumer.protocol import Change, ConsumerProtocol, fenced_instance
+from ottla.coordinator.group.consumer.reconcile import OwnedTopic
+from ottla.coordinator.group.draft import Draft, GroupError
+from ottla.coordinator.group.state import CONSUMER_TYPE, NO_MEMBER, GroupState
 from ottla.coordinator.shard import Now
 from ottla.model.errors import Errors
 from ottla.protocol.codec import DecodeError
@@ -37,7 +38,7 @@ _REJOIN: Final = "rejoin"
 _RESYNC: Final = "resync"
 
 
-class MixedGroups:
+class ClassicMembers:
     __slots__ = ("_consumer", "_migration", "_state")
 
     def __init__(self, state: GroupState, consumer: ConsumerProtocol, migration: Migration) -> None:

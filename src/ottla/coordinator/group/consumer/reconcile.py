@@ -7,9 +7,9 @@ that waits for others takes what is free and waits for the rest.
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from ottla.coordinator.group.assignors import Partitions
-from ottla.coordinator.group.consumer_member import ConsumerMember, MemberState, Owned
-from ottla.coordinator.group.state import GroupError
+from ottla.coordinator.group.consumer.assignors import Partitions
+from ottla.coordinator.group.consumer.member import ConsumerMember, MemberState, Owned
+from ottla.coordinator.group.draft import GroupError
 from ottla.model.errors import Errors
 
 

@@ -4,14 +4,19 @@ A join waits until everybody has joined or the rebalance timeout is over; a sync
 token on the member, answered by an effect. Errors are Kafka's, state by state.
 """
 
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from ottla.coordinator.group.caller import Caller
-from ottla.coordinator.group.classic_group import ClassicGroup, ClassicMember, Protocols, State
-from ottla.coordinator.group.state import NO_MEMBER, Draft, Group, GroupError, GroupState
+from ottla.coordinator.group.classic.group import ClassicGroup, ClassicMember, Protocols, State
+from ottla.coordinator.group.draft import Draft, GroupError
+from ottla.coordinator.group.kind import Replay
+from ottla.coordinator.group.state import NO_MEMBER, GroupState
 from ottla.coordinator.shard import Now
 from ottla.model.errors import Errors
 from ottla.protocol.messages import (
+    GroupMetadataKey,
+    GroupMetadataValue,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -31,8 +36,8 @@ FIRST_GENERATION: Final = 0
 MemberLeft: TypeAlias = LeaveGroupResponse.MemberResponse
 
 
-class ClassicProtocol:
-    """Decides for the classic groups of one shard."""
+class ClassicKind:
+    """Decides for the classic groups of one shard. A name that nobody has yet is a classic group's to be."""
 
     __slots__ = ("_state",)
 
@@ -41,39 +46,35 @@ class ClassicProtocol:
 
     # ---- joining
 
-    def join(self, request: JoinGroupRequest, caller: Caller, token: int, draft: Draft, now: Now) -> None:
-        """The group is absent, classic, or an empty one of another kind whose tombstones are in the draft already."""
-        known = self._state.groups.get(request.group_id)
-        if isinstance(known, ClassicGroup):
-            self._join(known, request, caller, token, draft, now)
-            return
+    def found(self, request: JoinGroupRequest, caller: Caller, token: int, draft: Draft, now: Now) -> None:
+        """The first member comes. Whatever had the group's name before is gone."""
         if request.member_id != NO_MEMBER:
-            draft.respond(token, _joined(request.member_id, Errors.UNKNOWN_MEMBER_ID))
+            draft.respond(token, join_refused(request.member_id, Errors.UNKNOWN_MEMBER_ID))
             return
         try:
             self._state.check_room()
         except GroupError as refused:
-            draft.respond(token, _joined(NO_MEMBER, refused.error))
+            draft.respond(token, join_refused(NO_MEMBER, refused.error))
             return
         group = ClassicGroup(request.group_id)
         self._state.undo.key(self._state.groups, group.group_id)
         self._state.groups[request.group_id] = group
         written = len(draft.records)
-        self._join(group, request, caller, token, draft, now)
+        self.join(request, group, caller, token, draft, now)
         if len(draft.records) == written:
             # So that an empty group, too, outlives a restart.
             draft.records.append(ClassicGroup(group.group_id).record())
 
-    def _join(
-        self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, token: int, draft: Draft, now: Now
+    def join(
+        self, request: JoinGroupRequest, group: ClassicGroup, caller: Caller, token: int, draft: Draft, now: Now
     ) -> None:
         member_id = request.member_id
         self._state.undo.keep(group)
         if not self._has_room(group, member_id):
             group.remove(member_id)
-            draft.respond(token, _joined(NO_MEMBER, Errors.GROUP_MAX_SIZE_REACHED))
+            draft.respond(token, join_refused(NO_MEMBER, Errors.GROUP_MAX_SIZE_REACHED))
         elif not group.supports(request.protocol_type, protocols_of(request)):
-            draft.respond(token, _joined(member_id, Errors.INCONSISTENT_GROUP_PROTOCOL))
+            draft.respond(token, join_refused(member_id, Errors.INCONSISTENT_GROUP_PROTOCOL))
         elif member_id == NO_MEMBER:
             self._join_new(group, request, caller, token, draft, now)
         elif member_id in group.pending_joins and request.group_instance_id is None:
@@ -82,7 +83,7 @@ class ClassicProtocol:
             try:
                 member = group.check_member(member_id, request.group_instance_id)
             except GroupError as refused:
-                draft.respond(token, _joined(member_id, refused.error))
+                draft.respond(token, join_refused(member_id, refused.error))
                 return
             self._rejoin(group, member, request, token, draft, now)
 
@@ -111,7 +112,7 @@ class ClassicProtocol:
             # KIP-394: a client that loses our answer must not leave a ghost in the group.
             group.pending_joins[member_id] = None
             self._expect(group, member_id, request.session_timeout_ms, now)
-            draft.respond(token, _joined(member_id, Errors.MEMBER_ID_REQUIRED))
+            draft.respond(token, join_refused(member_id, Errors.MEMBER_ID_REQUIRED))
         else:
             self._add(group, member_id, request, caller, token, draft, now)
 
@@ -160,7 +161,7 @@ class ClassicProtocol:
             # Changed metadata; or the leader asks, which is how it reports changes in the topics.
             self._update(group, member, request, token, draft, now)
         else:
-            draft.respond(token, _joined(member.member_id, Errors.UNKNOWN_MEMBER_ID))
+            draft.respond(token, join_refused(member.member_id, Errors.UNKNOWN_MEMBER_ID))
 
     def _update(
         self, group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest, token: int, draft: Draft, now: Now
@@ -173,7 +174,7 @@ class ClassicProtocol:
     def _wait_for_join(self, member: ClassicMember, token: int, draft: Draft) -> None:
         if member.join_token is not None:
             # A second join of the same member: its first connection is gone, whatever it gets is not read.
-            draft.respond(member.join_token, _joined(member.member_id, Errors.REBALANCE_IN_PROGRESS))
+            draft.respond(member.join_token, join_refused(member.member_id, Errors.REBALANCE_IN_PROGRESS))
         member.join_token = token
 
     def _replace(
@@ -190,7 +191,7 @@ class ClassicProtocol:
         """KIP-345: a static member came back under its instance id."""
         leader_before = group.leader
         fenced = group.members[old_id]
-        self._answer_join(fenced, _joined(old_id, Errors.FENCED_INSTANCE_ID), draft)
+        self._answer_join(fenced, join_refused(old_id, Errors.FENCED_INSTANCE_ID), draft)
         self._answer_sync(fenced, SyncGroupResponse(error_code=Errors.FENCED_INSTANCE_ID), draft)
         self._state.deadlines.cancel(_session_key(group.group_id, old_id))
         member = group.replace_static(old_id, new_id)
@@ -248,8 +249,8 @@ class ClassicProtocol:
         """A new group waits for more members: each that comes prolongs the wait, up to the rebalance timeout."""
 
         def due(draft: Draft, now: Now) -> None:
-            group = self._state.groups.get(group_id)
-            if not isinstance(group, ClassicGroup):
+            group = self._state.find(ClassicGroup, group_id)
+            if group is None:
                 return
             if group.member_added and remaining:
                 self._state.undo.keep(group)
@@ -265,8 +266,8 @@ class ClassicProtocol:
         group_id = group.group_id
 
         def due(draft: Draft, now: Now) -> None:
-            group = self._state.groups.get(group_id)
-            if isinstance(group, ClassicGroup):
+            group = self._state.find(ClassicGroup, group_id)
+            if group is not None:
                 self._complete_join(group, draft, now)
 
         self._state.deadlines.set(_join_key(group_id), now.monotonic + group.rebalance_timeout, due)
@@ -305,8 +306,8 @@ class ClassicProtocol:
         group_id, generation = group.group_id, group.generation
 
         def due(draft: Draft, now: Now) -> None:
-            group = self._state.groups.get(group_id)
-            if not isinstance(group, ClassicGroup) or group.generation != generation or not group.pending_syncs:
+            group = self._state.find(ClassicGroup, group_id)
+            if group is None or group.generation != generation or not group.pending_syncs:
                 return
             if group.state in (State.COMPLETING_REBALANCE, State.STABLE):
                 self._state.undo.keep(group)
@@ -329,9 +330,8 @@ class ClassicProtocol:
 
     # ---- syncing
 
-    def sync(self, request: SyncGroupRequest, token: int, draft: Draft, now: Now) -> None:
-        group = self._state.groups.get(request.group_id)
-        if not isinstance(group, ClassicGroup) or group.is_empty():
+    def sync(self, request: SyncGroupRequest, group: ClassicGroup, token: int, draft: Draft, now: Now) -> None:
+        if group.is_empty():
             draft.respond(token, SyncGroupResponse(error_code=Errors.UNKNOWN_MEMBER_ID))
             return
         try:
@@ -400,9 +400,9 @@ class ClassicProtocol:
         rebalancing = group.state is State.PREPARING_REBALANCE
         return HeartbeatResponse(error_code=Errors.REBALANCE_IN_PROGRESS if rebalancing else Errors.NONE)
 
-    def committed(self, group: Group, member_id: str, now: Now) -> None:
+    def committed(self, group: ClassicGroup, member_id: str, now: Now) -> None:
         """A commit keeps a member of the classic protocol alive as a heartbeat does."""
-        if isinstance(group, ClassicGroup) and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+        if group.state in (State.STABLE, State.PREPARING_REBALANCE):
             member = group.members.get(member_id)
             if member is not None:
                 self._expect(group, member_id, member.session_timeout, now)
@@ -444,7 +444,7 @@ class ClassicProtocol:
     def _remove(self, group: ClassicGroup, member_id: str, draft: Draft) -> None:
         member = group.members[member_id]
         self._state.deadlines.cancel(_session_key(group.group_id, member_id))
-        self._answer_join(member, _joined(NO_MEMBER, Errors.UNKNOWN_MEMBER_ID), draft)
+        self._answer_join(member, join_refused(NO_MEMBER, Errors.UNKNOWN_MEMBER_ID), draft)
         self._answer_sync(member, SyncGroupResponse(error_code=Errors.UNKNOWN_MEMBER_ID), draft)
         group.remove(member_id)
 
@@ -453,8 +453,8 @@ class ClassicProtocol:
         group_id = group.group_id
 
         def due(draft: Draft, now: Now) -> None:
-            found = self._state.groups.get(group_id)
-            if isinstance(found, ClassicGroup):
+            found = self._state.find(ClassicGroup, group_id)
+            if found is not None:
                 self._session_over(found, member_id, draft, now)
 
         self._state.deadlines.set(_session_key(group_id, member_id), now.monotonic + timeout, due)
@@ -475,7 +475,19 @@ class ClassicProtocol:
         elif group.state is State.PREPARING_REBALANCE and group.all_joined():
             self._complete_join(group, draft, now)
 
-    # ---- coming and going of the shard
+    # ---- the log, and coming and going of the shard
+
+    def replays(self) -> Mapping[int, Replay]:
+        return {GroupMetadataKey.API_KEY: self._replay}
+
+    def _replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+        groups = self._state.groups
+        if value is None:
+            if self._state.find(ClassicGroup, key.group) is not None:
+                del groups[key.group]
+        elif self._state.loading or key.group not in groups:
+            groups[key.group] = ClassicGroup.of_record(key.group, value)
+        # else the record tells what the living group has just become
 
     def loaded(self, group: ClassicGroup, draft: Draft, now: Now) -> None:
         """Nobody could send a heartbeat while the group was away, so each session starts now."""
@@ -484,14 +496,21 @@ class ClassicProtocol:
         if len(group.members) > self._state.settings.classic_max_size:
             self.prepare_rebalance(group, draft, now)
 
+    def topics_changed(self, group: ClassicGroup) -> None:
+        """Its leader sees to that."""
+
+    def resigned(self, group: ClassicGroup, draft: Draft) -> None:
+        self.dissolve(group, Errors.NOT_COORDINATOR, draft)
+        group.move_to(State.DEAD, group.state_since)
+
     def dissolve(self, group: ClassicGroup, error: Errors, draft: Draft) -> None:
         """Sends everybody who waits away with `error`: the group is no longer kept here, or not by this protocol."""
         for member in group.members.values():
-            self._answer_join(member, _joined(member.member_id, error), draft)
+            self._answer_join(member, join_refused(member.member_id, error), draft)
             self._answer_sync(member, SyncGroupResponse(error_code=error), draft)
-        self.forget_deadlines(group)
+        self.forget(group)
 
-    def forget_deadlines(self, group: ClassicGroup) -> None:
+    def forget(self, group: ClassicGroup) -> None:
         deadlines = self._state.deadlines
         deadlines.cancel(_join_key(group.group_id))
         deadlines.cancel(_sync_key(group.group_id))
@@ -515,7 +534,7 @@ def protocols_of(request: JoinGroupRequest) -> Protocols:
     return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
 
 
-def _joined(member_id: str, error: Errors) -> JoinGroupResponse:
+def join_refused(member_id: str, error: Errors) -> JoinGroupResponse:
     return JoinGroupResponse(member_id=member_id, error_code=error, protocol_name=None)
 
 

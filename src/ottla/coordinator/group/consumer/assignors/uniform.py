@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from ottla.coordinator.group.assignors.spec import MemberSpec, Partitions
+from ottla.coordinator.group.consumer.assignors.spec import MemberSpec, Partitions
 
 _ROUNDS: Final = 16
 """Each round about halves what is uneven; after so many the rest is not worth the time."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from ottla.coordinator.group.state import GroupError
+from ottla.coordinator.group.draft import GroupError
 from ottla.model.errors import Errors
 from ottla.model.patterns import compiled
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from ottla.coordinator.group.assignors import Partitions
-from ottla.coordinator.group.consumer_member import ConsumerMember, Owned, Resolved
+from ottla.coordinator.group.consumer.assignors import Partitions
+from ottla.coordinator.group.consumer.member import ConsumerMember, Owned, Resolved
 from ottla.coordinator.records import CoordinatorRecord, tombstone
 from ottla.protocol.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
-from ottla.coordinator.group.consumer_protocol import subscribed_topics
-from ottla.coordinator.group.state import CONSUMER_TYPE, GroupError, PartitionCheck
+from ottla.coordinator.group.classic.consumer_protocol import subscribed_topics
+from ottla.coordinator.group.draft import GroupError
+from ottla.coordinator.group.kind import PartitionCheck
+from ottla.coordinator.group.state import CONSUMER_TYPE
 from ottla.coordinator.records import CoordinatorRecord, tombstone
 from ottla.model.errors import Errors
 from ottla.protocol.messages import GroupMetadataKey, GroupMetadataValue, JoinGroupResponse
