@@ -27,6 +27,7 @@ METRICS = (
     Metric("resident", "resident, after them", "MB"),
 )
 PARTITIONS_PER_TOPIC = 100
+TOPICS_PER_REQUEST = 10
 PATIENCE_SECONDS = 60.0
 
 
@@ -48,8 +49,10 @@ def run(context: Context) -> list[Measure]:
 def create(server: Server, topics: int) -> None:
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
     names = [f"many-{number}" for number in range(topics)]
-    for done in admin.create_topics([NewTopic(name, PARTITIONS_PER_TOPIC, 1) for name in names]).values():
-        done.result(PATIENCE_SECONDS)
+    for first in range(0, topics, TOPICS_PER_REQUEST):
+        some = [NewTopic(name, PARTITIONS_PER_TOPIC, 1) for name in names[first : first + TOPICS_PER_REQUEST]]
+        for done in admin.create_topics(some).values():
+            done.result(PATIENCE_SECONDS)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while sum(1 for _ in (server.directory / "data").glob("many-*")) < topics * PARTITIONS_PER_TOPIC:
         assert time.monotonic() < deadline, "the logs are not there"
