@@ -105,6 +105,17 @@ def _settings_named(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield str(node.slice.value), node.lineno
 
 
+def test_the_logger_of_a_module_is_called_logger() -> None:
+    others = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith(("logging.getLogger(", "getLogger("))
+        if ast.unparse(node.targets[0]) != "logger"
+    ]
+    assert others == []
+
+
 def test_spark_is_imported_where_it_runs_and_nowhere_else() -> None:
     """The rest works without pyspark installed: a broker, the command line, a topology in a test."""
     rooms = ("pipelines", "streams/run")

@@ -20,7 +20,7 @@ _LEAST_DESCRIPTORS = 256
 """Room for so many of both, and for indexes, checkpoints, segments being sent and connections to other nodes."""
 
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class TooFewDescriptors(Exception):
@@ -38,7 +38,7 @@ def check_descriptors() -> None:
 def doors(settings: Settings) -> Doors:
     most = _connections_with_descriptors(settings)
     if most < settings.get_int("max.connections"):
-        log.warning("%d connections at most: the process may open no more files (ulimit -n)", most)
+        logger.warning("%d connections at most: the process may open no more files (ulimit -n)", most)
     return Doors(Admission(connection_limits(settings)), Admission(connection_limits(settings)))
 
 
@@ -63,7 +63,7 @@ def _addresses(limits: dict[str, int]) -> dict[str, int]:
         try:
             answers = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
         except OSError as error:
-            log.warning("max.connections.per.ip.overrides: %s has no address: %s", host, error)
+            logger.warning("max.connections.per.ip.overrides: %s has no address: %s", host, error)
             continue
         found.update({str(address[0]): most for *_, address in answers})
     return found
@@ -87,7 +87,7 @@ def raise_descriptor_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (ValueError, OSError) as error:
-        log.warning("no more than %d files can be open: %s", soft, error)
+        logger.warning("no more than %d files can be open: %s", soft, error)
 
 
 def _max_frame(settings: Settings) -> int:

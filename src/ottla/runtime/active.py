@@ -21,7 +21,7 @@ from ottla.protocol.codec import MetadataRecord, Request, ResponseT_co
 from ottla.runtime.missing_brokers import MissingBrokers
 from ottla.runtime.runner import NotLeader, Placed, Runner
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Change = tuple[MetadataDelta, MetadataImage]
 
@@ -154,7 +154,7 @@ class ActiveController:
         now: Millis = self._clock.monotonic()
         decision = self.controller.tick(now)
         for effect in decision.effects:
-            log.warning("%s", effect)
+            logger.warning("%s", effect)
         try:
             self._runner.carry_out(decision.records)
         except NotLeader:

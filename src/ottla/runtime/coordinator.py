@@ -19,7 +19,7 @@ from ottla.protocol import batch as b
 from ottla.protocol.codec import DecodeError
 from ottla.protocol.records import CorruptBatch, NewRecord, read_records
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ShardT = TypeVar("ShardT", bound=Shard)
 R = TypeVar("R")
@@ -170,7 +170,9 @@ class CoordinatorRunner(Generic[ShardT]):
             try:
                 decoded = self._decoder.decode(record.key, record.value)
             except DecodeError as error:
-                log.error("a coordinator record at offset %d cannot be read and is skipped: %s", record.offset, error)
+                logger.error(
+                    "a coordinator record at offset %d cannot be read and is skipped: %s", record.offset, error
+                )
                 continue
             if decoded is not None:
                 self.shard.replay(decoded, record.offset, producer_id, header.producer_epoch)

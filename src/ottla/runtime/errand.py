@@ -5,7 +5,7 @@ import logging
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable, Coroutine
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Errand:
@@ -36,7 +36,7 @@ class Errand:
         if task.cancelled():
             return
         if task.exception() is not None:
-            log.error("%s: failed", self._name, exc_info=task.exception())
+            logger.error("%s: failed", self._name, exc_info=task.exception())
         # Whatever came between the last look of the task and this call: nobody else would ask for it again.
         self.work()
 

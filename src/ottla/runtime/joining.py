@@ -14,7 +14,7 @@ from ottla.protocol import messages
 from ottla.runtime.formatting import Beginning, beginning
 from ottla.storage.fs import Filesystem
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CONTROLLERS: Final = 2
 _ASK_MS: Final = 1_000
@@ -32,7 +32,7 @@ async def cluster_to_join(settings: Settings, fs: Filesystem, peers: Peers, abse
     if how is Beginning.FIRST:
         # Its disk may be new in a quorum that lives on without it: then it joins, and must not begin another.
         return await _asked(peers, others, _FIRST_ASK_MS, led=True)
-    log.info("waiting for a controller at %s", ", ".join(map(str, others)))
+    logger.info("waiting for a controller at %s", ", ".join(map(str, others)))
     while True:
         found = await _asked(peers, others, _ASK_MS)
         if found is not None:

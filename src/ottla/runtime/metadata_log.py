@@ -53,7 +53,7 @@ from ottla.storage.names import LEADER_EPOCHS, RESERVE, parse_file
 from ottla.storage.names import SNAPSHOT as PRODUCER_SNAPSHOT
 from ottla.storage.segment import OpenFiles
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -417,7 +417,7 @@ class MetadataLog:
         reserve = f"{self._latch.directory}/{RESERVE}"
         if error.errno not in NO_ROOM or not self.fs.exists(reserve):
             return False
-        log.warning("%s is full: metadata goes on, on what was held back for it", self._latch.directory)
+        logger.warning("%s is full: metadata goes on, on what was held back for it", self._latch.directory)
         self.fs.remove(reserve)
         return True
 
@@ -437,7 +437,7 @@ class MetadataLog:
             if error.errno not in NO_ROOM:
                 raise
             if not self._releases_reserve(error) and not self._without_room:
-                log.error("%s. The node is blind to the cluster until there is room.", error)
+                logger.error("%s. The node is blind to the cluster until there is room.", error)
                 self._without_room = True
             outcome = Rejected(Errors.KAFKA_STORAGE_ERROR, "the disk is full")
         for data in self.log.batches(before):

@@ -29,7 +29,7 @@ from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Trans
 from ottla.storage.fs import CorruptLog
 from ottla.storage.log import Rejected
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ShardT = TypeVar("ShardT", bound=Shard)
 R = TypeVar("R")
@@ -102,7 +102,7 @@ class PartitionJournal:
 
     def _refused(self, outcome: Rejected) -> CoordinatorError:
         partition = self._partition
-        log.warning("%s-%d refused a record: %s", partition.topic, partition.index, outcome.message)
+        logger.warning("%s-%d refused a record: %s", partition.topic, partition.index, outcome.message)
         return CoordinatorError(_AS_CLIENTS_SEE_IT.get(outcome.error, outcome.error))
 
     def _batch(self, records: Sequence[NewRecord], transaction: Transaction | None) -> bytearray:
@@ -255,7 +255,7 @@ class Coordinators(Generic[ShardT]):
         assert isinstance(response, CreateTopicsResponse)
         error = Errors(response.topics[0].error_code)
         if error not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS):
-            log.error("%s cannot be created: %s", self.topic.name, response.topics[0].error_message or error.name)
+            logger.error("%s cannot be created: %s", self.topic.name, response.topics[0].error_message or error.name)
             return error
         return Errors.NONE
 
@@ -318,11 +318,11 @@ class Coordinators(Generic[ShardT]):
     def _tell(self, index: int, error: BaseException, pause: float) -> None:
         name = f"{self.topic.name}-{index}"
         if not isinstance(error, UnreadableJournal | CorruptLog | OSError):
-            log.error("%s could not be loaded", name, exc_info=error)
+            logger.error("%s could not be loaded", name, exc_info=error)
             return
         partition = self._host.replicas.find(self.topic.name, index)
         where = "its log" if partition is None or partition.log is None else partition.log.path
-        log.error(
+        logger.error(
             "%s cannot be loaded, and those whose coordinator it is have none: %s. Restore %s from a copy. Or move it "
             "away and restart: it is copied from another replica, or, if there is none, begins empty. Tried again in "
             "%g s.",

@@ -35,7 +35,7 @@ from ottla.model.properties import Settings
 from ottla.protocol import messages
 from ottla.runtime.coordinator import CoordinatorError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 ResponseT = TypeVar("ResponseT")
@@ -250,13 +250,13 @@ class Transactions:
         again: list[TopicPartition] = []
         for partition, error in results.items():
             if error == Errors.TRANSACTION_COORDINATOR_FENCED:
-                log.error("%s: %s knows a newer coordinator than this one", markers.transactional_id, partition)
+                logger.error("%s: %s knows a newer coordinator than this one", markers.transactional_id, partition)
                 return
             if error and error not in _OVER:
                 again.append(partition)
                 continue
             if error:
-                log.warning("%s: %s needs no marker any more (%s)", markers.transactional_id, partition, error.name)
+                logger.warning("%s: %s needs no marker any more (%s)", markers.transactional_id, partition, error.name)
             done.append(partition)
         if done or not again:
             self._acknowledge(markers, done)
@@ -275,7 +275,7 @@ class Transactions:
                 answer = self.coordinators.runner_for(name).submit(command)
             except CoordinatorError as refused:
                 # Not to be forgotten: the shard does not know of these markers, and the transaction would never end.
-                log.warning("the end of %s could not be logged: %s", name, refused)
+                logger.warning("the end of %s could not be logged: %s", name, refused)
                 self._host.loop.call_later(_LONGEST_RETRY_MS / 1000, self._acknowledge, markers, done)
             else:
                 if isinstance(answer, Future):

@@ -16,7 +16,7 @@ from ottla.model.properties import Listener
 from ottla.net.connection import Connection, ReadBudget, Scratch
 from ottla.net.listening import listening_socket, plain_address, refusal
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _ACCEPTS_PER_WAKEUP: Final = 64
 _SWEEP_SECONDS: Final = 1.0
@@ -109,7 +109,7 @@ class Server:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                log.warning("no connection can be accepted for %g s: %s", _PAUSE_SECONDS, error)
+                logger.warning("no connection can be accepted for %g s: %s", _PAUSE_SECONDS, error)
                 self._loop.remove_reader(sock.fileno())
                 self._pauses[sock] = self._loop.call_later(
                     _PAUSE_SECONDS, self._accept_again, sock, listener_name, routes, services
@@ -121,7 +121,7 @@ class Server:
             if turned_away is not None:
                 line = self._refusals.said(f"refusing a connection from {host}: {turned_away} is reached", now)
                 if line is not None:
-                    log.warning("%s", line)
+                    logger.warning("%s", line)
                 peer.close()
                 continue
             self._welcome(peer, host, listener_name, routes, services)
@@ -156,7 +156,7 @@ class Server:
         if session.refused:
             line = self._oversized.said(session.refused, session.services.clock.monotonic())
             if line is not None:
-                log.warning("%s", line)
+                logger.warning("%s", line)
         self._door(session.services).left(session.client.host, session.client.listener)
         if session.broker is not None and self._sockets:
             session.services.control_plane.broker_disconnected(*session.broker, session)
@@ -170,7 +170,7 @@ class Server:
         for session, connection in list(self._sessions.items()):
             still = now - connection.last_active
             if connection.out_bytes and still > slow:
-                log.info("closing %s: it took no byte of its answer for %d s", session.client.host, int(still))
+                logger.info("closing %s: it took no byte of its answer for %d s", session.client.host, int(still))
                 connection.close()
             elif 0 < idle < still and not session.is_waiting:
                 connection.close()

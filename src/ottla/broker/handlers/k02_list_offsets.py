@@ -13,7 +13,7 @@ from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from ottla.storage.answers import FoundOffset
 from ottla.storage.fs import StorageError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PartitionResponse: TypeAlias = ListOffsetsResponse.ListOffsetsPartitionResponse
 Asked: TypeAlias = ListOffsetsRequest.ListOffsetsPartition
@@ -82,7 +82,7 @@ def _offset(
         return _error(index, Errors.OFFSET_NOT_AVAILABLE if known else Errors.LEADER_NOT_AVAILABLE)
     if found.doubt:
         # The broker took the batch without looking inside; a search by time is the first to see that it unfolds badly.
-        log.warning("%s-%d: what a producer wrote cannot be searched by time: %s", topic, index, found.doubt)
+        logger.warning("%s-%d: what a producer wrote cannot be searched by time: %s", topic, index, found.doubt)
     return PartitionResponse(
         partition_index=index,
         error_code=Errors.NONE,

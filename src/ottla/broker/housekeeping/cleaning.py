@@ -32,7 +32,7 @@ from ottla.storage.segment import Segment
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LOGS_PER_TURN: Final = 200
@@ -153,7 +153,7 @@ class Cleaning:
     def _ended(self, runner: "asyncio.Task[None]") -> None:
         self._runner = None
         if not runner.cancelled() and runner.exception() is not None:
-            log.error("cleaning failed", exc_info=runner.exception())
+            logger.error("cleaning failed", exc_info=runner.exception())
         if not self._stopping:
             self._wait()
 
@@ -280,7 +280,7 @@ class Cleaning:
             await self._discard(work, base)
             self._died(work, death)
         except Unavailable as error:
-            log.warning("%s could not be compacted, it is tried again: %s", work.log.topic_partition, error)
+            logger.warning("%s could not be compacted, it is tried again: %s", work.log.topic_partition, error)
         except CorruptLog as error:
             await self._discard(work, base)
             self._give_up(work.log, error)
@@ -289,7 +289,7 @@ class Cleaning:
             if work.is_current:  # else its files went away with it
                 self._disk_failed(work.directory, work.log, error)
         except Exception as error:  # whatever is wrong with one log, the others are cleaned
-            log.error("the cleaner failed", exc_info=error)
+            logger.error("the cleaner failed", exc_info=error)
             await self._discard(work, base)
             self._give_up(work.log, error)
         return False
@@ -308,7 +308,7 @@ class Cleaning:
         return asked.result()
 
     def _tell(self, work: Work, end_offset: int, stats: Stats, took_ms: int) -> None:
-        log.info(
+        logger.info(
             "%s is clean up to offset %d: read %d bytes, kept %d, in %.1f s",
             work.log.topic_partition,
             end_offset,
@@ -356,15 +356,15 @@ class Cleaning:
         if deaths == _MAX_DEATHS:
             self._give_up(work.log, death)
         else:
-            log.warning("%s could not be compacted, it is tried again: %s", work.log.topic_partition, death)
+            logger.warning("%s could not be compacted, it is tried again: %s", work.log.topic_partition, death)
 
     def _give_up(self, found: Log, error: Exception) -> None:
-        log.error("%s cannot be compacted and is left as it is: %s", found.topic_partition, error)
+        logger.error("%s cannot be compacted and is left as it is: %s", found.topic_partition, error)
         self.uncleanable[found] = str(error)
 
     def _disk_failed(self, directory: LogDirectory, found: Log, error: OSError) -> None:
         if error.errno in ROOM_ERRORS:
-            log.warning("%s could not be compacted, it is tried again: %s", found.topic_partition, error)
+            logger.warning("%s could not be compacted, it is tried again: %s", found.topic_partition, error)
             return
         try:
             directory.latch.fail(f"cannot clean {found.topic_partition}", error)

@@ -21,7 +21,7 @@ from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import StorageError
 from ottla.storage.log import Deletion, Flush, Log
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _WATCH_MS: Final = 1000
 _FLUSH_ROLLED_MS: Final = 2000
@@ -100,7 +100,7 @@ class Housekeeping:
     def _ended(self, name: str, task: "Task[None]") -> None:
         self._tasks.pop(name, None)
         if not task.cancelled() and task.exception() is not None:
-            log.error("housekeeping: %s failed", name, exc_info=task.exception())
+            logger.error("housekeeping: %s failed", name, exc_info=task.exception())
         if self._pending:
             self._begin("group commit", self._group_commit)
 
@@ -197,7 +197,7 @@ class Housekeeping:
                 self._replicas.storage_failed(directory, error)
                 continue
             if deletion is not None:
-                log.info("%s: removing %d old files", found.topic_partition, len(deletion.paths))
+                logger.info("%s: removing %d old files", found.topic_partition, len(deletion.paths))
                 self._replicas.deletions.append((directory, deletion))
 
     def _remove_files(self) -> None:
@@ -234,7 +234,7 @@ class Housekeeping:
             idle = ((since, id_, found) for found in logs for since, id_ in found.producers.idle_since())
             for _, producer_id, found in nsmallest(excess, idle, key=lambda one: one[:2]):
                 found.producers.forget(producer_id)
-            log.warning("forgot %d idle producers: ottla.producer.ids.max is reached", excess)
+            logger.warning("forgot %d idle producers: ottla.producer.ids.max is reached", excess)
 
     def _watch_disks(self) -> None:
         for directory in self._replicas.directories:
@@ -257,7 +257,7 @@ class Housekeeping:
                 self._replicas.no_room(directory)  # the metadata log has found out
             elif is_low and not directory.low_on_space:
                 directory.low_on_space = True
-                log.error("%s has %d bytes left: produce is refused until there is room", directory.path, free)
+                logger.error("%s has %d bytes left: produce is refused until there is room", directory.path, free)
             elif directory.low_on_space and not is_low and (not directory.is_full or directory.hold_reserve()):
                 self._replicas.room_again(directory)
         except OSError as error:

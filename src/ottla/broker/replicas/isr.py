@@ -16,7 +16,7 @@ from ottla.runtime.errand import Errand
 from ottla.runtime.timers import Repeating
 from ottla.storage.fs import StorageError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.1
 _TIMEOUT_MS: Final = 5_000
@@ -79,7 +79,9 @@ class IsrChanges:
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             if response.error_code:
-                log.warning("the controller takes no changes of in-sync replicas: %s", Errors(response.error_code).name)
+                logger.warning(
+                    "the controller takes no changes of in-sync replicas: %s", Errors(response.error_code).name
+                )
                 self._wanted = {**sent, **self._wanted}
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
@@ -129,7 +131,7 @@ class IsrChanges:
 
     def _refused(self, partition: Partition, change: IsrChange, error: Errors) -> None:
         self._replicas.counts.failed_isr_updates += 1
-        log.info(
+        logger.info(
             "%s-%d: the controller refuses %s as in sync: %s", partition.topic, partition.index, change.isr, error.name
         )
         if error == Errors.INELIGIBLE_REPLICA:

@@ -18,7 +18,7 @@ from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import ROOM_ERRORS, CorruptLog, StorageError
 from ottla.storage.log import Log
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 16
 """New logs of one change of the metadata that are made at once. A file system takes milliseconds for each, and a topic
@@ -76,7 +76,7 @@ class Placement:
                 known_id = topic is not None and found.topic_id in (None, topic.id)
                 if placed is None or not known_id or self._replicas.broker_id not in placed.replicas:
                     where = directory.set_aside(name, self._ids.uuid().hex())
-                    log.warning("the metadata does not know the log of %s: it was set aside as %s", name, where)
+                    logger.warning("the metadata does not know the log of %s: it was set aside as %s", name, where)
 
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage, *, settings_changed: bool) -> None:
         self._replicas.brokers.registered = image.brokers
@@ -190,7 +190,7 @@ class Placement:
         if isinstance(error, StorageError) and error.errno in ROOM_ERRORS:
             if partition in self._without_room:
                 return  # has been said
-            log.error("%s-%d is offline until there is room: %s", partition.topic, partition.index, error)
+            logger.error("%s-%d is offline until there is room: %s", partition.topic, partition.index, error)
             if not self._without_room:
                 self._waiting.loop.call_later(_TRY_AGAIN_S, self._try_again)
             self._without_room[partition] = None
@@ -199,7 +199,7 @@ class Placement:
         if isinstance(error, CorruptLog):
             then = "have it copied from its leader" if len(placed.replicas) > 1 else "begin with an empty one"
             remedy = f"Restore its directory from a copy, or move it away and restart to {then}"
-        log.error("%s-%d is offline and untouched: %s. %s.", partition.topic, partition.index, error, remedy)
+        logger.error("%s-%d is offline and untouched: %s. %s.", partition.topic, partition.index, error, remedy)
 
     def _try_again(self) -> None:
         before = len(self._without_room)
@@ -210,7 +210,7 @@ class Placement:
             if placed is None or partition.log is not None:
                 del self._without_room[partition]
             if placed is not None and partition.log is not None:
-                log.warning("%s-%d is online, as there is room again", partition.topic, partition.index)
+                logger.warning("%s-%d is online, as there is room again", partition.topic, partition.index)
                 self._place(partition.topic, partition.topic_id, partition.index, placed)
         if len(self._without_room) < before:
             self._replicas.events.came_late.tell()
@@ -315,7 +315,7 @@ class Placement:
             return
         if not topic.partitions:
             self._replicas.forget(topic)
-        log.info("%s-%d has moved to other brokers: it is deleted here", partition.topic, index)
+        logger.info("%s-%d has moved to other brokers: it is deleted here", partition.topic, index)
         self._delete(partition)
 
     def _delete(self, partition: Partition) -> None:

@@ -43,7 +43,7 @@ from ottla.storage.log import (
 )
 from ottla.storage.producer_state import UNCHECKED, Verification
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 OFFLINE = Rejected(Errors.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
 _FULL = Rejected(
@@ -412,7 +412,7 @@ class Replicas:
 
     def storage_failed(self, directory: LogDirectory, error: StorageError) -> None:
         if not directory.is_online or self._is_news(directory, error):
-            log.error("%s", error)
+            logger.error("%s", error)
         if not directory.is_online:
             self.take_offline(directory)
         elif error.errno in NO_ROOM and not directory.is_full:
@@ -420,7 +420,7 @@ class Replicas:
 
     def no_room(self, directory: LogDirectory) -> None:
         """From now on it takes only what coordinators and the controller write, on what was held back for them."""
-        log.error("%s is full: records are refused until there is room", directory.path)
+        logger.error("%s is full: records are refused until there is room", directory.path)
         directory.is_full = directory.low_on_space = True
         try:
             directory.release_reserve()
@@ -430,7 +430,7 @@ class Replicas:
         self._tell_leaders(directory)
 
     def room_again(self, directory: LogDirectory) -> None:
-        log.warning("%s has room again: records are taken", directory.path)
+        logger.warning("%s has room again: records are taken", directory.path)
         directory.is_full = directory.low_on_space = False
         for partition in self.all():
             if partition.directory is directory:
@@ -454,7 +454,7 @@ class Replicas:
         if leader is None or log_ is None or now - partition.stood_down_at < _STAND_DOWN_AGAIN_MS:
             return
         if leader.stand_down(log_.log_end_offset):
-            log.info("%s: another leader is asked for, as there is no room here", log_.topic_partition)
+            logger.info("%s: another leader is asked for, as there is no room here", log_.topic_partition)
             partition.stood_down_at = now
             self.events.isr_change_wanted.tell(partition)
 

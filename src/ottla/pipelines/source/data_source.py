@@ -48,7 +48,7 @@ from ottla.pipelines.workers import settle_worker
 
 FORMAT: Final = "ottla"
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def source_schema(options: SourceOptions) -> StructType:
@@ -223,7 +223,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _lost(self, loss: DataLost) -> None:
         if self._options.fail_on_data_loss:
             raise loss
-        _log.warning("%s; going on, as failOnDataLoss=false asks for", loss)
+        logger.warning("%s; going on, as failOnDataLoss=false asks for", loss)
 
     def reportLatestOffset(self) -> OffsetJson | None:
         return None if self._seen is None else to_json(self._seen)

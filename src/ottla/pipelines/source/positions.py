@@ -26,7 +26,7 @@ METADATA_AGE_S: Final = 2.0
 """How late a new partition may be noticed by a query that runs."""
 CLIENT_ID: Final = "ottla-spark"
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def open_cluster(options: SourceOptions) -> Cluster:
@@ -80,7 +80,7 @@ class Positions:
                 lost = f"topic {topic} was deleted and made anew while it was being read"
                 if self._options.fail_on_data_loss:
                     raise ValueError(lost)
-                _log.warning("%s; going on, as failOnDataLoss=false asks for", lost)
+                logger.warning("%s; going on, as failOnDataLoss=false asks for", lost)
                 self._ids[topic] = new
 
     def latest(self, *, fresh: bool = True) -> Offsets:
