@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from ottla.client import transactions
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.testing.checkers import Action, Kind, Leadership, Poll, Send, Watermarks
 from tests.faults.clients import CLIENT, Follower, Language, Place, Record, Sender, decoded, encoded, reading, records

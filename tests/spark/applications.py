@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ottla.client import admin, groups
-from ottla.client.cluster import Cluster as Client
-from ottla.client.consumer import EARLIEST, READ_COMMITTED, Consumer, Found, list_offsets
-from ottla.client.producer import Producer
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.blocking.consumer import Consumer
+from ottla.client.blocking.producer import Producer
+from ottla.client.offsets import EARLIEST, READ_COMMITTED, Found, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import Record
 from ottla.streams import StreamsApp, StreamsBuilder

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ottla.client.cluster import Cluster as Client
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
 from tests.spark.applications import World
 
 if TYPE_CHECKING:

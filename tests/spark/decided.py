@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ottla.client.cluster import Cluster as Client
-from ottla.client.consumer import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.offsets import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
 from ottla.model.ids import TopicPartition
 from tests.support.patience import eventually
 

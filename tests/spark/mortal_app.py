@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ottla.client.cluster import Cluster as Client
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
 from ottla.streams import StreamsApp, StreamsBuilder
 from tests.spark.applications import Build, World, counted_by_source, hopping_count, joined, punctual, shouted
 from tests.spark.sink_app import Kill, MortalSink

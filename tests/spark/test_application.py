@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ottla.client import admin
-from ottla.client.cluster import Cluster as Client
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
 from ottla.streams import StreamsApp, StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced
 from ottla.streams.errors import AGGREGATE_RESULT

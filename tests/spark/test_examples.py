@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from ottla.cli.app import run
 from ottla.client import admin
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
 from ottla.model import ids
 from ottla.streams import Serde, Serdes, TopologyTestDriver
 from ottla.streams.app import StreamsApp

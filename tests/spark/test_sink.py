@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from ottla.client import admin, groups
-from ottla.client.cluster import Cluster as Client
-from ottla.client.consumer import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Consumer, Found, list_offsets
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.blocking.consumer import Consumer
+from ottla.client.offsets import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
 from ottla.client.partitioner import partition_of_key
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink import sink as sink_module

@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client import admin, groups
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
-from ottla.client.producer import Producer
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.producer import Producer
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.connector import FASTER, SMALL_BATCH, Choice, choose, decide, read_stream
 from ottla.pipelines.source.data_source import OttlaDataSource, arrow_schema, source_schema

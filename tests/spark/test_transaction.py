@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.client import admin, groups
-from ottla.client.cluster import Cluster as Client
-from ottla.client.connection import parse_bootstrap
-from ottla.client.consumer import LATEST, READ_COMMITTED, Consumer, Found, list_offsets
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.blocking.consumer import Consumer
 from ottla.client.errors import KafkaError, TimedOut
+from ottla.client.offsets import LATEST, READ_COMMITTED, Found, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink import markers

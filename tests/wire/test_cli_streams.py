@@ -14,8 +14,8 @@ from ottla.cli.app import run
 from ottla.cli.output import note
 from ottla.cli.streams import _aside
 from ottla.client import admin, groups
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.streams.run.state_directory import StateDirectory
 from tests.support.patience import eventually

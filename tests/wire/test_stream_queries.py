@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.client import admin
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
 from ottla.streams.app import StreamsApp
 from ottla.streams.record import Record
 from ottla.streams.run.running import Metric

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ottla.client import admin
-from ottla.client.cluster import Cluster as Client
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
 from ottla.testing import Cluster, KafkaError, SettingsError, StartFailed
 from tests.support.patience import eventually
 

@@ -11,7 +11,7 @@ from ottla.cli.parser import Arguments, Command, Option, UsageError
 from ottla.cli.reach import SHOW, cluster, output, settings
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
     from ottla.client.partitions import Placed
     from ottla.model.ids import TopicPartition
     from ottla.protocol import messages

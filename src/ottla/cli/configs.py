@@ -12,7 +12,7 @@ from ottla.cli.reach import REACH, SHOW, cluster, output, settings
 
 if TYPE_CHECKING:
     from ottla.client.admin import ConfigChange
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
     from ottla.protocol import messages
 
     Entry = messages.DescribeConfigsResponse.DescribeConfigsResourceResult

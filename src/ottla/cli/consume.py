@@ -13,8 +13,9 @@ from ottla.cli.reach import REACH, cluster
 
 if TYPE_CHECKING:
     from ottla.cli.formats import Formatted
-    from ottla.client.cluster import Cluster
-    from ottla.client.consumer import Consumer, Fetched
+    from ottla.client.blocking.cluster import Cluster
+    from ottla.client.blocking.consumer import Consumer
+    from ottla.client.fetching import Fetched
 
 POLL_S: Final = 1.0
 ISOLATION: Final = {"read_uncommitted": 0, "read_committed": 1}
@@ -45,7 +46,7 @@ def _renderer(arguments: Arguments) -> "Callable[[Formatted], bytes]":
 
 def _consumer(arguments: Arguments, server: "Cluster") -> "Consumer":
     from ottla.cli.spans import choose_partitions, range_of, resolve
-    from ottla.client.consumer import Consumer
+    from ottla.client.blocking.consumer import Consumer
 
     if arguments.flag("from_beginning") and arguments.has("offset"):
         raise UsageError("--from-beginning and --offset exclude each other")

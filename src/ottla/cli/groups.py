@@ -11,7 +11,7 @@ from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import REACH, SHOW, cluster, output
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
     from ottla.client.groups import Group, Offset
     from ottla.model.ids import TopicPartition
 
@@ -124,8 +124,8 @@ LagRow = tuple[str, int, int | None, int | None, int | None, str | None, str | N
 def _lag(server: "Cluster", group: "Group") -> list[LagRow]:
     """Every partition that is committed or assigned, with how much there is to read."""
     from ottla.client import groups
-    from ottla.client.consumer import LATEST, list_offsets
     from ottla.client.errors import KafkaError
+    from ottla.client.offsets import LATEST, list_offsets
 
     committed = groups.committed(server, group.name)
     owners = {place: member for member in group.members for place in member.partitions}

@@ -10,7 +10,7 @@ from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import REACH, cluster
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
     from ottla.model.ids import TopicPartition
 
 OK: Final = 0

@@ -13,8 +13,9 @@ from ottla.cli.reach import OUTPUT, REACH, cluster
 
 if TYPE_CHECKING:
     from ottla.cli.record_json import InputRecord, Parser
-    from ottla.client.cluster import Cluster
-    from ottla.client.producer import Delivered, Producer
+    from ottla.client.blocking.cluster import Cluster
+    from ottla.client.blocking.producer import Producer
+    from ottla.client.producing import Delivered
     from ottla.protocol.records import Header
 
 LINGER_S: Final = 0.02
@@ -66,7 +67,8 @@ def _place_text(partition: int, count: int, first: int, last: int) -> str:
 
 
 def produce(arguments: Arguments) -> int:
-    from ottla.client.producer import CODECS, Producer
+    from ottla.client.blocking.producer import Producer
+    from ottla.client.producing import CODECS
 
     topic = arguments.text("topic")
     parse = _parser(arguments)

@@ -11,7 +11,7 @@ from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import REACH, SHOW, cluster, output
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
 
 
 def status(arguments: Arguments) -> int:

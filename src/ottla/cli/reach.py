@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.cli.parser import Arguments, Option, UsageError
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 
@@ -32,8 +32,8 @@ def output(arguments: Arguments) -> str:
 
 def cluster(arguments: Arguments) -> "Cluster":
     """Not connected yet: the first request does that."""
-    from ottla.client.cluster import Cluster
-    from ottla.client.connection import parse_bootstrap
+    from ottla.client.addresses import parse_bootstrap
+    from ottla.client.blocking.cluster import Cluster
 
     text = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP
     try:

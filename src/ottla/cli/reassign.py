@@ -13,7 +13,7 @@ from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import REACH, SHOW, cluster, output
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
     from ottla.client.errors import KafkaError
     from ottla.client.partitions import Placed
     from ottla.model.ids import TopicPartition

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.offsets import BadOffset, Bounds, OffsetRange, Span, parse_partitions, parse_range
 from ottla.cli.parser import UsageError
-from ottla.client.consumer import EARLIEST, LATEST, READ_UNCOMMITTED, list_offsets
 from ottla.client.errors import KafkaError
+from ottla.client.offsets import EARLIEST, LATEST, READ_UNCOMMITTED, list_offsets
 from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
 
 
 def range_of(text: str) -> OffsetRange:

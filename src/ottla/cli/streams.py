@@ -288,8 +288,8 @@ def _asked(owner: "Mapping[str, Any]") -> Any:
 
 def _lag(server: Any, application_id: str) -> "list[tuple[str, int, int | None, int | None, int | None]]":
     from ottla.client import groups
-    from ottla.client.consumer import LATEST, list_offsets
     from ottla.client.errors import KafkaError
+    from ottla.client.offsets import LATEST, list_offsets
 
     committed = groups.committed(server, application_id)
     places = sorted(committed)

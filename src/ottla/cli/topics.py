@@ -11,8 +11,9 @@ from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import REACH, SHOW, cluster, output, settings
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster, Outcomes
-    from ottla.client.consumer import Found
+    from ottla.client.blocking.cluster import Cluster
+    from ottla.client.offsets import Found
+    from ottla.client.routing import Outcomes
     from ottla.protocol import messages
 
     Topic = messages.MetadataResponse.MetadataResponseTopic
@@ -85,7 +86,7 @@ def _await_metadata(server: Cluster, names: list[str], ready: Callable[[Topic], 
 
     When the cluster is slow the change is made all the same, so running out of time is no failure.
     """
-    from ottla.client.deadline import Deadline
+    from ottla.client.blocking.deadline import Deadline
     from ottla.client.errors import KafkaError, TimedOut
     from ottla.model.errors import Errors
 
@@ -181,7 +182,7 @@ def _ids(brokers: list[int]) -> str:
 
 def _offset(found: Outcomes[Found], topic: str | None, partition: int) -> int | None:
     """None while a partition has no leader to ask."""
-    from ottla.client.consumer import Found
+    from ottla.client.offsets import Found
     from ottla.model.ids import TopicPartition
 
     outcome = found.get(TopicPartition(topic or "", partition))
@@ -203,8 +204,8 @@ def describe(arguments: Arguments) -> int:
 def _describe(server: Cluster, topics: list[Topic]) -> list[_Described]:
     """Four requests in all, however many topics there are."""
     from ottla.client import admin
-    from ottla.client.consumer import EARLIEST, LATEST, list_offsets
     from ottla.client.errors import KafkaError
+    from ottla.client.offsets import EARLIEST, LATEST, list_offsets
     from ottla.model.ids import TopicPartition
 
     led = [TopicPartition(t.name or "", p.partition_index) for t in topics for p in t.partitions if p.leader_id >= 0]

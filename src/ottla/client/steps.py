@@ -111,17 +111,17 @@ def begin(what: str, timeout_s: float) -> Steps[Attempts]:
 
 # Faces.
 
+if TYPE_CHECKING:
 
-class Blocking(Protocol):
-    @property
-    def routing(self) -> Routing: ...
-    def run(self, steps: Steps[T], /) -> T: ...
+    class Blocking(Protocol):
+        @property
+        def routing(self) -> Routing: ...
+        def run(self, steps: Steps[T], /) -> T: ...
 
-
-class Asynchronous(Protocol):
-    @property
-    def routing(self) -> Routing: ...
-    def run(self, steps: Steps[T], /) -> Coroutine[Any, Any, T]: ...
+    class Asynchronous(Protocol):
+        @property
+        def routing(self) -> Routing: ...
+        def run(self, steps: Steps[T], /) -> Coroutine[Any, Any, T]: ...
 
 
 class Operation(Generic[P, T]):

@@ -5,11 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.client import admin
-from ottla.client.cluster import Cluster as Client
-from ottla.client.connection import parse_bootstrap
-from ottla.client.consumer import EARLIEST, LATEST, Consumer, Fetched, Found, list_offsets
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.blocking.consumer import Consumer
+from ottla.client.blocking.producer import Producer
 from ottla.client.errors import KafkaError
-from ottla.client.producer import Delivered, Producer
+from ottla.client.fetching import Fetched
+from ottla.client.offsets import EARLIEST, LATEST, Found, list_offsets
+from ottla.client.producing import Delivered
 from ottla.model.ids import TopicPartition
 
 Text = bytes | str | None

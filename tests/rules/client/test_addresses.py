@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.client.connection import Address, parse_bootstrap
+from ottla.client.addresses import Address, parse_bootstrap
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.client.cluster import Cluster
-from ottla.client.connection import Address
+from ottla.client.addresses import Address
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.partition_reader import FETCH_BYTES, LEAST_FETCH_BYTES, DataLost, PartitionReader
 from ottla.client.errors import CorruptAnswer, KafkaError
-from ottla.client.partition_reader import FETCH_BYTES, LEAST_FETCH_BYTES, DataLost, PartitionReader
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
@@ -122,7 +122,7 @@ def test_a_log_that_ends_before_the_range_is_an_error() -> None:
 
 
 def test_a_log_that_gives_nothing_more_is_waited_for_and_then_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.client.deadline.time", HurriedClock())
+    monkeypatch.setattr("ottla.client.blocking.deadline.time", HurriedClock())
     scene = Scene(fetched(batch(0, 4)), *[fetched(high_watermark=4)] * 100_000)
     with pytest.raises(DataLost, match=r"offsets 4 to 9 of orders-0 .* its high watermark is 4"):
         scene.read(0, 10)

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.client.cluster import Cluster
-from ottla.client.connection import Address
-from ottla.client.consumer import LATEST, Consumer, Found, list_offsets
+from ottla.client.addresses import Address
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.consumer import Consumer
+from ottla.client.blocking.producer import Producer
 from ottla.client.errors import KafkaError, RequestTooLarge, TimedOut, Unreachable
-from ottla.client.producer import Delivered, Producer
+from ottla.client.offsets import LATEST, Found, list_offsets
+from ottla.client.producing import Delivered
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
@@ -71,7 +73,7 @@ def test_a_connection_that_breaks_before_the_answer_is_replaced() -> None:
 
 
 def test_trying_ends_at_the_deadline_with_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.client.deadline.time", HurriedClock())
+    monkeypatch.setattr("ottla.client.blocking.deadline.time", HurriedClock())
     scene = Scene(*[offset(Errors.LEADER_NOT_AVAILABLE)] * 100)
     with scene.broker, client(scene.broker) as cluster:
         outcome = list_offsets(cluster, {PLACE: LATEST})[PLACE]
@@ -81,7 +83,7 @@ def test_trying_ends_at_the_deadline_with_the_last_error(monkeypatch: pytest.Mon
 
 
 def test_a_broker_that_only_hangs_up_uses_up_the_deadline_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.client.deadline.time", HurriedClock())
+    monkeypatch.setattr("ottla.client.blocking.deadline.time", HurriedClock())
     text = r"MetadataRequest was not done within 20 s; .* the broker closed it"
     with (
         ScriptedBroker(lambda _: None) as broker,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.consumer import READ_COMMITTED, READ_UNCOMMITTED
+from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.batch_size import LEAST, BatchSize
 from ottla.pipelines.source.columns import running_maximum

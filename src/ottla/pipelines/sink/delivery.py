@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ottla.client.cluster import Cluster, Sent
+from ottla.client.blocking.cluster import Cluster, Sent
 from ottla.client.errors import ConnectionLost, CorruptAnswer, KafkaError, Unreachable, known
 from ottla.client.producing import ALL, FIRST_OF_SECOND, LAST_BY_NAME
 from ottla.client.routing import Outcomes, Work, at_leaders, find_leaders

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 from ottla.client import admin
 from ottla.client.batches import readable_batches
-from ottla.client.cluster import Cluster
-from ottla.client.consumer import EARLIEST, LATEST, READ_UNCOMMITTED, Found, list_offsets
+from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import KafkaError, known
 from ottla.client.fetching import LAST_BY_NAME
+from ottla.client.offsets import EARLIEST, LATEST, READ_UNCOMMITTED, Found, list_offsets
 from ottla.client.partitioner import partition_of_key
 from ottla.client.routing import Outcomes, Routing, Work, at_leaders
 from ottla.model.errors import Errors

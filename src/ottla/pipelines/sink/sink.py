@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError, KafkaError, known
-from ottla.client.producer import CODECS
+from ottla.client.producing import CODECS
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.session import check_session

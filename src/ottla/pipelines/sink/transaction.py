@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ottla.client.cluster import Cluster
+from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError, TimedOut
 from ottla.client.producing import Identity
 from ottla.client.transacting import FENCING, Fenced, Transacting, TransactionTimedOut

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError, KafkaError
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ottla.client.consumer import READ_COMMITTED
+from ottla.client.offsets import READ_COMMITTED
 from ottla.pipelines.source.data_source import FORMAT, OttlaDataSource
 from ottla.pipelines.source.offsets import Offsets, to_json
 from ottla.pipelines.source.options import NAMES, Position, SourceOptions, parse_options

@@ -34,8 +34,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ottla.client.cluster import Cluster
-from ottla.client.partition_reader import DataLost, PartitionReader
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.partition_reader import DataLost, PartitionReader
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.carry import Carry
 from ottla.pipelines.source.batch_size import BatchSize

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from ottla.client.connection import parse_bootstrap
-from ottla.client.consumer import READ_COMMITTED, READ_UNCOMMITTED
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json
 

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ottla.client.cluster import Cluster
-from ottla.client.partition_reader import PartitionReader
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import read_columns
 

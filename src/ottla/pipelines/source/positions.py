@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from ottla.client import groups
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
-from ottla.client.consumer import Found, list_offsets
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.client.errors import KafkaError
-from ottla.client.partition_reader import PartitionReader
+from ottla.client.offsets import Found, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json, to_json

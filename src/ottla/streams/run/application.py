@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client import admin
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.checkpoint import keep_offsets, kept_offsets, offsets_of_batch
 from ottla.pipelines.progress import Progress, new_counter

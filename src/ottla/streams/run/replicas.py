@@ -10,11 +10,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
-from ottla.client.consumer import EARLIEST, LATEST, READ_COMMITTED, list_offsets
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.client.errors import KafkaError
-from ottla.client.partition_reader import PartitionReader
+from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import read_columns
 from ottla.streams.record import Raw

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.client import admin, groups, transactions
-from ottla.client.consumer import EARLIEST, LATEST, list_offsets
 from ottla.client.errors import KafkaError
+from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.streams.run.config import MARKER_SUFFIX
@@ -20,7 +20,7 @@ from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.topology.graph import SourceNode, changelog_topic, decorated
 
 if TYPE_CHECKING:
-    from ottla.client.cluster import Cluster
+    from ottla.client.blocking.cluster import Cluster
     from ottla.streams.app import StreamsApp
 
 _INTERNAL: Final = re.compile(

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client import admin, groups
-from ottla.client.cluster import Cluster
-from ottla.client.consumer import READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
+from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import KafkaError
+from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.streams.topology.graph import Graph, Reset, SinkNode, SourceNode, SubTopology, changelog_topic, decorated

@@ -10,10 +10,12 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from ottla.client.cluster import Cluster
-from ottla.client.connection import parse_bootstrap
-from ottla.client.consumer import EARLIEST, LATEST, READ_COMMITTED, Consumer, Fetched, list_offsets
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.consumer import Consumer
 from ottla.client.errors import ClientError, KafkaError
+from ottla.client.fetching import Fetched
+from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.streams.views.view import BadKey, Change, View
 

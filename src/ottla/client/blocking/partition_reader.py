@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.client.batches import readable_batches
-from ottla.client.cluster import Cluster, Sent
-from ottla.client.deadline import now_s
+from ottla.client.blocking.cluster import Cluster, Sent
+from ottla.client.blocking.deadline import now_s
 from ottla.client.errors import ClientError, ConnectionLost, CorruptAnswer, KafkaError, Unreachable, known
 from ottla.client.fetching import LAST_BY_NAME
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets, offset_of

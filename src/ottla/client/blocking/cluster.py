@@ -7,17 +7,15 @@ from typing import Final, NamedTuple, TypeVar
 
 from ottla.client import routing as routes
 from ottla.client.addresses import Address
-from ottla.client.connection import Connection
-from ottla.client.deadline import Deadline, now_s, waited
+from ottla.client.blocking.connection import Connection
+from ottla.client.blocking.deadline import Deadline, now_s, waited
 from ottla.client.errors import ClientError, ConnectionLost, Unreachable
-from ottla.client.routing import Outcomes, Routing
+from ottla.client.routing import Routing
 from ottla.client.sockets import why_unreachable
 from ottla.client.steps import ANY, NEWEST, Ask, Exchange, Heard, Pause, Steps
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
-
-__all__ = ["ANY", "Cluster", "Outcomes", "Sent"]
 
 CONNECT_TIMEOUT_S: Final = 5.0
 

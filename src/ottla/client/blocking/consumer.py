@@ -5,16 +5,12 @@ from __future__ import annotations
 import select
 from collections.abc import Mapping
 
-from ottla.client.cluster import Cluster, Sent
+from ottla.client.blocking.cluster import Cluster, Sent
 from ottla.client.errors import ClientError, ConnectionLost
 from ottla.client.fetching import MAX_WAIT_MS, Fetched, Fetching
-from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
+from ottla.client.offsets import READ_UNCOMMITTED
 from ottla.model.ids import TopicPartition
 from ottla.protocol.codec import Message
-
-__all__ = [
-    "EARLIEST", "LATEST", "READ_COMMITTED", "READ_UNCOMMITTED", "Consumer", "Fetched", "Found", "list_offsets",
-]  # fmt: skip
 
 
 class Consumer:

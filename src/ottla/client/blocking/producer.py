@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from ottla.client.cluster import Cluster
-from ottla.client.producing import ALL, CODECS, Delivered, Producing
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.producing import ALL, Delivered, Producing
 from ottla.protocol.records import Header, NewRecord
-
-__all__ = ["ALL", "CODECS", "Delivered", "Producer"]
 
 
 class Producer:

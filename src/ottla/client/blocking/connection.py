@@ -5,12 +5,10 @@ import time
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from ottla.client.addresses import Address, parse_bootstrap
+from ottla.client.addresses import Address
 from ottla.client.errors import ConnectionLost, NotKafka
 from ottla.client.wire import Answer, Wire
 from ottla.protocol.codec import Message
-
-__all__ = ["Address", "Connection", "parse_bootstrap"]
 
 READ_BYTES: Final = 256 << 10
 
