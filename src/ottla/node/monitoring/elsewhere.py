@@ -8,6 +8,7 @@ import asyncio
 from typing import Final
 
 from ottla.broker.services import Services
+from ottla.metrics.text import SLICE
 from ottla.model.ids import NO_LEADER
 from ottla.net.peer import Address, Peers, Unreachable
 from ottla.node.monitoring import groups
@@ -20,7 +21,7 @@ _CLIENT: Final = -1
 
 
 async def ends_elsewhere(services: Services, peers: Peers, most: int) -> dict[tuple[str, int], int]:
-    wanted = _wanted(services, most)
+    wanted = await _wanted(services, most)
     asked = [
         _ask(peers, address, spots)
         for leader, spots in wanted.items()
@@ -43,17 +44,20 @@ def end_here(services: Services, topic: str, index: int) -> int | None:
     return partition.log.log_end_offset if placed is not None and services.broker_id in placed.isr else None
 
 
-def _wanted(services: Services, most: int) -> dict[int, list[groups.Spot]]:
-    """By leader."""
-    image = services.control_plane.image
+async def _wanted(services: Services, most: int) -> dict[int, list[groups.Spot]]:
+    """By leader. Others have the loop now and then: groups may have committed very many offsets."""
     found: dict[groups.Spot, int] = {}
+    looked_at = 0
     for shard in groups.shards(services):
-        for topics in shard.state.offsets.by_group.values():
-            for topic, partitions in topics.items():
-                for index in partitions:
-                    placed = image.partition(topic, index)
-                    if placed is not None and placed.leader != NO_LEADER and end_here(services, topic, index) is None:
-                        found[topic, index] = placed.leader
+        committed = shard.state.offsets.by_group
+        for group_id in list(committed):
+            for spot in [(topic, index) for topic, indexes in committed.get(group_id, {}).items() for index in indexes]:
+                looked_at += 1
+                if looked_at % SLICE == 0:
+                    await asyncio.sleep(0)
+                placed = services.control_plane.image.partition(*spot)
+                if placed is not None and placed.leader != NO_LEADER and end_here(services, *spot) is None:
+                    found[spot] = placed.leader
             if len(found) >= most:
                 break
     by_leader: dict[int, list[groups.Spot]] = {}

@@ -68,15 +68,18 @@ def pieces(found: FoundGroups) -> Iterator[str]:
 
 def exported(found: FoundGroups, end_of: Callable[[str, int], int | None]) -> Iterator[str]:
     """`end_of` gives the offset that consumers of a partition may read up to; None if nobody knows now."""
-    lags = [
-        (group, topic, index, None if (end := end_of(topic, index)) is None else max(0, end - offset))
-        for group, topic, index, offset in found.rows
-    ]
+    lags: list[tuple[str, str, int, int]] = []
+    for at, (group, topic, index, offset) in enumerate(found.rows):
+        if at % SLICE == SLICE - 1:
+            yield ""
+        end = end_of(topic, index)
+        if end is not None:
+            lags.append((group, topic, index, max(0, end - offset)))
     yield from many(names.GROUP_MEMBERS, found.members)
     yield from many(names.GROUP_OFFSET, ((_mark(g, t, i), offset) for g, t, i, offset in found.rows))
     yield from many(names.GROUP_OFFSET_SUM, _sums((g, t, offset) for g, t, _, offset in found.rows))
-    yield from many(names.GROUP_LAG, ((_mark(g, t, i), lag) for g, t, i, lag in lags if lag is not None))
-    yield from many(names.GROUP_LAG_SUM, _sums((g, t, lag) for g, t, _, lag in lags if lag is not None))
+    yield from many(names.GROUP_LAG, ((_mark(g, t, i), lag) for g, t, i, lag in lags))
+    yield from many(names.GROUP_LAG_SUM, _sums((g, t, lag) for g, t, _, lag in lags))
 
 
 def _mark(group: str, topic: str, index: int) -> str:
