@@ -2,27 +2,11 @@
 
 from pathlib import Path
 
-from ottla.model.ids import Millis, uuid_text
+from ottla.model.ids import Millis
 from ottla.protocol import messages as m
-from ottla.protocol.codec import Message, Request, Struct
-from tests.golden.transcripts import compare
+from ottla.protocol.codec import Message, Request
+from tests.golden.transcripts import compare, shown
 from tests.rules.controller.scene import Assignment, Scene, Topic, TopicConfig, a_registration
-
-
-def shown(value: object) -> str:
-    """Fields at their default are left out, ids are printed as Kafka prints them."""
-    if isinstance(value, Struct):
-        plain = type(value)()
-        given = {n: getattr(value, n) for n in value.FIELDS if getattr(value, n) != getattr(plain, n)}
-        if type(value).__qualname__.startswith("CreateTopicsResponse"):
-            given.pop("configs", None)  # every config of the table: long, and tested elsewhere
-        inside = ", ".join(f"{name}={shown(content)}" for name, content in given.items())
-        return f"{type(value).__qualname__.rpartition('.')[2]}({inside})"
-    if isinstance(value, bytes) and len(value) == 16:
-        return uuid_text(value).lstrip("A") or "0"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(shown, value)) + "]"
-    return value.name if hasattr(value, "name") else repr(value)
 
 
 class Transcript:
