@@ -132,7 +132,7 @@ class Fetching:
                 topics=list(topics.values()),
             )
 
-        return Ask(leader, messages.FetchRequest, make, messages.FetchResponse, at_most, lane)
+        return Ask(leader, messages.FetchRequest, make, messages.FetchResponse, at_most, lane=lane)
 
     # Hearing.
 

@@ -103,14 +103,14 @@ def _describe_consumer(routing: Routing, name: str) -> Steps[Group | None]:
     kind = messages.ConsumerGroupDescribeResponse
     ask = asking(messages.ConsumerGroupDescribeRequest(group_ids=[name]), kind)
     try:
-        told = yield from at_coordinator(routing, (GROUP, name), ask, kind, _described)
+        broker, answer = yield from at_coordinator(routing, (GROUP, name), ask, kind, _described)
     except UnsupportedApi:
         return None
     except KafkaError as error:
         if error.error in (Errors.GROUP_ID_NOT_FOUND, Errors.UNSUPPORTED_VERSION):
             return None
         raise
-    (group,) = told.answer.groups
+    (group,) = answer.groups
     members = tuple(
         Member(
             member.member_id,
@@ -125,7 +125,7 @@ def _describe_consumer(routing: Routing, name: str) -> Steps[Group | None]:
         )
         for member in group.members
     )
-    return Group(name, "Consumer", group.group_state, group.assignor_name, group.group_epoch, told.broker, members)
+    return Group(name, "Consumer", group.group_state, group.assignor_name, group.group_epoch, broker, members)
 
 
 def _described(
@@ -138,8 +138,8 @@ def _described(
 def _describe_classic(routing: Routing, name: str) -> Steps[Group]:
     kind = messages.DescribeGroupsResponse
     ask = asking(messages.DescribeGroupsRequest(groups=[name]), kind)
-    told = yield from at_coordinator(routing, (GROUP, name), ask, kind, _described)
-    (group,) = told.answer.groups
+    broker, answer = yield from at_coordinator(routing, (GROUP, name), ask, kind, _described)
+    (group,) = answer.groups
     if group.group_state == "Dead":
         raise KafkaError(Errors.GROUP_ID_NOT_FOUND, f"group {name}")
     members = tuple(
@@ -152,7 +152,7 @@ def _describe_classic(routing: Routing, name: str) -> Steps[Group]:
         )
         for member in group.members
     )
-    return Group(name, "Classic", group.group_state, group.protocol_data, None, told.broker, members)
+    return Group(name, "Classic", group.group_state, group.protocol_data, None, broker, members)
 
 
 def _assignment(blob: bytes) -> tuple[TopicPartition, ...]:
@@ -210,12 +210,12 @@ def _committed(
         return kind(groups=[asked], require_stable=stable)
 
     ask = Ask(ANY, kind, make, messages.OffsetFetchResponse, _BY_NAME)
-    told = yield from at_coordinator(routing, (GROUP, name), ask, messages.OffsetFetchResponse, _fetch_error)
+    _, answer = yield from at_coordinator(routing, (GROUP, name), ask, messages.OffsetFetchResponse, _fetch_error)
     found: dict[TopicPartition, Offset | None] = {}
-    for topic in told.answer.topics:
+    for topic in answer.topics:
         for partition in topic.partitions:
             found[TopicPartition(topic.name, partition.partition_index)] = _offset(partition)
-    for group in told.answer.groups:
+    for group in answer.groups:
         for asked_topic in group.topics:
             for each in asked_topic.partitions:
                 found[TopicPartition(asked_topic.name, each.partition_index)] = _offset(each)
@@ -253,14 +253,14 @@ def commit(
         )
     request = kind(group_id=name, generation_id_or_member_epoch=_ADMIN_GENERATION, topics=list(topics.values()))
     ask = asking(request, messages.OffsetCommitResponse, at_most=_BY_NAME)
-    told = yield from at_coordinator(routing, (GROUP, name), ask, messages.OffsetCommitResponse, _moved)
+    _, answer = yield from at_coordinator(routing, (GROUP, name), ask, messages.OffsetCommitResponse, _moved)
     return {
         TopicPartition(topic.name, partition.partition_index): KafkaError(
             known(partition.error_code), f"{topic.name}-{partition.partition_index} of group {name}"
         )
         if partition.error_code
         else None
-        for topic in told.answer.topics
+        for topic in answer.topics
         for partition in topic.partitions
     }
 

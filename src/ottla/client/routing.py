@@ -7,7 +7,7 @@ Retries end at a deadline, and only errors that Kafka's table calls retriable ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from ottla.client.addresses import Address
 from ottla.client.errors import ClientError, ConnectionLost, CorruptAnswer, KafkaError, TimedOut, Unreachable, known
@@ -103,7 +103,7 @@ def asking(
     request: Message, response: type[Message], *, broker: int = ANY, at_most: int = NEWEST, lane: str = ""
 ) -> Ask:
     """For a request that is the same in every version."""
-    return Ask(broker, type(request), lambda _: request, response, at_most, lane)
+    return Ask(broker, type(request), lambda _: request, response, at_most, lane=lane)
 
 
 def ask_until_heard(routing: Routing, ask: Ask, response: type[R], attempts: Attempts | None = None) -> Steps[R]:
@@ -188,18 +188,31 @@ def find_leaders(routing: Routing, places: Iterable[TopicPartition], attempts: A
 # Leaders.
 
 
-class Work(NamedTuple, Generic[R, T]):
+class Work(Generic[R, T]):
     """What is asked of partitions' leaders."""
 
-    kind: type[Message]
-    response: type[R]
-    make: Callable[[Sequence[TopicPartition], int], Message]
-    """The request of one leader, of the version that was agreed on."""
-    read: Callable[[R, Sequence[TopicPartition]], Outcomes[T]]
-    at_most: int = NEWEST
-    answered: bool = True
-    explain: Callable[[Attempts, int, Sequence[TopicPartition]], Steps[Outcomes[T]]] | None = None
-    """Asked when a leader broke the connection: outcomes for those it would break it for again."""
+    __slots__ = ("answered", "at_most", "explain", "kind", "make", "read", "response")
+
+    def __init__(
+        self,
+        kind: type[Message],
+        response: type[R],
+        make: Callable[[Sequence[TopicPartition], int], Message],
+        read: Callable[[R, Sequence[TopicPartition]], Outcomes[T]],
+        at_most: int = NEWEST,
+        *,
+        answered: bool = True,
+        explain: Callable[[Attempts, int, Sequence[TopicPartition]], Steps[Outcomes[T]]] | None = None,
+    ) -> None:
+        """`make` gives the request of one leader, of the version that was agreed on. `explain` is asked when a leader
+        broke the connection: outcomes for those it would break it for again."""
+        self.kind = kind
+        self.response = response
+        self.make = make
+        self.read = read
+        self.at_most = at_most
+        self.answered = answered
+        self.explain = explain
 
 
 def at_leaders(
@@ -287,11 +300,6 @@ def _passing(outcome: object, new_topics: bool) -> KafkaError | None:
 # Coordinators.
 
 
-class Told(NamedTuple, Generic[R]):
-    broker: int
-    answer: R
-
-
 @operation
 def coordinator(routing: Routing, kind: int, key: str) -> Steps[int]:
     """The broker that keeps a group or a transactional id. Remembered until it says that it does not."""
@@ -331,8 +339,9 @@ def at_coordinator(
     error_of: Callable[[R], int | tuple[int, str | None]],
     *,
     timeout_s: float | None = None,
-) -> Steps[Told[R]]:
-    """Asks whoever coordinates `owner` (kind and key) by now, until it gives an answer that holds. `error_of` finds an
+) -> Steps[tuple[int, R]]:
+    """Asks whoever coordinates `owner` (kind and key) by now, until it gives an answer that holds: its id, and the
+    answer. `error_of` finds an
     answer's error, and perhaps a word about it. Raises KafkaError for one that will not pass."""
     subject = f"group {owner[1]}" if owner[0] == GROUP else owner[1]
     attempts = yield from begin(f"{ask.kind.__name__} of {owner[1]}", timeout_s or routing.timeout_s)
@@ -340,7 +349,7 @@ def at_coordinator(
         trouble: ClientError
         try:
             broker = yield from find_coordinator(routing, *owner, attempts)
-            answer = yield from attempts.ask(ask._replace(broker=broker), response)
+            answer = yield from attempts.ask(ask.of(broker), response)
         except (ConnectionLost, Unreachable) as lost:
             trouble = lost
             routing.coordinators.pop(owner, None)
@@ -349,7 +358,7 @@ def at_coordinator(
             code, message = (found, None) if isinstance(found, int) else found
             error = known(code)
             if error == Errors.NONE:
-                return Told(broker, answer)
+                return broker, answer
             trouble = KafkaError(error, subject, message)
             if not error.retriable:
                 raise trouble
@@ -366,7 +375,7 @@ def ask_coordinator(
         routing.coordinators.pop(owner, None)
     attempts = yield from begin(f"{ask.kind.__name__} of {owner[1]}", timeout_s)
     broker = yield from find_coordinator(routing, *owner, attempts)
-    (answer,) = yield from attempts.exchange(ask._replace(broker=broker), at_most_s=timeout_s)
+    (answer,) = yield from attempts.exchange(ask.of(broker), at_most_s=timeout_s)
     if isinstance(answer, ClientError):
         raise answer
     assert isinstance(answer, response)

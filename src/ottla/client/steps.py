@@ -8,7 +8,7 @@ gives its result, or, with the asyncio face, something to await.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from ottla.client.errors import ClientError, TimedOut
 from ottla.protocol.codec import Message
@@ -30,36 +30,64 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Ask(NamedTuple):
+# Plain classes: each field of a NamedTuple is compiled at import, which every command of the CLI would pay for.
+
+
+class Ask:
     """One request to one broker."""
 
-    broker: int
-    kind: type[Message]
-    make: Callable[[int], Message]
-    """Of the version that was agreed on: what a request names (topics or their ids) depends on it."""
-    response: type[Message]
-    at_most: int = NEWEST
-    lane: str = ""
-    """Brokers answer a connection's requests in order: whoever waits long (fetch, join) has a connection of its own."""
-    answered: bool = True
-    """False for a Produce with acks=0, the one request without an answer."""
+    __slots__ = ("answered", "at_most", "broker", "kind", "lane", "make", "response")
+
+    def __init__(
+        self,
+        broker: int,
+        kind: type[Message],
+        make: Callable[[int], Message],
+        response: type[Message],
+        at_most: int = NEWEST,
+        *,
+        lane: str = "",
+        answered: bool = True,
+    ) -> None:
+        self.broker = broker
+        self.kind = kind
+        self.make = make
+        """Of the version that was agreed on: what a request names (topics or their ids) depends on it."""
+        self.response = response
+        self.at_most = at_most
+        self.lane = lane
+        """Brokers answer a connection's requests in order: whoever waits long (fetch, join) has one of its own."""
+        self.answered = answered
+        """False for a Produce with acks=0, the one request without an answer."""
+
+    def of(self, broker: int) -> Ask:
+        return Ask(broker, self.kind, self.make, self.response, self.at_most, lane=self.lane, answered=self.answered)
 
 
-class Exchange(NamedTuple):
+class Exchange:
     """Ask all, at once where possible; told are all answers, in this order."""
 
-    asks: tuple[Ask, ...]
-    until_s: float
+    __slots__ = ("asks", "until_s")
+
+    def __init__(self, asks: tuple[Ask, ...], until_s: float) -> None:
+        self.asks = asks
+        self.until_s = until_s
 
 
-class Pause(NamedTuple):
-    until_s: float
+class Pause:
+    __slots__ = ("until_s",)
+
+    def __init__(self, until_s: float) -> None:
+        self.until_s = until_s
 
 
-class Heard(NamedTuple):
-    now_s: float
-    answers: tuple[Message | ClientError, ...] = ()
-    """For each Ask its response, or why there is none."""
+class Heard:
+    __slots__ = ("answers", "now_s")
+
+    def __init__(self, now_s: float, answers: tuple[Message | ClientError, ...] = ()) -> None:
+        self.now_s = now_s
+        self.answers = answers
+        """For each Ask its response, or why there is none."""
 
 
 Steps = Generator[Exchange | Pause, Heard, T]

@@ -183,7 +183,8 @@ class Transacting:
         ask = asking(request, response, at_most=at_most)
         owner = owner or (TRANSACTION, self.name)
         try:
-            return (yield from at_coordinator(routing, owner, ask, response, error_of, timeout_s=timeout_s)).answer
+            _, answer = yield from at_coordinator(routing, owner, ask, response, error_of, timeout_s=timeout_s)
+            return answer
         except KafkaError as error:
             if error.error in FENCING:
                 raise self._fenced() from error

@@ -112,17 +112,17 @@ def coordinator(routing: Routing, transactional_id: str) -> Steps[int]:
 def describe(routing: Routing, transactional_id: str) -> Steps[Transaction]:
     """Raises KafkaError with TRANSACTIONAL_ID_NOT_FOUND for a name nobody keeps."""
     kind = messages.DescribeTransactionsResponse
-    told = yield from at_coordinator(
+    broker, answer = yield from at_coordinator(
         routing,
         (TRANSACTION, transactional_id),
         asking(messages.DescribeTransactionsRequest(transactional_ids=[transactional_id]), kind),
         kind,
         lambda answer: answer.transaction_states[0].error_code,
     )
-    (state,) = told.answer.transaction_states
+    (state,) = answer.transaction_states
     return Transaction(
         transactional_id,
-        told.broker,
+        broker,
         state.producer_id,
         state.producer_epoch,
         state.transaction_state,
@@ -228,11 +228,11 @@ def fence(routing: Routing, transactional_id: str) -> Steps[tuple[int, int]]:
     """Takes the name over: whoever used it is fenced and its open transaction aborted. Gives producer id and epoch."""
     kind = messages.InitProducerIdResponse
     request = messages.InitProducerIdRequest(transactional_id, _FENCING_TIMEOUT_MS)
-    told = yield from at_coordinator(
+    _, answer = yield from at_coordinator(
         routing,
         (TRANSACTION, transactional_id),
         asking(request, kind, at_most=INIT_PRODUCER_ID_STABLE),
         kind,
         lambda answer: answer.error_code,
     )
-    return told.answer.producer_id, told.answer.producer_epoch
+    return answer.producer_id, answer.producer_epoch

@@ -226,7 +226,7 @@ def test_a_coordinator_is_remembered_until_it_says_that_it_is_none() -> None:
         (ANY, "FindCoordinatorRequest"),
         (3, "HeartbeatRequest"),
     ]
-    assert second.result.broker == 3
+    assert second.result[0] == 3
 
 
 def test_a_coordinator_that_still_loads_is_asked_again_and_not_looked_for() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from ottla.client import routing as routes
 from ottla.client.addresses import Address
@@ -23,12 +23,15 @@ R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 
-class Sent(NamedTuple):
+class Sent:
     """A request under way."""
 
-    ask: Ask
-    connection: Connection
-    correlation: int
+    __slots__ = ("ask", "connection", "correlation")
+
+    def __init__(self, ask: Ask, connection: Connection, correlation: int) -> None:
+        self.ask = ask
+        self.connection = connection
+        self.correlation = correlation
 
 
 class Cluster:
