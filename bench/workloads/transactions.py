@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.context import Context
 from bench.java_tools import ToolFailed, transactional_producer
-from bench.measures import Measure, Metric, Trial, measures, ratio_at_least
+from bench.measures import Measure, Metric, Trial, measures, ratio_at_least, ratio_at_most
 from bench.process_cost import cpu_of
 from bench.rounds import interleaved_when_warm
 from bench.servers import Server
@@ -25,7 +25,7 @@ METRICS = (
     Metric("transactions", "transactions per second", "1/s"),
     Metric("cpu", "server CPU per transaction", "ms"),
     Metric("user", "server user CPU per transaction", "ms"),
-    Metric("p50", "begun to committed, p50", "ms"),
+    Metric("p50", "begun to committed, p50", "ms", ratio_at_most(1.0)),
     Metric("p99", "begun to committed, p99", "ms"),
 )
 RECORDS = 100

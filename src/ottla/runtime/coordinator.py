@@ -54,7 +54,8 @@ class Journal(Protocol):
     """One partition of an internal topic, as its leader sees it."""
 
     def append(self, records: Sequence[NewRecord], transaction: Transaction | None) -> int:
-        """All of the records or none; gives the offset of the first. Raises CoordinatorError."""
+        """All of the records or none, which bear one timestamp; gives the offset of the first. Raises
+        CoordinatorError."""
 
     def append_packed(self, packed: Packed) -> int:
         """The same for many records at once, which belong to no transaction."""

@@ -23,7 +23,7 @@ from ottla.model.ports import Clock
 from ottla.protocol.batch import TRANSACTIONAL, plain_batch
 from ottla.protocol.compression import compress
 from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
-from ottla.protocol.records import NewRecord, build_batch
+from ottla.protocol.records import NewRecord, build_batch, write_record
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Transaction, UnreadableJournal
 from ottla.storage.fs import CorruptLog
@@ -76,8 +76,14 @@ class PartitionJournal:
         partition = self._partition
         if partition.log is None or partition.leader is None:
             raise CoordinatorError(Errors.NOT_COORDINATOR)
+        runs = list(_runs(records, partition.log.config.max_message_bytes))
+        if transaction is None and len(runs) == 1:
+            body = bytearray()
+            for delta, record in enumerate(records):
+                write_record(body, record, delta, 0)
+            return self._append_plain(partition, body, len(records), records[0].timestamp)
         batches = bytearray()
-        for run in _runs(records, partition.log.config.max_message_bytes):
+        for run in runs:
             batches += self._batch(run, transaction)
         outcome = self._host.replicas.append_internal(partition, batches, self._host.clock.wall())
         if isinstance(outcome, Rejected):
@@ -92,10 +98,12 @@ class PartitionJournal:
         if len(body) + _BATCH_OVERHEAD > partition.log.config.max_message_bytes:
             wall = packed.timestamp
             return self.append([encode(record, wall) for record in packed.records()], None)
-        batch = plain_batch(
-            compress(self._codec, body) if self._codec else body, packed.count, packed.timestamp, self._codec
-        )
-        outcome = self._host.replicas.append_own(partition, batch, packed.count, packed.timestamp)
+        return self._append_plain(partition, body, packed.count, packed.timestamp)
+
+    def _append_plain(self, partition: Partition, body: bytearray, count: int, timestamp: int) -> int:
+        """Records of one time, in one batch without a producer: what nearly every decision comes to."""
+        batch = plain_batch(compress(self._codec, body) if self._codec else body, count, timestamp, self._codec)
+        outcome = self._host.replicas.append_own(partition, batch, count, timestamp)
         if isinstance(outcome, Rejected):
             raise self._refused(outcome)
         return outcome
