@@ -65,7 +65,8 @@ def _chapters() -> Iterator[tuple[str, str]]:
     )
     yield (
         "Client metrics",
-        "Subscriptions to the metrics of clients (KIP-714).\n\n" + _table(properties.CLIENT_METRICS.values(), None),
+        "Subscriptions to the metrics of clients (KIP-714). This version collects none: those that a log of Kafka's "
+        "brings are shown and can be removed.\n\n" + _table(properties.CLIENT_METRICS.values(), None),
     )
 
 

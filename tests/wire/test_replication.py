@@ -131,6 +131,26 @@ def test_a_client_may_read_from_a_follower_up_to_the_high_watermark(
         assert found.error_code == Errors.NOT_LEADER_OR_FOLLOWER
 
 
+def test_kip_664_any_replica_tells_which_producers_it_remembers(
+    kafka: Cluster, new_topic_name: Callable[[], str]
+) -> None:
+    name = new_topic_name()
+    create(kafka, name, (1, 2))
+    kind = m.ProduceRequest
+    batch = build_batch([NewRecord(None, b"x", 1)], producer_id=77, producer_epoch=0, base_sequence=0)
+    data = kind.TopicProduceData(name=name, partition_data=[kind.PartitionProduceData(0, memoryview(batch))])
+    with wire_to(kafka, 1) as wire:
+        answer = wire.ask(kind(acks=-1, timeout_ms=10_000, topic_data=[data]), 12)
+        assert not answer.responses[0].partition_responses[0].error_code
+    asked = m.DescribeProducersRequest(topics=[m.DescribeProducersRequest.TopicRequest(name, [0])])
+    told = {}
+    for node in NODES:
+        with wire_to(kafka, node) as wire:
+            (partition,) = wire.ask(asked).topics[0].partitions
+            told[node] = (partition.error_code, [active.producer_id for active in partition.active_producers])
+    assert told == {1: (Errors.NONE, [77]), 2: (Errors.NONE, [77]), 3: (Errors.NOT_LEADER_OR_FOLLOWER, [])}
+
+
 def test_with_fewer_in_sync_than_asked_for_acks_all_is_refused_and_nothing_is_visible(
     kafka: Cluster, new_topic_name: Callable[[], str]
 ) -> None:

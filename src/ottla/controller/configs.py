@@ -216,6 +216,8 @@ def _change_refusal(image: MetadataImage, key: ConfigKey, changes: Changes) -> R
     for name, value in changes.items():
         if value is not None and len(value) > MAX_VALUE_CHARS:
             return Refusal(Errors.INVALID_CONFIG, f"The value of {name} is longer than {MAX_VALUE_CHARS} characters.")
+        if key[0] == CLIENT_METRICS_RESOURCE and value is not None:
+            return Refusal(Errors.INVALID_REQUEST, "Metrics of clients (KIP-714) are not collected by this version.")
         if name == _MIN_ISR and key[0] == BROKER_RESOURCE and image.elr_enabled:
             if key[1]:
                 return Refusal(

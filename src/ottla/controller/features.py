@@ -8,6 +8,7 @@ from ottla.metadata.features import (
     ELR_MINIMUM_METADATA_VERSION,
     METADATA_CHANGED,
     SUPPORTED,
+    UNSERVED,
 )
 from ottla.metadata.image import (
     BROKER_RESOURCE,
@@ -73,6 +74,8 @@ def _problem(
         return unsupported
     if level < current and kind == UPGRADE:
         return f"It is at {current}: going down must be asked for as a downgrade."
+    if name in UNSERVED and level > current:
+        return "Its APIs are not served by this version of ottla."
     if level > current and kind != UPGRADE:
         return f"It is at {current}: a downgrade cannot go up."
     if name == KRAFT_VERSION and level != current:

@@ -1,6 +1,6 @@
 """Feature levels (KIP-584, KIP-1022): what this version of ottla supports and what a new cluster starts with.
 
-Equal to Apache Kafka 4.3.1's, so that either can start on the other's directory.
+What is supported is equal to Apache Kafka 4.3.1's, so that either can start on the other's directory.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,14 @@ SUPPORTED: Final[Mapping[str, VersionRange]] = {
     "transaction.version": VersionRange(0, 2),
 }
 
+UNSERVED: Final = ("share.version", "streams.version")
+"""Kafka finalizes them, so a node has to live with a log that does. They change nothing here, as the APIs that they
+stand for are not served: no cluster of ottla's begins with one, none can be raised, clients are not told of them."""
+
 DEFAULTS: Final[Mapping[str, int]] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
-    "share.version": 1,
-    "streams.version": 1,
     "transaction.version": 2,
 }
 """In the order in which Kafka's formatter writes them: metadata.version first, the rest by name. kraft.version has no

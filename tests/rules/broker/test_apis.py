@@ -4,6 +4,8 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_type_hints
 
@@ -18,6 +20,7 @@ from ottla.protocol import messages
 from ottla.protocol.apis import API, Api, Asks, Decider, Entrance, ListenerType, OfCluster, decided_by, entrances
 from ottla.runtime import refusals
 
+ROOT = Path(__file__).parents[3]
 HANDLERS = Path(importlib.import_module("ottla.broker.handlers").__path__[0])
 ENTRANCES = [entrance for kind in ListenerType for entrance in entrances(kind)]
 PERMISSIONS = {name: value for name, value in vars(permissions).items() if isinstance(value, Permission)}
@@ -53,6 +56,14 @@ def test_a_handlers_file_is_named_after_its_api(entrance: Entrance) -> None:
 
 def test_every_handler_is_behind_a_row() -> None:
     assert {path.stem for path in HANDLERS.glob("k*.py")} == {entrance.handler for entrance in ENTRANCES}
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES, ids=named)
+def test_a_handlers_head_tells_the_versions_it_speaks(entrance: Entrance) -> None:
+    low, high = entrance.api.min_version, entrance.max_version
+    joined = "and" if high - low == 1 else "to"
+    versions = f"Version {low} only." if low == high else f"Versions {low} {joined} {high}."
+    assert re.search(rf"^{versions}", ast.get_docstring(tree_of(entrance.handler)) or "", re.MULTILINE)
 
 
 @pytest.mark.parametrize("entrance", ENTRANCES, ids=named)
@@ -97,6 +108,12 @@ def test_what_a_broker_passes_on_somebody_else_decides() -> None:
     forwarded = {key for key, api in API.items() if api.served is not None and api.served.forwarded}
     assert forwarded == {19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81}
     assert all(api.served.decider for api in API.values() if api.served is not None and api.served.forwarded)
+
+
+def test_the_page_of_the_protocol_is_up_to_date() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "generate_protocol_page.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("key", refusals._BY_ITEM)

@@ -40,6 +40,15 @@ def test_set_and_delete_change_one_config_and_leave_the_others() -> None:
     assert scene.image.topic_configs("t") == {"max.message.bytes": "9"}
 
 
+def test_nobody_subscribes_to_metrics_that_are_not_collected_and_what_kafka_left_can_be_removed() -> None:
+    scene = a_scene()
+    assert alter(scene, CLIENT_METRICS_RESOURCE, "s", ("interval.ms", SET, "5000")) == Errors.INVALID_REQUEST
+    left = messages.ConfigRecord(CLIENT_METRICS_RESOURCE, "s", "interval.ms", "5000")
+    scene.replay([left])
+    assert alter(scene, CLIENT_METRICS_RESOURCE, "s", ("interval.ms", DELETE, None)) == 0
+    assert (CLIENT_METRICS_RESOURCE, "s") not in scene.image.configs
+
+
 def test_append_starts_from_the_default_and_adds_each_item_once() -> None:
     scene = a_scene()
     assert alter(scene, TOPIC_RESOURCE, "t", ("cleanup.policy", APPEND, "compact,delete")) == 0
@@ -82,7 +91,7 @@ def test_an_equal_value_writes_nothing_for_a_topic_and_a_record_for_a_broker() -
         (GROUP_RESOURCE, "g", ("consumer.session.timeout.ms", SET, "50000"), Errors.NONE),
         (GROUP_RESOURCE, "g", ("consumer.session.timeout.ms", SET, "1"), Errors.INVALID_CONFIG),
         (GROUP_RESOURCE, "g", ("nonsense", SET, "1"), Errors.INVALID_CONFIG),
-        (CLIENT_METRICS_RESOURCE, "m", ("interval.ms", SET, "1000"), Errors.NONE),
+        (CLIENT_METRICS_RESOURCE, "m", ("interval.ms", SET, "1000"), Errors.INVALID_REQUEST),
         (CLIENT_METRICS_RESOURCE, "m", ("interval.ms", SET, "1"), Errors.INVALID_REQUEST),
         (CLIENT_METRICS_RESOURCE, "m", ("nonsense", SET, "1"), Errors.INVALID_REQUEST),
         (CLIENT_METRICS_RESOURCE, "m", ("interval.ms", SET, "soon"), Errors.INVALID_CONFIG),

@@ -78,15 +78,22 @@ def test_kip_966_elr_comes_with_one_min_isr_for_the_whole_cluster() -> None:
     assert scene.image.broker_configs(1) == {}
 
 
-def test_a_new_cluster_begins_with_kafkas_default_features_in_one_transaction() -> None:
+@pytest.mark.parametrize("name", ["share.version", "streams.version"])
+def test_what_is_not_served_is_not_finalized_but_a_log_of_kafkas_may_have_it(name: str) -> None:
+    scene = Scene().with_brokers(1)
+    assert update(scene, name, 1, UPGRADE) == Errors.INVALID_UPDATE_VERSION
+    scene.replay([messages.FeatureLevelRecord(name=name, feature_level=1)])
+    scene.with_brokers(2)
+    assert update(scene, name, 0, UNSAFE_DOWNGRADE) == Errors.NONE
+
+
+def test_a_new_cluster_begins_with_kafkas_features_as_far_as_they_are_served_in_one_transaction() -> None:
     records = activation_records(EMPTY, default_bootstrap_records(), min_isr="1", open_transaction=False)
     assert [repr(r) for r in records] == [
         "BeginTransactionRecord(name='Bootstrap records')",
         "FeatureLevelRecord(name='metadata.version', feature_level=30)",
         "FeatureLevelRecord(name='eligible.leader.replicas.version', feature_level=1)",
         "FeatureLevelRecord(name='group.version', feature_level=1)",
-        "FeatureLevelRecord(name='share.version', feature_level=1)",
-        "FeatureLevelRecord(name='streams.version', feature_level=1)",
         "FeatureLevelRecord(name='transaction.version', feature_level=2)",
         "ConfigRecord(resource_type=4, resource_name='', name='min.insync.replicas', value='1')",
         "EndTransactionRecord()",

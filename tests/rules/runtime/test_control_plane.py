@@ -40,7 +40,7 @@ def test_the_first_start_formats_the_directory_as_kafkas_tool_does(configured: S
     assert meta.directory_id == plane.identity.directory_ids["/data"]
     bootstrap = decode_snapshot(disk.read("/data/bootstrap.checkpoint"))
     assert repr(bootstrap.records[0]) == "FeatureLevelRecord(name='metadata.version', feature_level=30)"
-    assert (len(bootstrap.records), bootstrap.kraft_version) == (6, 0)
+    assert (len(bootstrap.records), bootstrap.kraft_version) == (4, 0)
     checkpoint = f"{LOG}/00000000000000000000-0000000000.checkpoint"
     if configured.voters:
         assert not disk.exists(checkpoint)

@@ -1,4 +1,10 @@
-"""Produce: check a header and a CRC, append, and answer when the high watermark has passed."""
+"""Produce: check a header and a CRC, append, and answer when the high watermark has passed.
+
+Versions 3 to 13. 3 has transactional ids and batches of format 2; 5 tells where the log starts; 7 may carry zstd
+(KIP-110); 8 says which record was at fault (KIP-467); 9 is flexible; 10 hints at the leader (KIP-951); 11 knows
+TRANSACTION_ABORTABLE and 12 adds its partitions to the transaction by itself (KIP-890); 13 names topics by id
+(KIP-516). 0 to 2 are advertised for librdkafka's sake (KAFKA-18659) and refused.
+"""
 
 from asyncio import Future
 from collections.abc import Coroutine

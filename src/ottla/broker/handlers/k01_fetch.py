@@ -2,6 +2,12 @@
 
 A client sees a leader's log, or a follower's, up to the high watermark. A follower sees its leader's whole log, and
 what it asks for tells the leader how far it has come.
+
+Versions 4 to 18. 4 knows the isolation level; 5 tells where the log starts; 7 fetches in sessions (KIP-227); 9 fences
+by leader epoch (KIP-320); 10 may be answered with zstd (KIP-110); 11 names the reader's rack and may be sent to a
+follower (KIP-392); 12 is flexible and truncates by the epoch last fetched (KIP-595); 13 names topics by id (KIP-516);
+14 knows OFFSET_MOVED_TO_TIERED_STORAGE, which is never said here; 15 tells a follower's broker epoch (KIP-903); 16
+hints at the leader (KIP-951); 17 and 18 add what only the quorum uses (KIP-853, KIP-1166).
 """
 
 from asyncio import Future

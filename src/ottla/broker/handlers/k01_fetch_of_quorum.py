@@ -1,4 +1,9 @@
-"""Fetch on the controller listener: voters and observers read the metadata log."""
+"""Fetch on the controller listener: voters and observers read the metadata log.
+
+Versions 4 to 18. 12 is flexible and what KRaft began with (KIP-595); 17 tells the replica's directory (KIP-853); 18
+tells the high watermark it knows, so that it is answered when there is a new one (KIP-1166). The rest as `k01_fetch`
+says.
+"""
 
 from asyncio import Future, get_running_loop
 

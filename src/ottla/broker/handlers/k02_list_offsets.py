@@ -1,4 +1,10 @@
-"""ListOffsets: the offset of a moment, a special moment among them."""
+"""ListOffsets: the offset of a moment, a special moment among them.
+
+Versions 1 to 11. 2 knows the isolation level; 4 fences by leader epoch and tells it (KIP-320); 5 may say
+OFFSET_NOT_AVAILABLE (KIP-207); 6 is flexible; 7 finds the greatest timestamp (KIP-734); 8 the start of the local log
+(KIP-405); 9 the last tiered offset (KIP-1005); 10 has a timeout for remote storage (KIP-1075), which is not needed
+here; 11 finds the first offset not uploaded yet (KIP-1023).
+"""
 
 import logging
 from typing import Final, TypeAlias

@@ -1,4 +1,10 @@
-"""Metadata: who leads what, and where. Creates a missing topic when both sides allow it."""
+"""Metadata: who leads what, and where. Creates a missing topic when both sides allow it.
+
+Versions 0 to 13. 1 tells racks, the controller and which topics are internal; 2 the cluster's id; 4 may forbid to
+create topics; 5 tells offline replicas (KIP-112); 7 leader epochs (KIP-320); 8 what one may do (KIP-430); 9 is
+flexible; 10 tells topic ids and 12 takes them (KIP-516); 11 leaves the cluster's operations to DescribeCluster
+(KIP-700); 13 has an error for the whole (KIP-1102).
+"""
 
 import asyncio
 from collections.abc import Coroutine, Iterable

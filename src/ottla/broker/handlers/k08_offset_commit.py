@@ -1,4 +1,9 @@
-"""OffsetCommit: where a group has read to. Topics must exist; by id from v10 on (KIP-848)."""
+"""OffsetCommit: where a group has read to. Topics must exist; by id from v10 on (KIP-848).
+
+Versions 2 to 10. 2 may say how long offsets are kept, 5 leaves that to the broker (KIP-211); 6 keeps leader epochs
+(KIP-320); 7 knows static members (KIP-345); 8 is flexible; 9 may say STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUND and 10
+names topics by id (KIP-848).
+"""
 
 from asyncio import Future
 from typing import Any, TypeAlias

@@ -1,4 +1,9 @@
-"""OffsetFetch: the committed offsets of one group, or from v8 on of many at once."""
+"""OffsetFetch: the committed offsets of one group, or from v8 on of many at once.
+
+Versions 1 to 10. 2 may ask for all topics and has an error for the group (KIP-88); 5 tells leader epochs (KIP-320); 6
+is flexible; 7 waits for what transactions have open (KIP-447); 8 asks for many groups (KIP-709); 9 tells member and
+epoch and 10 names topics by id (KIP-848).
+"""
 
 import asyncio
 from asyncio import Future

@@ -1,4 +1,8 @@
-"""FindCoordinator: the broker that keeps a group or a transactional id. Makes the internal topic on first use."""
+"""FindCoordinator: the broker that keeps a group or a transactional id. Makes the internal topic on first use.
+
+Versions 0 to 6. 1 finds transactions too (KIP-98); 3 is flexible; 4 asks for many keys (KIP-699); 5 knows
+TRANSACTION_ABORTABLE (KIP-890); 6 finds share coordinators (KIP-932), of which there are none here.
+"""
 
 from collections.abc import Coroutine
 from typing import Any

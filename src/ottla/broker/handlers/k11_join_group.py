@@ -1,4 +1,9 @@
-"""JoinGroup: the answer waits in the group until its members have come together."""
+"""JoinGroup: the answer waits in the group until its members have come together.
+
+Versions 0 to 9. 1 has a rebalance timeout of its own (KIP-62); 4 is given a member id and asks again with it
+(KIP-394); 5 knows static members (KIP-345); 6 is flexible; 7 is told the protocol's type (KIP-559); 8 says why it
+joins (KIP-800); 9 tells a leader that it need not assign (KIP-814).
+"""
 
 from asyncio import Future
 

@@ -1,4 +1,7 @@
-"""LeaveGroup: one member until v2, any number from v3 on."""
+"""LeaveGroup: one member until v2, any number from v3 on.
+
+Versions 0 to 5. 3 takes many at once, static members among them (KIP-345); 4 is flexible; 5 says why (KIP-800).
+"""
 
 from asyncio import Future
 from typing import TypeAlias

@@ -1,4 +1,8 @@
-"""SyncGroup: the leader brings the assignments, everybody takes theirs away."""
+"""SyncGroup: the leader brings the assignments, everybody takes theirs away.
+
+Versions 0 to 5. 3 knows static members (KIP-345); 4 is flexible; 5 says which protocol it believes in, and is refused
+if that is wrong (KIP-559).
+"""
 
 from asyncio import Future
 

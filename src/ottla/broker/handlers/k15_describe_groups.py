@@ -1,4 +1,8 @@
-"""DescribeGroups: the members of classic groups."""
+"""DescribeGroups: the members of classic groups.
+
+Versions 0 to 6. 3 tells what one may do (KIP-430); 4 static members (KIP-345); 5 is flexible; 6 says
+GROUP_ID_NOT_FOUND where there was a dead group before (KIP-1043).
+"""
 
 from ottla.broker.front.session import Session
 from ottla.broker.services import Services

@@ -1,4 +1,7 @@
-"""ListGroups: every group that this broker keeps."""
+"""ListGroups: every group that this broker keeps.
+
+Versions 0 to 5. 3 is flexible; 4 filters by state (KIP-518), 5 by type (KIP-848).
+"""
 
 from ottla.broker.front.session import Session
 from ottla.broker.services import Services

@@ -1,4 +1,9 @@
-"""ApiVersions: the greeting. It says what this listener serves and which features are finalized."""
+"""ApiVersions: the greeting. It says what this listener serves and which features are finalized.
+
+Versions 0 to 4. 3 is flexible, but for the answer's header, and says which software asks (KIP-511); 4 may be told of
+features that start at level 0 (KAFKA-17011). To a later version the answer is a 0 that says which there are
+(KIP-511).
+"""
 
 import re
 from dataclasses import replace
@@ -6,7 +11,7 @@ from dataclasses import replace
 from ottla.broker.front.dispatch import API_VERSIONS, Routes
 from ottla.broker.front.session import Session
 from ottla.broker.services import Services
-from ottla.metadata.features import SUPPORTED
+from ottla.metadata.features import SUPPORTED, UNSERVED
 from ottla.model.errors import Errors
 from ottla.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
@@ -28,13 +33,13 @@ def handle(services: Services, session: Session, request: ApiVersionsRequest, ve
             ApiVersionsResponse.SupportedFeatureKey(name=feature, min_version=low, max_version=high)
             for feature, (low, high) in sorted(SUPPORTED.items())
             # Old Java clients cannot read a supported range that starts at 0 (KAFKA-17011).
-            if low > 0 or version >= READS_ZERO_MINIMUM
+            if feature not in UNSERVED and (low > 0 or version >= READS_ZERO_MINIMUM)
         ],
         finalized_features_epoch=max(0, services.control_plane.image.offset),
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(name=feature, max_version_level=level, min_version_level=level)
             for feature, level in sorted(services.control_plane.finalized_features.items())
-            if level > 0
+            if level > 0 and feature not in UNSERVED
         ],
     )
 

@@ -1,4 +1,8 @@
-"""CreateTopics."""
+"""CreateTopics: as asked, as the defaults say, or only tried.
+
+Versions 2 to 7. 4 leaves partitions and replicas to the defaults (KIP-464); 5 is flexible and tells the settings of
+what was made (KIP-525); 6 knows THROTTLING_QUOTA_EXCEEDED (KIP-599); 7 tells the topic's id (KIP-516).
+"""
 
 from ottla.broker.front.client import Client
 from ottla.broker.front.session import Session

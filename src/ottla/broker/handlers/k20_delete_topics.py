@@ -1,4 +1,8 @@
-"""DeleteTopics, by name or (from version 6) by id."""
+"""DeleteTopics, by name or (from version 6) by id.
+
+Versions 1 to 6. 3 knows TOPIC_DELETION_DISABLED (KIP-322); 4 is flexible; 5 has error messages and knows
+THROTTLING_QUOTA_EXCEEDED (KIP-599); 6 takes ids (KIP-516).
+"""
 
 from typing import TypeAlias
 

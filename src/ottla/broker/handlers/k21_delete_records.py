@@ -1,4 +1,7 @@
-"""DeleteRecords: moves the log start; whole segments below it go away. Answered when every living replica has moved."""
+"""DeleteRecords: moves the log start; whole segments below it go away. Answered when every living replica has moved.
+
+Versions 0 to 2. All say the same; 2 is flexible.
+"""
 
 from asyncio import Future
 from typing import Any, TypeAlias

@@ -1,4 +1,8 @@
-"""InitProducerId: an id and an epoch, for an idempotent producer or for a transactional one (KIP-98, KIP-360)."""
+"""InitProducerId: an id and an epoch, for an idempotent producer or for a transactional one (KIP-98, KIP-360).
+
+Versions 0 to 5. 2 is flexible; 3 brings the id and epoch to go on from (KIP-360); 4 knows PRODUCER_FENCED (KIP-588);
+5 TRANSACTION_ABORTABLE (KIP-890). 6, for two-phase commit (KIP-939), is not stable in 4.3 and not served.
+"""
 
 from collections.abc import Coroutine
 from typing import Any

@@ -1,4 +1,7 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a client or follower finds out what it must drop (KIP-320)."""
+"""OffsetForLeaderEpoch: where an epoch ended, so that a client or follower finds out what it must drop (KIP-320).
+
+Versions 2 to 4. 2 fences by leader epoch; 3 tells who asks; 4 is flexible.
+"""
 
 from typing import TypeAlias
 

@@ -1,4 +1,8 @@
-"""AddPartitionsToTxn: up to v3 a client's one transaction, from v4 on a broker's batch of them, to add or to verify."""
+"""AddPartitionsToTxn: up to v3 a client's one transaction, from v4 on a broker's batch of them, to add or to verify.
+
+Versions 0 to 5. 2 knows PRODUCER_FENCED (KIP-588); 3 is flexible; 4 is for brokers and 5 knows TRANSACTION_ABORTABLE
+(KIP-890).
+"""
 
 from asyncio import Future
 from collections.abc import Callable, Coroutine, Mapping

@@ -1,4 +1,7 @@
-"""AddOffsetsToTxn: a group's offsets join the transaction, as one more partition (TV1; TV2 does it by itself)."""
+"""AddOffsetsToTxn: a group's offsets join the transaction, as one more partition (TV1; TV2 does it by itself).
+
+Versions 0 to 4. 2 knows PRODUCER_FENCED (KIP-588); 3 is flexible; 4 knows TRANSACTION_ABORTABLE (KIP-890).
+"""
 
 from collections.abc import Coroutine
 from typing import Any

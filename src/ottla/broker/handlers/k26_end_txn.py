@@ -1,4 +1,8 @@
-"""EndTxn: commits or aborts. From v5 on the answer carries the epoch that the producer goes on with (KIP-890)."""
+"""EndTxn: commits or aborts. From v5 on the answer carries the epoch that the producer goes on with (KIP-890).
+
+Versions 0 to 5. 2 knows PRODUCER_FENCED (KIP-588); 3 is flexible; 4 knows TRANSACTION_ABORTABLE and 5 is answered
+with the next epoch (KIP-890).
+"""
 
 from collections.abc import Coroutine
 from typing import Any

@@ -1,4 +1,7 @@
-"""WriteTxnMarkers: other coordinators end transactions on partitions led here, and administrators hanging ones."""
+"""WriteTxnMarkers: other coordinators end transactions on partitions led here, and administrators hanging ones.
+
+Versions 1 and 2. 1 is flexible; 2 says by which rules the transaction was written (KIP-1228).
+"""
 
 from asyncio import Future
 from functools import partial

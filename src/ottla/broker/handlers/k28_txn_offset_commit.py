@@ -1,4 +1,8 @@
-"""TxnOffsetCommit: offsets that count once the transaction commits (KIP-447). From v5 on they join it by themselves."""
+"""TxnOffsetCommit: offsets that count once the transaction commits (KIP-447). From v5 on they join it by themselves.
+
+Versions 0 to 5. 2 keeps leader epochs (KIP-320); 3 is flexible and says which member commits (KIP-447); 4 knows
+TRANSACTION_ABORTABLE and 5 adds the group's partition to the transaction by itself (KIP-890).
+"""
 
 from asyncio import Future
 from collections.abc import Coroutine

@@ -1,4 +1,8 @@
-"""DescribeConfigs: every setting of a resource, where its value comes from, and what else it could have been."""
+"""DescribeConfigs: every setting of a resource, where its value comes from, and what else it could have been.
+
+Versions 1 to 4. 1 tells where a value comes from and what else it could be (KIP-226); 3 types and documentation
+(KIP-569); 4 is flexible.
+"""
 
 from collections.abc import Iterable
 from typing import TypeAlias

@@ -1,4 +1,7 @@
-"""AlterConfigs: replaces all the settings of a resource. Clients that can use IncrementalAlterConfigs."""
+"""AlterConfigs: replaces all the settings of a resource. Clients that can use IncrementalAlterConfigs.
+
+Versions 0 to 2. All say the same; 2 is flexible.
+"""
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.config_changes import screened

@@ -1,4 +1,8 @@
-"""DescribeLogDirs: which directory holds what, and how full it is."""
+"""DescribeLogDirs: which directory holds what, and how full it is.
+
+Versions 1 to 5. 2 is flexible; 3 has an error for the whole (KIP-784); 4 tells the size of the volume (KIP-827); 5
+whether a directory is cordoned (KIP-1066), which none is here.
+"""
 
 from collections import defaultdict
 from typing import TypeAlias

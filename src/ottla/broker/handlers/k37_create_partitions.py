@@ -1,4 +1,7 @@
-"""CreatePartitions: gives a topic more partitions; never fewer."""
+"""CreatePartitions: gives a topic more partitions; never fewer.
+
+Versions 0 to 3. 2 is flexible; 3 knows THROTTLING_QUOTA_EXCEEDED (KIP-599).
+"""
 
 from ottla.broker.front.session import Session
 from ottla.broker.services import ControllerServices, Services

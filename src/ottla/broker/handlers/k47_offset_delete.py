@@ -1,4 +1,7 @@
-"""OffsetDelete: forgets committed offsets of topics that the group does not read."""
+"""OffsetDelete: forgets committed offsets of topics that the group does not read.
+
+Version 0 only. Not flexible.
+"""
 
 from asyncio import Future
 from typing import TypeAlias

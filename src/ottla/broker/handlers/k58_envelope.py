@@ -1,4 +1,7 @@
-"""Envelope: a client's request that a broker has passed on to the active controller (KIP-590)."""
+"""Envelope: a client's request that a broker has passed on to the active controller (KIP-590).
+
+Version 0 only.
+"""
 
 from ottla.broker.front.session import Session
 from ottla.broker.services import ControllerServices

@@ -1,4 +1,7 @@
-"""FetchSnapshot: a replica that is too far behind the metadata log reads a snapshot of it."""
+"""FetchSnapshot: a replica that is too far behind the metadata log reads a snapshot of it.
+
+Versions 0 and 1. 1 tells the replica's directory, and is told the leader's endpoint (KIP-853).
+"""
 
 from ottla.broker.handlers.quorum import handle
 

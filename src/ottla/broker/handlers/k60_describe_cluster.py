@@ -1,4 +1,7 @@
-"""DescribeCluster: the brokers, or (from version 1) the controllers, and how to reach them."""
+"""DescribeCluster: the brokers, or (from version 1) the controllers, and how to reach them.
+
+Versions 0 to 2. 1 may ask for controllers (KIP-919); 2 for fenced brokers too (KIP-1073).
+"""
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.k03_metadata import NOT_ASKED

@@ -1,8 +1,12 @@
-"""DescribeProducers: the producers a partition remembers (KIP-664)."""
+"""DescribeProducers: the producers a partition remembers (KIP-664).
+
+Version 0 only.
+"""
 
 from typing import TypeAlias
 
 from ottla.broker.front.session import Session
+from ottla.broker.handlers.hints import absent_error
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
 from ottla.model.permissions import READ_TOPIC
@@ -34,10 +38,12 @@ def _describe(services: Services, session: Session, topic: str, index: int) -> P
         return PartitionResponse(partition_index=index, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
     partition = services.replicas.find(topic, index)
     if partition is None:
-        unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
-        message = None if topic in services.replicas.by_name else unknown.text
-        return PartitionResponse(partition_index=index, error_code=unknown, error_message=message)
-    if partition.log is None or partition.leader is None:
+        error = absent_error(services, topic, index)
+        is_known = topic in services.control_plane.image.topics
+        return PartitionResponse(
+            partition_index=index, error_code=error, error_message=None if is_known else error.text
+        )
+    if partition.log is None:
         return PartitionResponse(partition_index=index, error_code=partition.unavailable_error())
     return PartitionResponse(
         partition_index=index,

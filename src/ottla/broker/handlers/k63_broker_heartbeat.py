@@ -1,4 +1,7 @@
-"""BrokerHeartbeat: a broker lives, has read this far, and wants to be fenced, unfenced or let go (KIP-631)."""
+"""BrokerHeartbeat: a broker lives, has read this far, and wants to be fenced, unfenced or let go (KIP-631).
+
+Versions 0 to 2. 1 tells failed directories (KIP-858); 2 cordoned ones (KIP-1066).
+"""
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers import decided

@@ -1,4 +1,7 @@
-"""DescribeTransactions: what the coordinator knows of transactional ids (KIP-664)."""
+"""DescribeTransactions: what the coordinator knows of transactional ids (KIP-664).
+
+Version 0 only.
+"""
 
 from typing import TypeAlias
 

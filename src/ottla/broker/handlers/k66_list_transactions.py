@@ -1,4 +1,7 @@
-"""ListTransactions: the transactional ids kept here, by state, producer, age and name (KIP-664, KIP-994, KIP-1152)."""
+"""ListTransactions: the transactional ids kept here, by state, producer, age and name (KIP-664, KIP-994, KIP-1152).
+
+Versions 0 to 2. 1 filters by age (KIP-994), 2 by name (KIP-1152).
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,7 @@
-"""AllocateProducerIds: a broker needs another thousand of them (KIP-730)."""
+"""AllocateProducerIds: a broker needs another thousand of them (KIP-730).
+
+Version 0 only.
+"""
 
 from ottla.broker.handlers.decided import handle
 

@@ -1,4 +1,7 @@
-"""ConsumerGroupHeartbeat: the whole of the consumer protocol in one request (KIP-848)."""
+"""ConsumerGroupHeartbeat: the whole of the consumer protocol in one request (KIP-848).
+
+Versions 0 and 1. 1 subscribes by a regular expression (KIP-848), and a member makes its own id (KIP-1082).
+"""
 
 from asyncio import Future
 

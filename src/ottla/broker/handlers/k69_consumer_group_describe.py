@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe: epochs, members and assignments of consumer-protocol groups."""
+"""ConsumerGroupDescribe: epochs, members and assignments of consumer-protocol groups.
+
+Versions 0 and 1. 1 tells which members speak the classic protocol (KIP-1099).
+"""
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.k68_consumer_group_heartbeat import enabled

@@ -1,4 +1,7 @@
-"""ControllerRegistration: a controller says where it listens and what it supports (KIP-919)."""
+"""ControllerRegistration: a controller says where it listens and what it supports (KIP-919).
+
+Version 0 only.
+"""
 
 from ottla.broker.handlers.decided import handle
 

@@ -1,4 +1,7 @@
-"""ListConfigResources: the resources that have settings of their own (KIP-1142)."""
+"""ListConfigResources: the resources that have settings of their own (KIP-1142).
+
+Versions 0 and 1. 0 lists subscriptions to client metrics only (KIP-714); 1 all resources, by type (KIP-1142).
+"""
 
 from typing import TypeAlias
 

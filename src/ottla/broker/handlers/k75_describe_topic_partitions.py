@@ -1,4 +1,7 @@
-"""DescribeTopicPartitions: metadata in pages, with the eligible leader replicas (KIP-966)."""
+"""DescribeTopicPartitions: metadata in pages, with the eligible leader replicas (KIP-966).
+
+Version 0 only.
+"""
 
 from typing import TypeAlias
 

@@ -1,4 +1,7 @@
-"""RemoveRaftVoter: a controller leaves the voters on the metadata log."""
+"""RemoveRaftVoter: a controller leaves the voters on the metadata log.
+
+Version 0 only.
+"""
 
 from ottla.broker.handlers.quorum import handle
 
