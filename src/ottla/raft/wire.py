@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ottla.model.errors import Errors
 from ottla.model.ids import Uuid
-from ottla.protocol import messages
+from ottla.protocol import codec, messages
 from ottla.protocol.codec import Message
 from ottla.raft.election import NOBODY
 from ottla.raft.exchange import (
@@ -71,7 +71,7 @@ def _endpoints(listed: Sequence[Any]) -> Endpoints:
 
 def read_request(request: Message) -> Request:
     """Raises BadRequest."""
-    return _READ_REQUEST[type(request).__name__](request)
+    return _READ_REQUEST[request.API_KEY](request)
 
 
 def _read_vote(request: Any) -> VoteRequest:
@@ -142,15 +142,15 @@ def _read_update(request: Any) -> UpdateVoterRequest:
     return UpdateVoterRequest(request.current_leader_epoch, voter)
 
 
-_READ_REQUEST: Final[dict[str, Callable[[Any], Request]]] = {
-    "VoteRequest": _read_vote,
-    "BeginQuorumEpochRequest": _read_begin,
-    "EndQuorumEpochRequest": _read_end,
-    "FetchRequest": _read_fetch,
-    "FetchSnapshotRequest": _read_fetch_snapshot,
-    "AddRaftVoterRequest": _read_add,
-    "RemoveRaftVoterRequest": _read_remove,
-    "UpdateRaftVoterRequest": _read_update,
+_READ_REQUEST: Final[dict[int, Callable[[Any], Request]]] = {
+    52: _read_vote,
+    53: _read_begin,
+    54: _read_end,
+    1: _read_fetch,
+    59: _read_fetch_snapshot,
+    80: _read_add,
+    81: _read_remove,
+    82: _read_update,
 }
 
 
@@ -159,16 +159,7 @@ _READ_REQUEST: Final[dict[str, Callable[[Any], Request]]] = {
 
 def write_response(request: Message, response: Response, version: int, listener: str) -> Message:
     """`listener` is the one the request came in by: the leader's place on it is told."""
-    return _WRITE_RESPONSE[type(request).__name__](response, version, listener)
-
-
-def refused(request: Message, error: Errors, text: str | None = None) -> Message:
-    """The whole request is refused."""
-    kind: Any = messages.response_class(type(request).API_KEY)
-    response: Message = kind(error_code=error)
-    if isinstance(response, messages.AddRaftVoterResponse | messages.RemoveRaftVoterResponse):
-        response.error_message = text or error.text
-    return response
+    return _WRITE_RESPONSE[request.API_KEY](response, version, listener)
 
 
 def _place(response: Response, listener: str) -> tuple[int, str, int] | None:
@@ -271,26 +262,26 @@ def _write_update(response: ChangeResponse, version: int, listener: str) -> Mess
     return kind(error_code=response.error, current_leader=leader)
 
 
-_WRITE_RESPONSE: Final[dict[str, Callable[[Any, int, str], Message]]] = {
-    "VoteRequest": _write_vote,
-    "BeginQuorumEpochRequest": _write_begin,
-    "EndQuorumEpochRequest": _write_end,
-    "FetchRequest": _write_fetch,
-    "FetchSnapshotRequest": _write_fetch_snapshot,
-    "AddRaftVoterRequest": _write_add,
-    "RemoveRaftVoterRequest": _write_remove,
-    "UpdateRaftVoterRequest": _write_update,
+_WRITE_RESPONSE: Final[dict[int, Callable[[Any, int, str], Message]]] = {
+    52: _write_vote,
+    53: _write_begin,
+    54: _write_end,
+    1: _write_fetch,
+    59: _write_fetch_snapshot,
+    80: _write_add,
+    81: _write_remove,
+    82: _write_update,
 }
 
 
 # Requests that go out
 
 
-def write_request(request: Request, cluster_id: str | None) -> Message:
+def write_request(request: Request, cluster_id: str | None) -> codec.Request[Message]:
     return _WRITE_REQUEST[type(request)](request, cluster_id)
 
 
-def _write_vote_request(request: VoteRequest, cluster_id: str | None) -> Message:
+def _write_vote_request(request: VoteRequest, cluster_id: str | None) -> codec.Request[Message]:
     kind = messages.VoteRequest
     voter = request.voter or ReplicaKey(NOBODY)
     p = kind.PartitionData(
@@ -307,7 +298,7 @@ def _write_vote_request(request: VoteRequest, cluster_id: str | None) -> Message
     return kind(cluster_id=cluster_id, voter_id=voter.id, topics=topics)
 
 
-def _write_begin_request(request: BeginEpochRequest, cluster_id: str | None) -> Message:
+def _write_begin_request(request: BeginEpochRequest, cluster_id: str | None) -> codec.Request[Message]:
     kind = messages.BeginQuorumEpochRequest
     voter = request.voter or ReplicaKey(NOBODY)
     p = kind.PartitionData(
@@ -324,7 +315,7 @@ def _write_begin_request(request: BeginEpochRequest, cluster_id: str | None) -> 
     )
 
 
-def _write_end_request(request: EndEpochRequest, cluster_id: str | None) -> Message:
+def _write_end_request(request: EndEpochRequest, cluster_id: str | None) -> codec.Request[Message]:
     kind = messages.EndQuorumEpochRequest
     p = kind.PartitionData(
         partition_index=0,
@@ -341,7 +332,7 @@ def _write_end_request(request: EndEpochRequest, cluster_id: str | None) -> Mess
     )
 
 
-def _write_fetch_request(request: FetchRequest, cluster_id: str | None) -> Message:
+def _write_fetch_request(request: FetchRequest, cluster_id: str | None) -> codec.Request[Message]:
     kind = messages.FetchRequest
     p = kind.FetchPartition(
         partition=0,
@@ -360,7 +351,7 @@ def _write_fetch_request(request: FetchRequest, cluster_id: str | None) -> Messa
     )
 
 
-def _write_fetch_snapshot_request(request: FetchSnapshotRequest, cluster_id: str | None) -> Message:
+def _write_fetch_snapshot_request(request: FetchSnapshotRequest, cluster_id: str | None) -> codec.Request[Message]:
     kind = messages.FetchSnapshotRequest
     p = kind.PartitionSnapshot(
         partition=0,
@@ -377,7 +368,7 @@ def _write_fetch_snapshot_request(request: FetchSnapshotRequest, cluster_id: str
     )
 
 
-def _write_add_request(request: AddVoterRequest, cluster_id: str | None) -> Message:
+def _write_add_request(request: AddVoterRequest, cluster_id: str | None) -> codec.Request[Message]:
     kind = messages.AddRaftVoterRequest
     voter = request.voter
     return kind(
@@ -390,14 +381,14 @@ def _write_add_request(request: AddVoterRequest, cluster_id: str | None) -> Mess
     )
 
 
-def _write_remove_request(request: RemoveVoterRequest, cluster_id: str | None) -> Message:
+def _write_remove_request(request: RemoveVoterRequest, cluster_id: str | None) -> codec.Request[Message]:
     voter = request.voter
     return messages.RemoveRaftVoterRequest(
         cluster_id=cluster_id, voter_id=voter.id, voter_directory_id=voter.directory_id
     )
 
 
-def _write_update_request(request: UpdateVoterRequest, cluster_id: str | None) -> Message:
+def _write_update_request(request: UpdateVoterRequest, cluster_id: str | None) -> codec.Request[Message]:
     kind = messages.UpdateRaftVoterRequest
     voter = request.voter
     low, high = voter.kraft_versions
@@ -411,11 +402,11 @@ def _write_update_request(request: UpdateVoterRequest, cluster_id: str | None) -
     )
 
 
-def _write_versions_request(request: VersionsRequest, cluster_id: str | None) -> Message:
+def _write_versions_request(request: VersionsRequest, cluster_id: str | None) -> codec.Request[Message]:
     return messages.ApiVersionsRequest(client_software_name="ottla", client_software_version="quorum")
 
 
-_WRITE_REQUEST: Final[dict[type, Callable[[Any, str | None], Message]]] = {
+_WRITE_REQUEST: Final[dict[type, Callable[[Any, str | None], codec.Request[Message]]]] = {
     VoteRequest: _write_vote_request,
     BeginEpochRequest: _write_begin_request,
     EndEpochRequest: _write_end_request,

@@ -18,6 +18,7 @@ from ottla.net.peer import Peers
 from ottla.protocol import messages
 from ottla.protocol.apis import API, Decider
 from ottla.protocol.codec import Message, Request, ResponseT_co
+from ottla.protocol.refusals import refused
 from ottla.runtime.active import NotController
 from ottla.runtime.clock import SystemClock, SystemIds
 from ottla.runtime.committed import Subscriber
@@ -26,7 +27,6 @@ from ottla.runtime.formatting import Identity, identify
 from ottla.runtime.forwarding import Forwarder
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogSettings
 from ottla.runtime.metadata_quorum import MetadataQuorum
-from ottla.runtime.refusals import refused
 from ottla.runtime.runner import NotLeader
 from ottla.storage.fs import Filesystem, RealFilesystem
 from ottla.storage.segment import OpenFiles

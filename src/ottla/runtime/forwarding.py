@@ -23,7 +23,7 @@ from ottla.protocol.frames import (
     encode_request,
     encode_response,
 )
-from ottla.runtime.refusals import is_refusal, refused
+from ottla.protocol.refusals import is_refusal, refused
 
 LANE: Final = "control"
 _RETRY_SECONDS: Final = 0.05

@@ -20,7 +20,8 @@ from ottla.model.ports import Clock
 from ottla.model.properties import Settings
 from ottla.net.peer import Address, Outcome, Peers, Unreachable
 from ottla.protocol import messages
-from ottla.protocol.codec import Message, MetadataRecord
+from ottla.protocol.codec import Message, MetadataRecord, Request
+from ottla.protocol.refusals import refused
 from ottla.raft import wire
 from ottla.raft.core import Draw, Quorum, Timing
 from ottla.raft.describe import describe_quorum
@@ -256,21 +257,21 @@ class RaftDriver:
 
     # ---- requests of other nodes
 
-    def handle(self, request: Message, version: int, then: Callable[[Message], None]) -> None:
+    def handle(self, request: Request[Message], version: int, then: Callable[[Message], None]) -> None:
         """`then` is called with the answer, now or later, unless the node fails before."""
         if isinstance(request, messages.DescribeQuorumRequest):
             then(self._describe(request, version))
             return
         if not self._is_own_cluster(getattr(request, "cluster_id", None)):
-            then(wire.refused(request, Errors.INCONSISTENT_CLUSTER_ID))
+            then(refused(request, Errors.INCONSISTENT_CLUSTER_ID))
             return
         try:
             asked = wire.read_request(request)
         except wire.BadRequest:
-            then(wire.refused(request, Errors.INVALID_REQUEST))
+            then(refused(request, Errors.INVALID_REQUEST))
             return
         if not self._takes_events:
-            then(wire.refused(request, Errors.BROKER_NOT_AVAILABLE))
+            then(refused(request, Errors.BROKER_NOT_AVAILABLE))
             return
         self._submit(partial(self.quorum.request, asked, _Asked(request, version, then)))
 

@@ -16,9 +16,8 @@ from ottla.controller.machine import Controller
 from ottla.model import permissions
 from ottla.model.errors import Errors
 from ottla.model.permissions import Permission, Resource
-from ottla.protocol import messages
+from ottla.protocol import messages, refusals
 from ottla.protocol.apis import API, Api, Asks, Decider, Entrance, ListenerType, OfCluster, decided_by, entrances
-from ottla.runtime import refusals
 
 ROOT = Path(__file__).parents[3]
 HANDLERS = Path(importlib.import_module("ottla.broker.handlers").__path__[0])

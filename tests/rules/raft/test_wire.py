@@ -6,6 +6,7 @@ from ottla.model.errors import Errors
 from ottla.protocol import messages
 from ottla.protocol.apis import API
 from ottla.protocol.codec import Message
+from ottla.protocol.refusals import refused
 from ottla.raft import wire
 from ottla.raft.exchange import (
     AddVoterRequest,
@@ -116,7 +117,7 @@ def test_only_the_metadata_partition_is_meant(request_: Request) -> None:
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: type(r).__name__)
 def test_a_refusal_of_the_whole_says_nothing_about_epochs(request_: Request) -> None:
     message = wire.write_request(request_, None)
-    refusal = wire.refused(message, Errors.INCONSISTENT_CLUSTER_ID)
+    refusal = refused(message, Errors.INCONSISTENT_CLUSTER_ID)
     read = wire.read_response(request_, through(refusal, latest(message)), "C")
     assert read is None or (read.error, read.epoch) == (Errors.INCONSISTENT_CLUSTER_ID, -1)
 

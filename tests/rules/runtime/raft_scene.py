@@ -169,6 +169,7 @@ class Member:
             feature = kind.SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
             then(kind(supported_features=[feature]))
             return
+        assert isinstance(request, Request)
         self.driver.handle(request, version, then)
 
     async def stop(self) -> None:
@@ -217,7 +218,7 @@ class Member:
         job.run()
         self.log.remove(self.log.finish_snapshot(job))
 
-    def ask(self, request: Message, version: int | None = None) -> "asyncio.Future[Any]":
+    def ask(self, request: Request[Message], version: int | None = None) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         version = API[request.API_KEY].stable_max if version is None else version
         self.driver.handle(request, version, lambda answer: None if future.done() else future.set_result(answer))

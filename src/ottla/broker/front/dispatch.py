@@ -11,7 +11,7 @@ from ottla.model.permissions import CLUSTER_NAME, Permission
 from ottla.protocol import messages
 from ottla.protocol.apis import Entrance, ListenerType, OfCluster, entrances
 from ottla.protocol.frames import NO_FLEXIBLE
-from ottla.runtime.refusals import refused
+from ottla.protocol.refusals import refused
 
 API_VERSIONS: Final = 18
 FETCH: Final = 1
