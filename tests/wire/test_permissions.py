@@ -210,6 +210,8 @@ def converse(bootstrap: str, controller: str, gate: Gate) -> dict[int, Any]:
         gate.open = True
         gate.denied = Operation.DESCRIBE_CONFIGS
         found[-2] = wire.ask(m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic("opaque", 1, 1)]))
+        gate.denied = Operation.CREATE
+        found[-6] = wire.ask(m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name="new")]))
         gate.denied = Operation.DELETE
         found[-3] = wire.ask(by_id)
         gate.denied = Operation.CLUSTER_ACTION
@@ -270,6 +272,11 @@ def test_who_may_create_a_topic_but_not_look_at_its_settings_is_told_its_id_only
     assert (created.error_code, created.num_partitions, created.configs) == (0, -1, [])
     assert created.topic_config_error_code == Errors.TOPIC_AUTHORIZATION_FAILED
     assert any(created.topic_id)
+
+
+def test_who_may_not_create_a_topic_is_told_so_when_it_would_be_created(answers: dict[int, Any]) -> None:
+    (topic,) = answers[-6].topics
+    assert (topic.name, topic.error_code) == ("new", Errors.TOPIC_AUTHORIZATION_FAILED)
 
 
 def test_who_may_see_a_topic_but_not_delete_it_is_told_its_name(answers: dict[int, Any]) -> None:

@@ -20,7 +20,7 @@ from ottla.protocol import messages, refusals
 from ottla.protocol.apis import API, Api, Asks, Decider, Entrance, ListenerType, OfCluster, decided_by, entrances
 
 ROOT = Path(__file__).parents[3]
-HANDLERS = Path(importlib.import_module("ottla.broker.handlers").__path__[0])
+HANDLERS = ROOT / "src" / "ottla" / "broker" / "handlers"
 ENTRANCES = [entrance for kind in ListenerType for entrance in entrances(kind)]
 PERMISSIONS = {name: value for name, value in vars(permissions).items() if isinstance(value, Permission)}
 NEEDS_NOTHING = ("ApiVersions", "DescribeCluster")

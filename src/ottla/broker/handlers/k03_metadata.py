@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final, TypeAlias
 
+from ottla.broker.front.client import Client
 from ottla.broker.front.session import Session
 from ottla.broker.replicas.lost_leaders import Moment
 from ottla.broker.services import Services
@@ -126,28 +127,28 @@ def _to_create(services: Services, session: Session, request: MetadataRequest, v
     return [
         name
         for name in names
-        if name not in known
-        and why_invalid(name) is None
-        and session.client.may(*DESCRIBE_TOPIC, name)
-        and _may_create(services, session, name)
+        if name not in known and why_invalid(name) is None and session.client.may(*DESCRIBE_TOPIC, name)
     ]
 
 
-def _may_create(services: Services, session: Session, name: str) -> bool:
-    may = session.client.may
-    return may(*CREATE_CLUSTER, CLUSTER_NAME) or may(*CREATE_TOPIC, name)
+def _may_create(client: Client, name: str) -> bool:
+    return client.may(*CREATE_CLUSTER, CLUSTER_NAME) or client.may(*CREATE_TOPIC, name)
 
 
 async def _create_then_answer(
     services: Services, session: Session, request: MetadataRequest, version: int, missing: list[str]
 ) -> MetadataResponse:
-    topics = [_creatable(services, name) for name in missing]
-    created = await services.control_plane.submit(CreateTopicsRequest(topics=topics))
-    errors = {
-        topic.name: topic.error_code
-        for topic in created.topics
-        if topic.error_code not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
+    errors: dict[str, int] = {
+        name: Errors.TOPIC_AUTHORIZATION_FAILED for name in missing if not _may_create(session.client, name)
     }
+    topics = [_creatable(services, name) for name in missing if name not in errors]
+    if topics:
+        created = await services.decide(CreateTopicsRequest(topics=topics))
+        errors |= {
+            topic.name: topic.error_code
+            for topic in created.topics
+            if topic.error_code not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
+        }
     return _answer(services, session, request, version, errors)
 
 
