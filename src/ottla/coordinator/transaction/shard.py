@@ -398,6 +398,7 @@ class TransactionShard:
         if self._earliest is not None and now.monotonic >= self._next_timeout(self._earliest):
             self._looked = now.monotonic
             self._abort_timed_out(now, records, effects)
+            self.undo.field(self, "_earliest")
             self._earliest = min(self._deadlines.values(), default=None)
         if now.monotonic >= self._looked_for_expired + self.settings.expiration_check_ms:
             self._looked_for_expired = now.monotonic
@@ -413,6 +414,7 @@ class TransactionShard:
         for name, deadline in list(self._deadlines.items()):
             transaction = self.transactions.get(name)
             if transaction is None or transaction.state is not TransactionState.ONGOING:
+                self.undo.key(self._deadlines, name)
                 del self._deadlines[name]
             elif deadline <= now.monotonic:
                 step = transaction.fence(NONE, self.settings.feature_level, now.wall)
