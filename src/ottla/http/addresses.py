@@ -1,12 +1,11 @@
 """Where a service listens, as its settings say it: `http://127.0.0.1:8081`."""
 
 import ipaddress
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     scheme: str
     host: str
     """Empty: every address of the machine."""

@@ -6,12 +6,13 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.http.addresses import Address
 from ottla.http.asgi import AsgiApplication
-from ottla.http.limits import Limits
+
+if TYPE_CHECKING:
+    from ottla.http.limits import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -29,14 +30,14 @@ class Listening:
         address: Address,
         make: Callable[[Address], AsgiApplication],
         *,
-        limits: Limits | None = None,
+        limits: "Limits | None" = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         assert (address.scheme == "https") == (tls is not None), f"{address} and its TLS context do not fit"
         self.address = address
         """With the port that was got, once it is open."""
         self._make = make
-        self._limits = limits or Limits()
+        self._limits = limits
         self._tls = tls
         self._socket: socket.socket | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -54,7 +55,7 @@ class Listening:
         )
         bound.setblocking(False)
         self._socket = bound
-        self.address = replace(self.address, port=bound.getsockname()[1])
+        self.address = self.address._replace(port=bound.getsockname()[1])
         return self.address
 
     def start(self) -> None:

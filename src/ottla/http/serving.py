@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from ottla.http.asgi import AsgiApplication
-from ottla.http.limits import Limits
+from ottla.http.limits import DEFAULT_LIMITS, Limits
 
 
 class _Bounded(HttpToolsProtocol):
@@ -80,8 +80,8 @@ class _Bounded(HttpToolsProtocol):
 
 
 class HttpServer:
-    def __init__(self, application: AsgiApplication, limits: Limits, tls: ssl.SSLContext | None) -> None:
-        self._limits = limits
+    def __init__(self, application: AsgiApplication, limits: Limits | None, tls: ssl.SSLContext | None) -> None:
+        limits = self._limits = limits or DEFAULT_LIMITS
         self._tls = tls
         self._state = ServerState()
         protocol = type("_Protocol", (_Bounded,), {"limits": limits})

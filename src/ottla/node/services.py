@@ -6,9 +6,8 @@ service, write a `Service` and start it in `node.node.Node`: banner, health and 
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 
 class State(Enum):
@@ -18,10 +17,9 @@ class State(Enum):
     """It works, but not as it should; the reasons say what is amiss."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(NamedTuple):
     state: State
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = {}
     """A word for programs, such as "fenced", and what it means here, for people."""
 
     @classmethod
@@ -32,8 +30,7 @@ class Health:
 OK: Final = Health(State.OK)
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How a node stops."""
 
     clean: bool = True

@@ -1,7 +1,6 @@
 """What clients are told after a leader's death: librdkafka in two steps, the others at once what is the case."""
 
 import asyncio
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -60,7 +59,7 @@ class Story:
             clock=SimpleNamespace(monotonic=lambda: Millis(now)),
         )
         client = Client.anonymous("127.0.0.1", "PLAINTEXT", AllowAll())
-        session: Any = SimpleNamespace(client=replace(client, software_name=software, software_version="1"))
+        session: Any = SimpleNamespace(client=client._replace(software_name=software, software_version="1"))
         asked = m.MetadataRequest(
             topics=[m.MetadataRequest.MetadataRequestTopic(name="t")], allow_auto_topic_creation=False
         )

@@ -4,8 +4,7 @@ A value, made once for each connection and replaced as a whole when more is know
 out for a request.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.broker.security.authorizer import Authorizer, May
 from ottla.model.permissions import OPERATIONS, Operation, Resource
@@ -13,8 +12,7 @@ from ottla.model.permissions import OPERATIONS, Operation, Resource
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(NamedTuple):
     principal: str
     host: str
     listener: str

@@ -6,7 +6,6 @@ features that start at level 0 (KAFKA-17011). To a later version the answer is a
 """
 
 import re
-from dataclasses import replace
 
 from ottla.broker.front.dispatch import API_VERSIONS, Routes
 from ottla.broker.front.session import Session
@@ -26,7 +25,7 @@ def handle(services: Services, session: Session, request: ApiVersionsRequest, ve
         name, software_version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(software_version)):
             return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
-        session.client = replace(session.client, software_name=name, software_version=software_version)
+        session.client = session.client._replace(software_name=name, software_version=software_version)
     return ApiVersionsResponse(
         api_keys=_keys(session.routes),
         supported_features=[

@@ -1,8 +1,7 @@
 """What there is to look at, and what has to be remembered from one look to the next."""
 
-from dataclasses import dataclass, field
 from time import thread_time_ns
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.broker.front.server import Server
 from ottla.broker.housekeeping.cleaning import Cleaning
@@ -17,11 +16,13 @@ from ottla.net.peer import Peers
 from ottla.runtime.control_plane import ControlPlane
 
 
-@dataclass(slots=True)
 class Elections:
     """Counted from what is committed: a new leader that was not in sync may have lost records."""
 
-    unclean: int = 0
+    __slots__ = ("unclean",)
+
+    def __init__(self) -> None:
+        self.unclean = 0
 
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for topic_id, partitions in delta.changed_partitions.items():
@@ -35,23 +36,26 @@ class Elections:
                     self.unclean += placed.leader not in (*was.isr, *was.elr)
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerView:
+class BrokerView(NamedTuple):
     services: Services
     cleaning: Cleaning
 
 
-@dataclass(slots=True)
 class Watched:
-    settings: Settings
-    clock: Clock
-    control_plane: ControlPlane
-    server: Server
-    peers: Peers
-    broker: BrokerView | None = None
-    """None before its logs are loaded, and on a node that is a controller only."""
-    elections: Elections = field(default_factory=Elections)
-    windows: dict[str, Window] = field(default_factory=dict)
+    __slots__ = ("broker", "clock", "control_plane", "elections", "peers", "server", "settings", "windows")
+
+    def __init__(
+        self, settings: Settings, clock: Clock, control_plane: ControlPlane, server: Server, peers: Peers
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.control_plane = control_plane
+        self.server = server
+        self.peers = peers
+        self.broker: BrokerView | None = None
+        """None before its logs are loaded, and on a node that is a controller only."""
+        self.elections = Elections()
+        self.windows: dict[str, Window] = {}
 
     @property
     def node_id(self) -> int:
