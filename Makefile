@@ -1,5 +1,5 @@
 # Two commands matter: `make run` starts a node, `make test` checks everything. Each sets up what it needs in .venv first:
-# a node needs 20 MB, Spark and what the suite needs beside it are fifty times as much.
+# a node needs 40 MB, Spark and what the suite needs beside it are thirty times as much.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +25,7 @@ setup: $(SETUP)
 # Quick when nothing changed: a stamp is newer than every file that decides what is installed. The pip of the Python that is
 # there already fills the new environment: to put another one into it first would take a third of the time.
 $(NODE): requirements/runtime.txt pyproject.toml tools/carry_plugin.py $(PLUGIN)
-	@echo "setting up $(VENV) for a node: 20 MB, a few seconds, once"
+	@echo "setting up $(VENV) for a node: 40 MB, a few seconds, once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV) || \
 	  { echo "make: $(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

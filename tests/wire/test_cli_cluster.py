@@ -342,7 +342,7 @@ class Started:
             command = [sys.executable, "-m", "ottla", "start", "--nodes", "3", "--port", str(port), "--data", str(data)]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
         assert self.process.stdout is not None
-        self.banner = [self.process.stdout.readline().rstrip("\n") for _ in range(7)]
+        self.banner = [self.process.stdout.readline().rstrip("\n") for _ in range(8)]
 
     def children(self) -> list[int]:
         pid = self.process.pid
@@ -369,6 +369,7 @@ def test_three_nodes_start_with_one_command_and_stop_together(
 ) -> None:
     port = six_free_ports()
     addresses = [f"127.0.0.1:{port + step}" for step in (0, 2, 4)]
+    metrics = [f"http://127.0.0.1:{port + 9404 - 9092 + step}" for step in (0, 1, 2)]
     monkeypatch.setenv("OTTLA_BOOTSTRAP", ",".join(addresses))
     ottla = Shell(capsys)
     with Started(tmp_path / "data", port) as first:
@@ -379,6 +380,7 @@ def test_three_nodes_start_with_one_command_and_stop_together(
                 f"  node {number}   {address}  process {child}"
                 for number, (address, child) in enumerate(zip(addresses, first.children(), strict=True), start=1)
             ),
+            f"  metrics  {', '.join(metrics)}",
             f"  data     {tmp_path / 'data'}",
             "  stop with Ctrl-C",
         ]

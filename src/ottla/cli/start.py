@@ -132,7 +132,8 @@ COMMANDS = (
         summary="Start a node. Ctrl-C or SIGTERM stops it cleanly.",
         details="""
 Without a file one node starts that is broker and controller, on loopback, and creates its data directory when there is
-none; http://127.0.0.1:9404 has its /metrics, /healthz and /readyz (elsewhere: -o http.listeners=http://HOST:PORT).
+none; http://127.0.0.1:9404 has its /metrics, /healthz, /readyz and /version. That port moves with --port (9192 has
+9504); -o http.listeners=http://HOST:PORT chooses another.
 With a file, what the file says is what happens; Kafka's server.properties is taken as it is.
 A new data directory is formatted by itself; cluster.id may be given as a setting, else one is made. Nodes whose files
 name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.servers) form one cluster.""",

@@ -30,18 +30,22 @@ def plain_address(address: str) -> str:
     return address.removeprefix(_MAPPED) if "." in address else address
 
 
-def refusal(error: OSError, host: str, port: int) -> str:
+def refusal(error: OSError, host: str, port: int, setting: str = "listeners") -> str:
+    """`setting` is where the address was chosen; what is for clients has options of the command line as well."""
     where = f"cannot listen on {host or 'every interface'}:{port}"
+    by_option = setting == "listeners"
     if error.errno == errno.EADDRINUSE:
-        return (
-            f"{where}: another process does. Stop it, or choose another port with --port N "
-            "(with a file: in its listeners)"
-        )
+        how = "with --port N (with a file: in its listeners)" if by_option else f"in {setting}"
+        return f"{where}: another process does. Stop it, or choose another port {how}"
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return (
-            f"{where}: {host} is not an address of this machine. Choose one that is with --host ADDRESS (with a file: "
-            "in its listeners; what clients are to call it stands in advertised.listeners)"
+        how = (
+            "with --host ADDRESS (with a file: in its listeners; what clients are to call it stands in "
+            "advertised.listeners)"
+            if by_option
+            else f"in {setting}"
         )
+        return f"{where}: {host} is not an address of this machine. Choose one that is {how}"
     if error.errno == errno.EACCES:
-        return f"{where}: this user may not take port {port}. Choose one from 1024 on with --port N or in listeners"
+        how = "with --port N or in listeners" if by_option else f"in {setting}"
+        return f"{where}: this user may not take port {port}. Choose one from 1024 on {how}"
     return f"{where}: {error.strerror or error}"

@@ -35,8 +35,8 @@ class HttpListeners(Service):
             try:
                 listening.open()
             except OSError as error:
-                self._missing.append(refusal(error, address.host, address.port))
-                logger.warning("no metrics and health at %s: it %s", address, self._missing[-1])
+                self._missing.append(refusal(error, address.host, address.port, "http.listeners"))
+                logger.warning("no metrics and health: %s", self._missing[-1])
                 continue
             listening.start()
             self._open.append(listening)
