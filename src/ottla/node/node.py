@@ -12,7 +12,7 @@ from ottla.node import options
 from ottla.node.broker import Broker
 from ottla.node.monitoring.watched import Watched
 from ottla.node.network import Network
-from ottla.node.quorum import QuorumMember
+from ottla.node.quorum import Metadata, QuorumMember
 from ottla.node.services import Ending, Health, ServiceTable
 from ottla.node.storage import Storage
 from ottla.node.surroundings import Surroundings
@@ -88,27 +88,32 @@ class Node:
         """Raises StartFailed with a sentence for the operator, and leaves nothing behind."""
         try:
             await self._start()
-        except (
-            CannotListen,
-            CorruptLog,
-            DirectoryInUse,
-            FormatError,
-            MetadataLogError,
-            NoHostName,
-            RegistrationRefused,
-            options.TooFewDescriptors,
-        ) as error:
+        except Exception as error:
             await self.stop(clean=False)
-            raise StartFailed(str(error)) from error
-        except CorruptMetadata as error:
-            await self.stop(clean=False)
-            raise StartFailed(
-                f"{self.settings.metadata_log_dir}/{METADATA_LOG} cannot be read: {error}. Restore it "
-                "from a backup, or from the other controllers."
-            ) from error
-        except OSError as error:
-            await self.stop(clean=False)
-            raise StartFailed(_os_error_text(error)) from error
+            why = self._why(error)
+            if why is None:
+                raise  # a defect, to be seen as such
+            raise StartFailed(why) from error
+
+    def _why(self, error: Exception) -> str | None:
+        match error:
+            case (
+                CannotListen()
+                | CorruptLog()
+                | DirectoryInUse()
+                | FormatError()
+                | MetadataLogError()
+                | NoHostName()
+                | RegistrationRefused()
+                | options.TooFewDescriptors()
+            ):
+                return str(error)
+            case CorruptMetadata():
+                place = f"{self.settings.metadata_log_dir}/{METADATA_LOG}"
+                return f"{place} cannot be read: {error}. Restore it from a backup, or from the other controllers."
+            case OSError():
+                return _os_error_text(error)
+        return None
 
     async def _start(self) -> None:
         world, table = self._world, self._table
@@ -129,6 +134,7 @@ class Node:
             absent=storage.offline,
             on_failure=self._metadata_failed,
         )
+        await table.start(Metadata(control_plane))
         watched = Watched(settings, world.clock, control_plane, network.server, network.peers)
         if settings.get_list("http.listeners"):
             from ottla.node.http import HttpListeners  # noqa: PLC0415  a node that shows nothing does without

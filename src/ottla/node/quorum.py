@@ -19,6 +19,22 @@ from ottla.runtime.control_plane import ControlPlane, controller_registration
 from ottla.runtime.tasks import Tasks
 
 
+class Metadata(Service):
+    """The metadata log and its image, opened already: whatever stands above may read them, and is gone when they
+    close."""
+
+    name = "metadata"
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self._control_plane = control_plane
+
+    async def stop(self, ending: Ending) -> None:
+        await self._control_plane.close()
+
+    async def health(self) -> Health:
+        return Health.of({"no_metadata": "the metadata log is lost"} if self._control_plane.failure else {})
+
+
 class QuorumMember(Service):
     name = "quorum"
 
@@ -67,11 +83,8 @@ class QuorumMember(Service):
         self._news.stop()
         await self._tasks.stop()
         self._network.stop_serving()
-        await self.control_plane.close()
 
     async def health(self) -> Health:
-        if self.control_plane.failure is not None:
-            return Health.of({"no_metadata": "the metadata log is lost"})
         return Health.of({"no_controller": "no active controller is known"} if self.control_plane.leader_id < 0 else {})
 
     def banner(self) -> Sequence[str]:

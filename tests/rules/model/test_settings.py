@@ -268,6 +268,18 @@ def test_ipv6_listeners_are_read_in_brackets() -> None:
     assert str(settings.listeners[0]) == "PLAINTEXT://[::1]:9092"
 
 
+@pytest.mark.parametrize("address", ["http://[::1:9404", "http://::1:9404", "http://[12]:9404", "http://h:70000"])
+def test_an_http_address_that_is_no_url_is_refused_before_the_node_starts(address: str) -> None:
+    assert refused({**COMBINED, "http.listeners": address}) == (
+        f"http.listeners: {address!r} is not allowed: {address!r} is not an address: http://host:port is expected"
+    )
+
+
+@pytest.mark.parametrize("address", ["http://[::1]:9404", "http://:9404", "http://a-host.example:0"])
+def test_an_http_address_may_be_of_ipv6_a_name_or_nothing(address: str) -> None:
+    assert Settings.from_properties({**COMBINED, "http.listeners": address}).get_list("http.listeners") == (address,)
+
+
 def test_log_dirs_win_over_log_dir() -> None:
     assert Settings.from_properties({**COMBINED, "log.dir": "/a"}).log_dirs == ("/a",)
     assert Settings.from_properties({**COMBINED, "log.dir": "/a", "log.dirs": "/b,/c"}).log_dirs == ("/b", "/c")

@@ -38,6 +38,7 @@ class Voter(NamedTuple):
 # The patterns are handed to `re` on use, which compiles and keeps them: a start without voters pays for none.
 _LISTENER = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
 _HOST_PORT = r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)"
+_HTTP = r"http://(?:\[([0-9a-fA-F:.]+)\]|([0-9a-zA-Z\-._]*)):([0-9]{1,5})"
 _DURATION = r"(?i)[+]?P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?"
 
 
@@ -60,9 +61,21 @@ def host_port(text: str) -> HostPort:
 
 
 def http_address(text: str) -> HostPort:
-    if not text.startswith("http://") or text.count("/") > 2:
+    """Strict: what passes here is read as a URL when the node starts, which is too late for a complaint."""
+    match = re.fullmatch(_HTTP, text)
+    if match is None or int(match[3]) > 65535 or (match[1] and not _is_ipv6(match[1])):
         raise ValueError(f"{text!r} is not an address: http://host:port is expected")
-    return host_port(text)
+    return HostPort(match[1] or match[2], int(match[3]))
+
+
+def _is_ipv6(text: str) -> bool:
+    from ipaddress import IPv6Address  # noqa: PLC0415  few settings have one
+
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def voter(text: str) -> Voter:
