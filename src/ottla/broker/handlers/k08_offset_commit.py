@@ -154,14 +154,17 @@ def _take_out_unknown(
     good: list[Topic] = []
     for topic in request.topics:
         known = image.topics_by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else image.topics.get(topic.name)  # type: ignore[call-overload]
-        if known is None:
-            unknown = Errors.UNKNOWN_TOPIC_ID if version >= BY_TOPIC_ID else Errors.UNKNOWN_TOPIC_OR_PARTITION
-            refused.append(_refused(topic, unknown))
+        if known is None and version >= BY_TOPIC_ID:
+            refused.append(_refused(topic, Errors.UNKNOWN_TOPIC_ID))
             continue
-        topic.name, topic.topic_id = known.name, known.id
-        if not session.client.may(*READ_TOPIC, topic.name):
+        # Before anything is said of a name: who may not read a topic does not learn whether there is one.
+        if not session.client.may(*READ_TOPIC, topic.name if known is None else known.name):
             refused.append(_refused(topic, Errors.TOPIC_AUTHORIZATION_FAILED))
             continue
+        if known is None:
+            refused.append(_refused(topic, Errors.UNKNOWN_TOPIC_OR_PARTITION))
+            continue
+        topic.name, topic.topic_id = known.name, known.id
         partitions = known.partitions
         missing = [asked for asked in topic.partitions if asked.partition_index not in partitions]
         if missing:
