@@ -73,7 +73,7 @@ def _run_held(app: "StreamsApp", arguments: Arguments) -> int:
                 tell({**about, "queries": url})
         if not arguments.flag("once"):
             note("Ctrl-C stops it after the current batch.")
-        return _until_done(app, runner)
+        return _until_done(app, runner, arguments)
 
 
 def _runner(app: "StreamsApp", arguments: Arguments) -> "Running":
@@ -114,21 +114,19 @@ def _serve(stack: "ExitStack", app: "StreamsApp", runner: "Running") -> str:
         raise Failure(f"queries cannot be served at {where}: {reason}\n  --queries-port takes another") from error
 
 
-def _until_done(app: "StreamsApp", runner: "Running") -> int:
-    """The runner has a thread of its own: in the main thread Spark would take SIGINT for itself and cut the batch."""
+def _until_done(app: "StreamsApp", runner: "Running", arguments: Arguments) -> int:
+    """A Spark host with one job, which has a thread of its own: in the main thread Spark would take SIGINT for itself
+    and cut the batch."""
     import signal
-    import threading
 
-    failures: list[BaseException] = []
-    done = threading.Event()
+    from ottla.pipelines.host import Host
+    from ottla.pipelines.job import Job
+    from ottla.streams.job import RunInSession
+    from ottla.streams.run.config import SPARK_PREFIX
 
-    def work() -> None:
-        try:
-            runner.run()
-        except BaseException as error:  # noqa: BLE001  whatever it is, it is told in the main thread
-            failures.append(error)
-        finally:
-            done.set()
+    name = app.application_id
+    host = Host(name, arguments.optional("master") or app.master, app.config.below(SPARK_PREFIX))
+    job = Job(name, "ottla.streams.job:start", {"file": arguments.text("file")})
 
     def stop(number: int, _: object) -> None:
         for each in stopping:
@@ -139,15 +137,16 @@ def _until_done(app: "StreamsApp", runner: "Running") -> int:
     stopping = (signal.SIGINT, signal.SIGTERM)
     before = {each: signal.signal(each, stop) for each in stopping}
     try:
-        threading.Thread(target=work, name="ottla-streams", daemon=True).start()
+        host.start(job, lambda spark, _: RunInSession(runner, spark), again=False)
         # With a time limit, since a wait without one is not left for a signal on every platform.
-        while not done.wait(1.0):
+        while not host.wait(name, 1.0):
             pass
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    if failures:
-        raise _explained(app, failures[0]) from failures[0]
+    failure = host.failure(name)
+    if failure is not None:
+        raise _explained(app, failure) from failure
     note(f"{app.application_id}: {summary(runner.status())}")
     return OK
 

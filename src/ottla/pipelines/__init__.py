@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.sink.exactly_once import exactly_once as exactly_once
     from ottla.pipelines.source.connector import read_stream as read_stream
 
+_NEEDED = ("pyspark", "pyarrow", "numpy", "pandas")
 _MODULE_OF = {"exactly_once": "sink.exactly_once", "read_stream": "source.connector"}
 
 
@@ -25,7 +26,12 @@ def __getattr__(name: str) -> Any:
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{module}"), name)
+    try:
+        found = getattr(import_module(f"{__name__}.{module}"), name)
+    except ModuleNotFoundError as error:
+        if error.name in _NEEDED:
+            raise ModuleNotFoundError(f"{error.name} is not installed: pip install 'ottla[streams]'") from error
+        raise
     globals()[name] = found
     return found
 

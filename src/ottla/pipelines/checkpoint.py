@@ -9,14 +9,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlparse
 
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.offsets import from_json, to_json
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _NOTHING: Final = "-"
 """Spark's mark for a source that had nothing yet."""
+
+
+def checkpoint_of_query(session: SparkSession) -> str:
+    """Where the query keeps it whose batch is written by this thread. Raises ValueError outside of a batch."""
+    query_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
+    shared: Any = session._jsparkSession.sharedState()
+    for query in shared.activeStreamingQueries().values():
+        if str(query.id()) == query_id:
+            return str(query.resolvedCheckpointRoot())
+    raise ValueError(
+        "no streaming query is writing a batch here: pass this function to writeStream.foreachBatch, "
+        "or name its checkpointLocation by checkpoint=..."
+    )
 
 
 def query_id_of(checkpoint: str) -> str:

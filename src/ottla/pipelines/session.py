@@ -2,9 +2,17 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from ottla.pipelines.job import CannotStart
+
+LOG_LEVEL: Final = "spark.log.level"
+POOL: Final = "spark.scheduler.pool"
+"""Of a thread: queries that it starts share executors with those of other pools as equals."""
 
 EXACTLY_ONCE: Final = {
     # A second attempt of a writer would meet the sequence numbers of the first: the batch is replayed instead.
@@ -28,6 +36,8 @@ STATE: Final = {
 DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Jobs of one host share the executors; each query has a pool (`spark.scheduler.pool`).
+    "spark.scheduler.mode": "FAIR",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
@@ -51,6 +61,21 @@ def new_session(app_name: str, master: str = "local[*]", **settings: str) -> Spa
     for name, value in {**_for_master(master), **settings, **EXACTLY_ONCE}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def with_settings(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """The session with further settings. Raises CannotStart for one that a running SparkContext cannot take."""
+    for name, value in settings.items():
+        if session.conf.get(name, None) == value:
+            continue
+        try:
+            session.conf.set(name, value)
+        except PySparkException as error:
+            raise CannotStart(
+                f"{name}={value} cannot be set in a Spark host that runs already: it belongs to the whole process. "
+                "Leave it out, or run this job in a host of its own"
+            ) from error
+    return session
 
 
 def check_session(session: SparkSession) -> None:

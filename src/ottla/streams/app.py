@@ -46,6 +46,11 @@ class StreamsApp:
         return StreamsApp(application_id or self.application_id, self.topology, **settings)
 
     @property
+    def master(self) -> str:
+        """Where Spark runs unless told otherwise."""
+        return f"local[{self.config['num.stream.threads'] or '*'}]"
+
+    @property
     def marker_topic(self) -> str:
         """Compacted; says which micro-batches have been written (query id -> number)."""
         return f"{self.application_id}{MARKER_SUFFIX}"
@@ -64,8 +69,7 @@ class StreamsApp:
         check_spark()
         from ottla.streams.run.application import Runner
 
-        threads = self.config["num.stream.threads"] or "*"
-        self._runner = Runner(self, once=once, master=master or f"local[{threads}]", clock=clock)
+        self._runner = Runner(self, once=once, master=master or self.master, clock=clock)
         return self._runner
 
     def run(self, *, once: bool = False, master: str | None = None) -> None:

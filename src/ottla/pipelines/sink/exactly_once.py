@@ -1,4 +1,4 @@
-"""The sink for any query of Spark's: a function for `foreachBatch`."""
+"""The sink for any query of Spark's: a function for `foreachBatch`. docs/PIPELINES.md tells how to use it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
-from ottla.pipelines.checkpoint import offsets_of_batch, query_id_of
+from ottla.pipelines.checkpoint import checkpoint_of_query, offsets_of_batch, query_id_of
 from ottla.pipelines.sink.sink import TransactionalSink
 
 if TYPE_CHECKING:
@@ -17,36 +18,53 @@ if TYPE_CHECKING:
 def exactly_once(
     *,
     bootstrap_servers: str,
-    checkpoint: str,
     topic: str | None = None,
     group_id: str | None = None,
     transactional_id: str | None = None,
+    checkpoint: str | None = None,
     **options: Any,
 ) -> Callable[[DataFrame, int], None]:
-    """For `df.writeStream.option("checkpointLocation", checkpoint).foreachBatch(exactly_once(...))`: each micro-batch
-    goes into Kafka as one transaction, whatever the source is.
+    """For `df.writeStream.foreachBatch(exactly_once(...))`: each micro-batch goes into Kafka as one transaction,
+    whatever the source is. Raises ValueError where that cannot be promised.
 
-    `topic` is for rows without one. With `group_id` the offsets of a Kafka source are committed too, so that tools show
-    its lag. `options` are those of TransactionalSink.
+    Rows have the columns `value`, and if wanted `key`, `topic`, `partition`, `headers`, `timestamp`; `topic` here is
+    for rows without one. With `group_id` the offsets of a Kafka source are committed too, so that tools show its lag.
+    `checkpoint` is the query's checkpointLocation, if it is not to be asked for. `options` are those of
+    TransactionalSink.
     """
-    sink: TransactionalSink | None = None
+    if is_remote():
+        raise ValueError("exactly_once needs the driver of a classic Spark session: over Spark Connect it cannot write")
+    found: _Sink | None = None
 
     def write(rows: DataFrame, batch_id: int) -> None:
-        nonlocal sink
-        if sink is None:
-            query_id = query_id_of(checkpoint)
-            opened = TransactionalSink(
-                bootstrap_servers=bootstrap_servers,
-                transactional_id=transactional_id or f"spark-{query_id}",
-                group_id=group_id,
-                **options,
-            )
-            opened.open(query_id, transactional_id or query_id)
-            sink = opened
-        offsets = offsets_of_batch(checkpoint, batch_id) if group_id is not None else {}
-        sink.write(_with_topic(rows, topic), batch_id, offsets)
+        nonlocal found
+        if found is None:
+            place = checkpoint or checkpoint_of_query(rows.sparkSession)
+            found = _Sink(place, bootstrap_servers, group_id, transactional_id, options)
+        found.write(_with_topic(rows, topic), batch_id)
 
     return write
+
+
+class _Sink:
+    """Of one query, from its first batch on."""
+
+    __slots__ = ("_checkpoint", "_group_id", "_sink")
+
+    def __init__(
+        self, checkpoint: str, servers: str, group_id: str | None, name: str | None, options: dict[str, Any]
+    ) -> None:
+        query_id = query_id_of(checkpoint)
+        self._checkpoint = checkpoint
+        self._group_id = group_id
+        self._sink = TransactionalSink(
+            bootstrap_servers=servers, transactional_id=name or f"spark-{query_id}", group_id=group_id, **options
+        )
+        self._sink.open(query_id, name or query_id)
+
+    def write(self, rows: DataFrame, batch_id: int) -> None:
+        offsets = offsets_of_batch(self._checkpoint, batch_id) if self._group_id is not None else {}
+        self._sink.write(rows, batch_id, offsets)
 
 
 def _with_topic(rows: DataFrame, topic: str | None) -> DataFrame:

@@ -6,8 +6,6 @@ ends the application with an error that names the node and the record, not with 
 
 from __future__ import annotations
 
-import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +21,10 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.checkpoint import keep_offsets, kept_offsets, offsets_of_batch
+from ottla.pipelines.failures import quieten, told, told_by_us, was_fenced
+from ottla.pipelines.job import CannotStart
 from ottla.pipelines.progress import Progress, new_counter
-from ottla.pipelines.session import is_local, new_session
+from ottla.pipelines.session import LOG_LEVEL, POOL, is_local, new_session, with_settings
 from ottla.pipelines.sink.sink import TransactionalSink
 from ottla.pipelines.source.connector import FASTER
 from ottla.pipelines.source.data_source import FORMAT
@@ -65,6 +65,10 @@ RESTARTS: Final = 3
 
 class StreamsFailed(Exception):
     """A query failed. The text says where: which node, which record."""
+
+
+class StreamsFenced(StreamsFailed, CannotStart):
+    """The application runs elsewhere under the same id: this run must not come back by itself."""
 
 
 class _Stopping(Exception):
@@ -159,16 +163,18 @@ class Runner:
 
     # ---- running
 
-    def run(self) -> None:
+    def run(self, spark: SparkSession | None = None) -> None:
+        """In a session of its own that a host gives, where settings of the SparkContext are the host's; else in the one
+        of this process."""
         self._state = STARTING
         try:
-            self._run()
+            self._run(spark)
         except BaseException:
             self._state = FAILED
             raise
         self._state = STOPPED
 
-    def _run(self) -> None:
+    def _run(self, spark: SparkSession | None) -> None:
         config = self._app.config
         with Cluster(parse_bootstrap(config["bootstrap.servers"]), client_id=self._client_id()) as cluster:
             inputs = topics.find_inputs(cluster, self._app.application_id, self._topology.graph, self._subs)
@@ -176,7 +182,7 @@ class Runner:
             topics.require_outputs(cluster, self._topology.graph, dead_letters, inputs)
             self._make_topics(cluster, inputs)
             around = RunContext(
-                self._app.application_id, config, inputs, self._topology.graph, self._session(), self._clock
+                self._app.application_id, config, inputs, self._topology.graph, self._session(spark), self._clock
             )
             started = in_order(self._plan.queries)
             try:
@@ -190,11 +196,14 @@ class Runner:
     def _client_id(self) -> str:
         return self._app.config["client.id"] or self._app.application_id
 
-    def _session(self) -> SparkSession:
+    def _session(self, given: SparkSession | None) -> SparkSession:
         settings = self._app.config.below(SPARK_PREFIX)
-        spark = new_session(self._app.application_id, self._master, **settings)
-        if LOG_LEVEL not in settings:
-            _quieten(spark)
+        if given is not None:
+            spark = with_settings(given, settings)
+        else:
+            spark = new_session(self._app.application_id, self._master, **settings)
+            if LOG_LEVEL not in settings:
+                quieten(spark)
         if not is_local(str(spark.sparkContext.master)):
             check_workers(spark, self._directory.path if self._directory.is_local else None)
         return spark
@@ -337,6 +346,7 @@ class _RunningQuery:
             .foreachBatch(self._write)
             .trigger(**self._trigger_for(by_clock))
         )
+        spark.sparkContext.setLocalProperty(POOL, f"{self._app.application_id}-{self._plan.name}")
         self._query = writer.start()
         self._started.set()
         self.progress.watch(self._query)
@@ -411,7 +421,8 @@ class _RunningQuery:
             self._patience -= 1
             self._begin()
             return
-        raise StreamsFailed(_told(error, self._app.application_id, self._plan)) from None
+        kind = StreamsFenced if was_fenced(error) else StreamsFailed
+        raise kind(_told(error, self._app.application_id, self._plan)) from None
 
     def end(self) -> None:
         """Lets the running batch end; the next one does not begin."""
@@ -446,45 +457,11 @@ class _Purge:
 
 # ---- failures
 
-LOG_LEVEL: Final = "spark.log.level"
-LOUD: Final = (
-    "org.apache.spark.sql.execution.streaming",
-    "org.apache.spark.sql.execution.datasources.v2",
-    "org.apache.spark.sql.execution.python.streaming",
-    "org.apache.spark.executor.Executor",
-    "org.apache.spark.scheduler.TaskSetManager",
-    "org.apache.spark.util.Utils",
-)
-
-
-def _quieten(spark: SparkSession) -> None:
-    """Spark logs a failure four times over, with hundreds of lines each; `StreamsFailed` tells it once."""
-    jvm: Any = spark.sparkContext._jvm
-    logging4j = jvm.org.apache.logging.log4j
-    for name in LOUD:
-        logging4j.core.config.Configurator.setLevel(name, logging4j.Level.OFF)
-    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
-
 
 def _is_stopping(error: StreamingQueryException) -> bool:
     return _Stopping.__name__ in str(error)
 
 
-_OURS: Final = re.compile(r"\[ottla\] (.*?) \[end\]", re.DOTALL)
-_PYTHON: Final = re.compile(
-    r"^([A-Za-z_][\w.]*(?:Error|Exception|Failed|Fenced|TimedOut|Lost|Answer)): (.*)$", re.MULTILINE
-)
-
-
 def _told(error: StreamingQueryException, application_id: str, each: QueryPlan) -> str:
-    """What happened, out of a trace of Java and Python: our own words if there are any, else the last exception."""
-    text = str(error).partition("=== Streaming Query ===")[0]
-    ours = _OURS.findall(text)
-    if ours:
-        return f"{application_id}: {ours[-1]}"
-    found = _PYTHON.findall(text)
-    if found:
-        kind, message = found[-1]
-        return f"{application_id}, query {each.name}: {message or kind}"
-    first = next((line for line in text.splitlines() if line.strip()), "it failed")
-    return f"{application_id}, query {each.name}: {first}"
+    ours = told_by_us(error)
+    return f"{application_id}: {ours}" if ours else f"{application_id}, query {each.name}: {told(error)}"

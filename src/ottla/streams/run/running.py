@@ -1,7 +1,10 @@
 """What whoever started an application can ask of it while it runs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Metric(NamedTuple):
@@ -24,8 +27,9 @@ class Running(Protocol):
     def state(self) -> str:
         """CREATED, REBALANCING (starting), RUNNING, PENDING_SHUTDOWN, NOT_RUNNING, PENDING_ERROR or ERROR."""
 
-    def run(self) -> None:
-        """Until `stop`, or with `once` until what is there now has been processed. Raises what made a query fail."""
+    def run(self, spark: "SparkSession | None" = None) -> None:
+        """Until `stop`, or with `once` until what is there now has been processed. Raises what made a query fail.
+        In a session of its own that a host gives, else in the one of this process."""
 
     def stop(self) -> None:
         """Graceful: the current micro-batch ends. From any thread, also inside a signal handler; returns at once."""

@@ -1,0 +1,56 @@
+"""The jobs of a host, written down: one that comes back after a crash begins them all again.
+
+One file, replaced as a whole, so that a crash leaves the old list or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from ottla.pipelines.job import CannotStart, Job
+
+FILE: Final = "jobs.json"
+
+
+class Journal:
+    __slots__ = ("_jobs", "_path")
+
+    def __init__(self, directory: Path) -> None:
+        """Raises ValueError for a file that is no list of jobs."""
+        self._path = directory / FILE
+        self._jobs = {job.name: job for job in _read(self._path)}
+
+    @property
+    def jobs(self) -> list[Job]:
+        return list(self._jobs.values())
+
+    def put(self, job: Job) -> None:
+        self._jobs[job.name] = job
+        self._write()
+
+    def remove(self, name: str) -> None:
+        if self._jobs.pop(name, None) is not None:
+            self._write()
+
+    def _write(self) -> None:
+        unfinished = self._path.with_suffix(".unfinished")
+        with unfinished.open("w") as file:
+            json.dump([job.as_json() for job in self._jobs.values()], file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(self._path)
+
+
+def _read(path: Path) -> Iterable[Job]:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return []
+    try:
+        return [Job.of_json(each) for each in json.loads(text)]
+    except (ValueError, TypeError, CannotStart) as error:
+        raise ValueError(f"{path} is no list of jobs: {error}; move it away, and start the jobs anew") from error
