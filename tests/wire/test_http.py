@@ -5,9 +5,10 @@ import json
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,32 @@ async def silent_events(call: Call) -> Any:
     return streaming.events(pieces(), heartbeat_s=0.01)
 
 
+OPEN: list[str] = []
+"""Kinds of endless streams that somebody reads."""
+
+
+async def endless(call: Call) -> Any:
+    """`?kind=busy` always has something, `resting` waits in vain, `events` as well, between heartbeats."""
+    kind = call.query["kind"]
+
+    async def pieces() -> AsyncIterator[bytes]:
+        OPEN.append(kind)
+        try:
+            yield b"x" * 1000
+            while kind == "busy":
+                yield b"x" * 1000
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)  # an end may have to wait for something
+            OPEN.remove(kind)
+
+    return streaming.events(pieces(), heartbeat_s=3600) if kind == "events" else Stream(pieces(), "text/plain")
+
+
+async def unsendable(call: Call) -> Any:
+    return {"what": object()}
+
+
 ROUTES = (
     Route("GET", "/echo/{name}", echo, "says what it heard"),
     Route("POST", "/orders", echo, "takes an order", body=Order, needs="WRITE"),
@@ -83,16 +110,15 @@ ROUTES = (
     Route("GET", "/refusing", refusing, "refuses"),
     Route("GET", "/stream", streamed, "a stream"),
     Route("GET", "/events", silent_events, "a stream that rests"),
+    Route("GET", "/endless", endless, "a stream without an end"),
+    Route("GET", "/unsendable", unsendable, "what JSON has no form for"),
 )
 
 
 @contextmanager
 def serving(manners: Manners | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Address]:
-    limits = manners.limits if manners else None
     where = Address("https" if tls else "http", "127.0.0.1", 0)
-    server = ThreadedServer(
-        Listening(where, lambda address: Application(ROUTES, address, manners), limits=limits, tls=tls)
-    )
+    server = ThreadedServer(Listening(where, lambda address: Application(ROUTES, address, manners), tls=tls))
     try:
         yield server.start()
     finally:
@@ -175,6 +201,14 @@ def test_what_fails_inside_is_a_500_with_a_number_and_nothing_of_the_inside(
     assert ask(address, "GET", "/echo/a")[0] == 200
 
 
+def test_an_answer_that_has_no_form_is_a_500_with_a_number_as_well(
+    address: Address, caplog: pytest.LogCaptureFixture
+) -> None:
+    status, headers, body = ask(address, "GET", "/unsendable")
+    assert (status, headers["content-type"]) == (500, "application/problem+json")
+    assert json.loads(body)["detail"].split()[-1].rstrip(".") in caplog.text
+
+
 def test_a_service_words_its_errors_and_its_media_types_itself() -> None:
     v1 = "application/vnd.schemaregistry.v1+json"
     manners = Manners(media=Media((v1, "application/json"), (v1, "application/json")), problem_body=confluent_body)
@@ -191,13 +225,34 @@ def test_a_stream_is_sent_piece_by_piece_and_an_early_refusal_is_still_a_status(
     assert ask(address, "GET", "/stream?refuse")[0] == 409
 
 
-def test_a_stream_that_breaks_is_not_taken_for_a_whole_one(address: Address) -> None:
+def test_a_stream_that_breaks_is_not_taken_for_a_whole_one(address: Address, caplog: pytest.LogCaptureFixture) -> None:
     connection = HTTPConnection(address.host, address.port, timeout=PATIENCE_S)
     connection.request("GET", "/stream?break")
     response = connection.getresponse()
     with pytest.raises(Exception, match="IncompleteRead"):
         response.read()
     connection.close()
+    assert caplog.text.count("RuntimeError: in the midst") == 1
+    assert "told number" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["busy", "resting", "events"])
+def test_a_stream_is_closed_when_its_client_goes_away(address: Address, kind: str) -> None:
+    with socket.create_connection((address.host, address.port), PATIENCE_S) as client:
+        client.sendall(b"GET /endless?kind=%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % kind.encode())
+        assert client.recv(100)
+        assert kind in OPEN
+    eventually(lambda: kind not in OPEN, "the stream is closed")
+
+
+def test_a_server_that_stops_ends_its_streams_without_a_complaint(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(Manners(limits=Limits(stopping_s=0.01))) as address:
+        client = socket.create_connection((address.host, address.port), PATIENCE_S)
+        client.sendall(b"GET /endless?kind=resting HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(100)
+    client.close()
+    assert "resting" not in OPEN
+    assert caplog.text == ""
 
 
 def test_events_come_as_they_happen_with_comments_in_between(address: Address) -> None:
@@ -271,6 +326,51 @@ def test_limits_hold_on_bodies_heads_silence_and_connections() -> None:
         assert ask(address, "GET", "/echo/a")[0] == 200
 
 
+def test_who_drips_a_head_or_does_not_read_its_answer_is_left() -> None:
+    with serving(Manners(limits=Limits(silence_s=0.2))) as address:
+        with socket.create_connection((address.host, address.port), PATIENCE_S) as client:
+            client.sendall(b"GET /echo/a HTTP/1.1\r\nHost: localhost\r\nx: ")
+            client.settimeout(0.02)
+            heard = b""
+            for _ in range(int(PATIENCE_S / 0.02)):
+                client.sendall(b"y")
+                with suppress(TimeoutError):
+                    heard = client.recv(4096)
+                    break
+            assert b" 408 " in heard
+        with socket.create_connection((address.host, address.port), PATIENCE_S) as client:
+            client.sendall(b"GET /endless?kind=busy HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert client.recv(1)
+            eventually(lambda: "busy" not in OPEN, "the stream that nobody reads is closed")
+
+
+def test_a_body_comes_through_with_a_wish_for_another_protocol(address: Address) -> None:
+    """Java's HttpClient asks for HTTP/2 with its first request, whatever that is."""
+    head = b"POST /orders HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    head += b"HTTP2-Settings: AAEAAEAA\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n"
+    last = b"GET /echo/b HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n"
+    heard = spoken(address, head, b'{"item":"x"}', last)
+    assert heard.count(b" 200 OK") == 2
+    assert b'"body":{"item":"x","count":1}' in heard
+    assert b'"path":{"name":"b"}' in heard
+    assert b" 400 " in spoken(address, b"CONNECT a:1 HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
+        b"Content-Length: 4\r\nContent-Length: 5\r\n",
+        b"Transfer-Encoding: chunked, identity\r\n",
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n",
+        b"Host: evil.example\r\nConnection: close\r\n",
+    ],
+)
+def test_a_request_that_a_proxy_may_read_in_another_way_is_refused(address: Address, heads: bytes) -> None:
+    assert b" 400 " in spoken(address, b"POST /raw HTTP/1.1\r\nHost: localhost\r\n" + heads + b"\r\n0\r\n\r\n")
+
+
 def test_garbage_is_a_400_and_not_the_end(address: Address) -> None:
     assert b" 400 " in spoken(address, b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
     assert ask(address, "GET", "/echo/a")[0] == 200
@@ -338,6 +438,51 @@ def test_the_server_is_loaded_when_the_first_client_comes_and_stops_with_its_ans
             await stopping
         await listening.stop()
         writer.close()
+
+    asyncio.run(life())
+
+
+def test_a_server_that_cannot_be_made_does_not_leave_its_clients_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    async def life() -> None:
+        def make(address: Address) -> Application:
+            raise ImportError("no such module")
+
+        listening = Listening(LOOPBACK, make)
+        address = listening.open()
+        listening.start()
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(ConnectionError):
+                reader, writer = await asyncio.open_connection(address.host, address.port)
+                writer.write(b"GET / HTTP/1.1\r\n\r\n")
+                assert await reader.read() != b"", "it was closed"
+        await listening.stop()
+
+    asyncio.run(life())
+    assert "no such module" in caplog.text
+
+
+def test_one_that_is_still_being_loaded_stops_as_well() -> None:
+    async def life() -> None:
+        loop = asyncio.get_running_loop()
+        begun, go_on = asyncio.Event(), threading.Event()
+
+        def make(address: Address) -> Application:
+            loop.call_soon_threadsafe(begun.set)
+            go_on.wait(PATIENCE_S)
+            return Application((), address)
+
+        listening = Listening(LOOPBACK, make)
+        address = listening.open()
+        listening.start()
+        async with asyncio.timeout(PATIENCE_S):
+            reader, writer = await asyncio.open_connection(address.host, address.port)
+            await begun.wait()
+            await listening.stop()
+            go_on.set()
+            with pytest.raises(ConnectionError):
+                await reader.readexactly(1)
+            writer.close()
+        Listening(address, make).open()
 
     asyncio.run(life())
 

@@ -1,12 +1,10 @@
 """The ASGI application of a service: from the table of its routes to answers."""
 
-import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl
 
 from ottla.http import bodies
@@ -19,6 +17,7 @@ from ottla.http.call import Call
 from ottla.http.limits import DEFAULT_LIMITS, Limits
 from ottla.http.problems import Problem, ProblemBody, plain_body
 from ottla.http.routes import Route, Routes
+from ottla.http.sending import BODILESS, send_stream, start
 
 logger = logging.getLogger(__name__)
 
@@ -49,17 +48,27 @@ class Application:
         try:
             answer = await self._answered(scope, headers, reply_type, receive)
             if isinstance(answer, Stream):
-                await self._send_stream(scope, answer, send)
+                await send_stream(answer, scope, receive, send)
                 return
+            body = _written(answer)
         except Problem as problem:
             answer = self._problem(problem, reply_type)
+            body = _written(answer)
         except Exception:
             # Whatever a coroutine raises belongs to one request: the others go on.
             number = secrets.token_hex(4)
-            logger.exception("%s %s failed; the client was told number %s", scope["method"], scope["path"], number)
+            logger.exception("%s %s failed; the client was told number %s", scope["method"], _raw_path(scope), number)
             told = Problem(500, f"The server failed. Its log says more under the number {number}.")
             answer = self._problem(told, reply_type)
-        await self._send(scope, answer, reply_type, send)
+            body = _written(answer)
+        kind = None if answer.status in BODILESS else answer.media_type or reply_type
+        length = None if answer.status in BODILESS else len(body)
+        await send(start(answer.status, kind, answer.headers, length=length))
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    @property
+    def limits(self) -> Limits:
+        return self._manners.limits
 
     # ---- from a request to an answer
 
@@ -94,6 +103,8 @@ class Application:
 
     def _check_origin(self, scope: Scope, headers: Mapping[str, str]) -> None:
         """Pages of strangers, in a browser on this machine, are not clients of a service on loopback."""
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            raise Problem(400, "The request has more than one Host header.")
         if not may_be_called(self._address, headers.get("host", "")):
             raise Problem(403, "The Host header names another machine than this one.")
         cross_site = headers.get("sec-fetch-site") == "cross-site"
@@ -141,40 +152,9 @@ class Application:
         kind = manners.problems or reply_type or manners.offered[0]
         return Answer(self._manners.problem_body(problem), problem.status, kind, problem.headers)
 
-    async def _send(self, scope: Scope, answer: Answer, reply_type: str | None, send: Send) -> None:
-        empty = answer.status in (204, 304)
-        body = b"" if empty else bodies.written(answer.value)
-        kind = None if empty else answer.media_type or reply_type
-        await send(_start(answer.status, kind, answer.headers, length=None if empty else len(body)))
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-    async def _send_stream(self, scope: Scope, stream: Stream, send: Send) -> None:
-        async with aclosing(_generator(stream.pieces)) as pieces:
-            first = await anext(pieces, None)  # may still raise Problem
-            await send(_start(200, stream.media_type, stream.headers, length=None))
-            if first is not None and scope["method"] != "HEAD":
-                await send({"type": "http.response.body", "body": first, "more_body": True})
-                async for piece in pieces:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-
-
-async def _generator(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Any iterator as one that can be closed."""
-    async for piece in pieces:
-        yield piece
-        # A stream that is always ready must not keep the loop from others.
-        await asyncio.sleep(0)
-
-
-def _start(status: int, kind: str | None, headers: Mapping[str, str], *, length: int | None) -> dict[str, Any]:
-    sent = [(b"x-content-type-options", b"nosniff")]
-    if kind is not None:
-        sent.append((b"content-type", kind.encode("latin-1")))
-    if length is not None:
-        sent.append((b"content-length", str(length).encode()))
-    sent += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    return {"type": "http.response.start", "status": status, "headers": sent}
+def _written(answer: Answer) -> bytes:
+    return b"" if answer.status in BODILESS else bodies.written(answer.value)
 
 
 def _raw_path(scope: Scope) -> str:

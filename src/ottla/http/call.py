@@ -34,6 +34,6 @@ class Call:
         text = self.query.get(name, "")
         if not text:
             return default
-        if text.lstrip("-").isdecimal() and len(text) <= 20 and least <= int(text) <= most:
+        if text.removeprefix("-").isdecimal() and len(text) <= 20 and least <= int(text) <= most:
             return int(text)
         raise Problem(400, f"{name}={text}: a number from {least} to {most} is expected")

@@ -6,13 +6,10 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.http.addresses import Address
 from ottla.http.asgi import AsgiApplication
-
-if TYPE_CHECKING:
-    from ottla.http.limits import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -30,14 +27,12 @@ class Listening:
         address: Address,
         make: Callable[[Address], AsgiApplication],
         *,
-        limits: "Limits | None" = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         assert (address.scheme == "https") == (tls is not None), f"{address} and its TLS context do not fit"
         self.address = address
         """With the port that was got, once it is open."""
         self._make = make
-        self._limits = limits
         self._tls = tls
         self._socket: socket.socket | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -77,17 +72,17 @@ class Listening:
 
     async def _load(self) -> None:
         assert self._socket is not None
-        server = await asyncio.to_thread(self._made)
-        await server.start(self._socket)
-        self._server = server
+        self._server = await asyncio.to_thread(self._made)
+        await self._server.start(self._socket)
 
     def _made(self) -> Any:
         serving = importlib.import_module("ottla.http.serving")
-        return serving.HttpServer(self._make(self.address), self._limits, self._tls)
+        return serving.HttpServer(self._make(self.address), self._tls)
 
     def _loaded(self, loading: "asyncio.Task[None]") -> None:
         if not loading.cancelled() and (error := loading.exception()) is not None:
             logger.error("%s cannot be served: %s", self.address, error, exc_info=error)
+            self.abandon()  # clients are refused, and do not wait for an answer that will never come
 
     def abandon(self) -> None:
         """The end by force: sockets close, nobody is waited for."""

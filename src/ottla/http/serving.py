@@ -6,18 +6,32 @@ Imported with the first connection (see `listening`).
 import asyncio
 import socket
 import ssl
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
+import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from ottla.http.asgi import AsgiApplication
-from ottla.http.limits import DEFAULT_LIMITS, Limits
+from ottla.http.asgi import AsgiApplication, Receive, Scope, Send
+from ottla.http.limits import Limits
+
+
+class _Seen(NamedTuple):
+    """What a look at a connection found, for the next one."""
+
+    received: int = -1
+    """Bytes of the client, over all."""
+    open_head: int = 0
+    """The number of the head that had begun and was not whole; 0: none."""
+    unsent: int = 0
+    """Bytes that the client has not taken yet."""
 
 
 class _Bounded(HttpToolsProtocol):
-    """uvicorn 0.54 reads a head of any length and waits for a silent client without end; this one does neither."""
+    """uvicorn 0.54 reads a head of any length and waits for a client that is silent, drips or does not read without
+    end; this one does not."""
 
     limits: Limits
 
@@ -26,6 +40,7 @@ class _Bounded(HttpToolsProtocol):
         # Head and body leave in two writes; asyncio turns Nagle off only for sockets that were made as TCP by number.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = 0
+        self._heads = 0
         self._head_bytes = 0
         self._head_open = False
         self._awaited = True  # the first request is, as if it had begun
@@ -33,42 +48,86 @@ class _Bounded(HttpToolsProtocol):
         if len(self.connections) > self.limits.connections:
             self._refuse(503, "Too many connections.")
         else:
-            self._watch = self.loop.call_later(self.limits.silence_s, self._look, -1)
+            self._watch = self.loop.call_later(self.limits.silence_s, self._look, _Seen())
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._watch is not None:
             self._watch.cancel()
         super().connection_lost(exc)
 
-    def _look(self, seen: int) -> None:
-        """Ends the connection if, in the midst of a request, nothing came since the last look."""
-        if self._awaited and self._received in (0, seen):
+    def _look(self, before: _Seen) -> None:
+        """Ends the connection if since the last look nothing came in the midst of a request, or not the end of a head,
+        or nothing was taken of an answer."""
+        unsent = self.transport.get_write_buffer_size() if self.flow.write_paused else 0
+        now = _Seen(self._received, self._heads if self._head_open else 0, unsent)
+        if 0 < before.unsent <= now.unsent:
+            self.transport.abort()
+            return
+        silent = now.received in (0, before.received) and not self.flow.read_paused
+        if (self._awaited and silent) or 0 < now.open_head == before.open_head:
             self._refuse(408, "Nothing came for too long.")
             return
-        self._watch = self.loop.call_later(self.limits.silence_s, self._look, self._received)
+        self._watch = self.loop.call_later(self.limits.silence_s, self._look, now)
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         was_open = self._head_open
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._feed(data)
         # What came with the end of another request is not counted: it is one read at most.
         if was_open and self._head_open:
             self._head_bytes += len(data)
             if self._head_bytes > self.limits.head_bytes:
                 self._refuse(431, "The head of the request is too long.")
 
+    def _feed(self, data: bytes) -> None:
+        """As uvicorn does, but who asks for another protocol (Java's HttpClient always does, for h2c) is not heard, as
+        RFC 9110 (7.8) allows: httptools would take the body for words of that protocol."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as asked:
+            head = self._head_without_upgrade()
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+            self._feed(head + data[asked.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+
+    @property
+    def _upgrades(self) -> bool:
+        return self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
+
+    def _head_without_upgrade(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
+        for name, value in self.headers:
+            if name == b"connection":
+                wishes = [wish.strip().lower() for wish in value.split(b",")]
+                lines += [b"connection: " + wish for wish in wishes if wish in (b"close", b"keep-alive")]
+            elif name != b"upgrade":
+                lines.append(b"%b: %b" % (name, value))
+        return b"\r\n".join([*lines, b"", b""])
+
     def on_message_begin(self) -> None:
         self._awaited = self._head_open = True
+        self._heads += 1
         self._head_bytes = 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._head_open = False
-        super().on_headers_complete()
+        if not self._upgrades:
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._awaited = False
-        super().on_message_complete()
+        if not self._upgrades:
+            super().on_message_complete()
+
+    def abandon(self) -> None:
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # or uvicorn would miss the end of an answer that is cut off
+        self.transport.abort()
 
     def _refuse(self, status: int, text: str) -> None:
         if self.transport.is_closing():
@@ -80,13 +139,19 @@ class _Bounded(HttpToolsProtocol):
 
 
 class HttpServer:
-    def __init__(self, application: AsgiApplication, limits: Limits | None, tls: ssl.SSLContext | None) -> None:
-        limits = self._limits = limits or DEFAULT_LIMITS
+    def __init__(self, application: AsgiApplication, tls: ssl.SSLContext | None) -> None:
+        self._limits = application.limits
         self._tls = tls
         self._state = ServerState()
-        protocol = type("_Protocol", (_Bounded,), {"limits": limits})
+
+        async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+            # Cancelled by `abandon`: the task ends here, and uvicorn would log that as a failure.
+            with suppress(asyncio.CancelledError):
+                await application(scope, receive, send)
+
+        protocol = type("_Protocol", (_Bounded,), {"limits": self._limits})
         self._config = Config(
-            app=application,
+            app=answered,
             http=protocol,
             ws="none",
             lifespan="off",
@@ -96,7 +161,7 @@ class HttpServer:
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            timeout_keep_alive=int(limits.keep_alive_s),
+            timeout_keep_alive=int(self._limits.keep_alive_s),
         )
         self._config.load()
         self._server: asyncio.Server | None = None
@@ -108,15 +173,18 @@ class HttpServer:
             made: Any = self._config.http_protocol_class
             return made(config=self._config, server_state=self._state, app_state={}, _loop=loop)
 
-        self._server = await loop.create_server(protocol, sock=listening, ssl=self._tls)
+        # In two steps: who is cancelled in between still has what to close.
+        self._server = await loop.create_server(protocol, sock=listening, ssl=self._tls, start_serving=False)
+        await self._server.start_serving()
 
     def abandon(self) -> None:
         if self._server is not None:
             self._server.close()
+        for connection in list(self._state.connections):
+            assert isinstance(connection, _Bounded)
+            connection.abandon()
         for task in list(self._state.tasks):
             task.cancel()
-        for connection in list(self._state.connections):
-            connection.transport.abort()
 
     async def stop(self) -> None:
         """No new connection; answers under way may end within a limit; then nothing is left."""
@@ -125,10 +193,9 @@ class HttpServer:
         for connection in list(self._state.connections):
             connection.shutdown()
         if self._state.tasks:
-            _, late = await asyncio.wait(list(self._state.tasks), timeout=self._limits.stopping_s)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
+            await asyncio.wait(list(self._state.tasks), timeout=self._limits.stopping_s)
+        if late := list(self._state.tasks):
+            self.abandon()
+            await asyncio.wait(late)
         for connection in list(self._state.connections):
             connection.transport.close()

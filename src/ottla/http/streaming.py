@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from ottla.http import bodies, media
@@ -11,10 +12,22 @@ HEARTBEAT: Final = b": \n\n"
 """A comment: it keeps proxies from closing a stream on which nothing happens."""
 
 
+@asynccontextmanager
+async def closing(pieces: AsyncIterator[Any]) -> AsyncIterator[AsyncIterator[Any]]:
+    """A generator that is not read to its end is ended here, and not whenever its memory is wanted."""
+    try:
+        yield pieces
+    finally:
+        close = getattr(pieces, "aclose", None)
+        if close is not None:
+            await close()
+
+
 async def lines(values: AsyncIterator[Any]) -> AsyncIterator[bytes]:
     """One JSON value a line."""
-    async for value in values:
-        yield bodies.written(value) + b"\n"
+    async with closing(values):
+        async for value in values:
+            yield bodies.written(value) + b"\n"
 
 
 def event(data: Any, *, name: str | None = None, number: str | None = None) -> bytes:
@@ -34,18 +47,20 @@ async def with_heartbeats(pieces: AsyncIterator[bytes], every_s: float) -> Async
     async def following() -> bytes | object:
         return await anext(pieces, ended)
 
-    coming = asyncio.ensure_future(following())
-    try:
-        while True:
-            done, _ = await asyncio.wait((coming,), timeout=every_s)
-            if not done:
-                yield HEARTBEAT
-                continue
-            piece = coming.result()
-            if piece is ended:
-                return
-            assert isinstance(piece, bytes)
-            yield piece
-            coming = asyncio.ensure_future(following())
-    finally:
-        coming.cancel()
+    async with closing(pieces):
+        coming = asyncio.ensure_future(following())
+        try:
+            while True:
+                done, _ = await asyncio.wait((coming,), timeout=every_s)
+                if not done:
+                    yield HEARTBEAT
+                    continue
+                piece = coming.result()
+                if piece is ended:
+                    return
+                assert isinstance(piece, bytes)
+                yield piece
+                coming = asyncio.ensure_future(following())
+        finally:
+            coming.cancel()
+            await asyncio.wait((coming,))

@@ -41,6 +41,7 @@ class ThreadedServer:
         try:
             await self._listening.start_now()
         except BaseException as error:
+            self._listening.abandon()
             self._started.set_exception(error)
             raise
         self._started.set_result(asyncio.get_running_loop())
