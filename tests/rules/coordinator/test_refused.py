@@ -5,6 +5,7 @@ written is due again a second later, or when the shard looks for such things the
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 
 from ottla.coordinator.group.classic.group import ClassicGroup, State
 from ottla.coordinator.group.state import REFUSED_PAUSE_MS, Deadlines
-from ottla.coordinator.transaction.machine import Producer
+from ottla.coordinator.transaction.machine import LAST_USABLE_EPOCH, Producer
 from ottla.coordinator.undo import Undo
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
+from ottla.model.ids import Millis
 from tests.rules.coordinator.group import scene as groups
 from tests.rules.coordinator.transaction import scene as transactions
 
@@ -44,7 +46,7 @@ def everything(subject: Any) -> Any:
 
 # ---- groups
 
-Steps = list[tuple[str, int, bool]]
+Steps = list[tuple[str, int]]
 
 
 def play(scene: groups.Scene, what: str, which: int) -> None:
@@ -65,7 +67,8 @@ def play(scene: groups.Scene, what: str, which: int) -> None:
     elif what == "topics":
         scene.topics_become({"orders": 4, "bills": 1 + dice % 3} if dice % 2 else {"orders": 4})
     else:
-        scene.now += (10, 1_000, 10_000, 60_000, 700_000_000)[dice % 5]
+        if what == "time":
+            scene.now += (10, 1_000, 10_000, 60_000, 700_000_000)[dice % 5]
         due = scene.shard.next_tick()
         if due is not None and due <= scene.now:
             scene.take(scene.shard.tick(scene.time))
@@ -111,8 +114,8 @@ def play_consumer(scene: groups.Scene, what: str, group_id: str, dice: int) -> N
 
 CLASSIC_STEPS = ("join", "sync", "leave", "beat", "member commits")
 CONSUMER_STEPS = ("heartbeat", "pattern", "go", "thread")
-GROUP_STEPS = (*CLASSIC_STEPS, *CONSUMER_STEPS, "commit", "stage", "end", "delete", "topics", "time", "time", "time")
-scripts = st.lists(st.tuples(st.sampled_from(GROUP_STEPS), st.integers(0, 120), st.booleans()), max_size=40)
+GROUP_STEPS = (*CLASSIC_STEPS, *CONSUMER_STEPS, "commit", "stage", "end", "delete", "topics", "time", *["tick"] * 5)
+scripts = st.lists(st.tuples(st.sampled_from(GROUP_STEPS), st.integers(0, 120)), max_size=40)
 
 
 def as_if_later(before: Any, after: Any, now: int) -> Any:
@@ -140,20 +143,36 @@ def in_full_swing() -> groups.Scene:
     return scene
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.sampled_from([groups.Scene, in_full_swing]), scripts)
+def in_a_rebalance() -> groups.Scene:
+    """g has joined and one member waits for the leader's assignment; h has a pattern; offsets, some of them old."""
+    scene = groups.Scene({"orders": 4, "bills": 1}, offsets_retention=Millis(1_000))
+    scene.commit(5, group="h", topic="bills")
+    scene.commit(6, group="simple")
+    leader, follower = [scene.join(version=3) for _ in range(2)]
+    scene.pass_time(0)
+    scene.sync(groups.told(follower).member_id, 1)
+    assert scene.groups()["g"] == ("classic", "CompletingRebalance") and groups.told(leader).leader
+    scene.heartbeat("m1", group="h", subscribed_topic_regex="o.*")
+    return scene
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from([groups.Scene, in_full_swing, in_a_rebalance]), scripts)
 def test_a_group_shard_is_what_it_was_before_a_command_that_the_log_refused(
     begin: Callable[[], groups.Scene], script: Steps
 ) -> None:
+    """Each command is refused first, and then taken."""
     scene = begin()
-    for what, which, refuse in script:
-        before = everything((scene.shard.state, scene.shard._expiry)) if refuse else []
-        scene.refuses = refuse
+    for what, which in script:
+        before = everything((scene.shard.state, scene.shard._expiry))
+        scene.refuses = True
         try:
             play(scene, what, which)
         except groups.Refused:
             after = everything((scene.shard.state, scene.shard._expiry))
-            assert after == (as_if_later(before, after, scene.now) if what == "time" else before)
+            assert after == (as_if_later(before, after, scene.now) if what in ("time", "tick") else before)
+            scene.refuses = False
+            play(scene, what, which)
 
 
 def test_a_member_whose_leave_the_log_refused_is_still_a_member() -> None:
@@ -231,13 +250,37 @@ def play_transaction(scene: transactions.Scene, what: str, which: int) -> None:
 TRANSACTION_STEPS = ["init", "add", "add", "end", "acknowledge", "last epoch", "time"]
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(TRANSACTION_STEPS), st.integers(0, 60), st.booleans()), max_size=40))
-def test_a_transaction_shard_is_what_it_was_before_a_command_that_the_log_refused(script: Steps) -> None:
+def prepared(epoch: int | None = None) -> transactions.Scene:
+    """txn-0 has ended and waits for the second of its markers."""
     scene = transactions.Scene()
-    for what, which, refuse in script:
-        before = everything(scene.shard) if refuse else {}
-        scene.refuses = refuse
+    producer = scene.begun("txn-0")
+    if epoch is not None:
+        record = scene.shard._record("txn-0", scene.shard.transactions["txn-0"]._replace(epoch=epoch))
+        scene.shard.replay(transactions.through_bytes(record), 0)
+        producer = producer._replace(epoch=epoch)
+    scene.add(producer, transactions.P0, transactions.P1, version=2, name="txn-0")
+    assert scene.end(producer, committed=True, version=2, name="txn-0").error == Errors.NONE
+    ended = scene.shard.transactions["txn-0"].producer
+    assert not scene.run(scene.shard.markers_acknowledged("txn-0", ended, [transactions.P0], scene.now()))
+    return scene
+
+
+BEGINNINGS = [transactions.Scene, prepared, partial(prepared, LAST_USABLE_EPOCH)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(BEGINNINGS),
+    st.lists(st.tuples(st.sampled_from(TRANSACTION_STEPS), st.integers(0, 60)), max_size=40),
+)
+def test_a_transaction_shard_is_what_it_was_before_a_command_that_the_log_refused(
+    begin: Callable[[], transactions.Scene], script: Steps
+) -> None:
+    """Each command is refused first, and then taken."""
+    scene = begin()
+    for what, which in script:
+        before = everything(scene.shard)
+        scene.refuses = True
         try:
             play_transaction(scene, what, which)
         except transactions.Refused:
@@ -245,6 +288,8 @@ def test_a_transaction_shard_is_what_it_was_before_a_command_that_the_log_refuse
             for looked in LOOKED if what == "time" else ():
                 before[looked] = after[looked]
             assert after == before
+            scene.refuses = False
+            play_transaction(scene, what, which)
 
 
 def test_a_producer_is_still_known_by_its_last_epoch_after_a_refused_init() -> None:
