@@ -28,11 +28,9 @@ def is_refusal(response: Message, error: Errors) -> bool:
 
 
 def _items(response: Message) -> list[Any]:
-    for name in ("topics", "responses", "results"):
-        found = getattr(response, name, None)
-        if found is not None:
-            return list(found)
-    return []
+    """Whatever the list is called: topics, responses, results, entries."""
+    values = [getattr(response, name) for name in response.FIELDS]
+    return [item for value in values if isinstance(value, list) for item in value]
 
 
 def _create_topics(request: "messages.CreateTopicsRequest", error: Errors, text: str) -> Message:

@@ -127,3 +127,12 @@ def test_what_the_session_refuses_has_a_place_for_the_error(entrance: Entrance) 
     request = messages.request_class(entrance.api.key)()
     refused = refusals.refused(request, Errors.CLUSTER_AUTHORIZATION_FAILED)
     assert isinstance(refused, messages.response_class(entrance.api.key))
+
+
+def test_a_refusal_of_all_that_was_asked_for_is_seen_in_its_items_whatever_their_list_is_called() -> None:
+    """Else a client is told of a controller that moved, where its broker should ask the next one."""
+    quotas = messages.AlterClientQuotasResponse(
+        entries=[messages.AlterClientQuotasResponse.EntryData(error_code=Errors.NOT_CONTROLLER)]
+    )
+    assert refusals.is_refusal(quotas, Errors.NOT_CONTROLLER)
+    assert not refusals.is_refusal(quotas, Errors.REQUEST_TIMED_OUT)

@@ -116,7 +116,7 @@ def test_a_foreign_plugin_may_have_names_of_its_own() -> None:
     given = {**COMBINED, "metric.reporters": "com.example.Reporter", "example.host": "h"}
     assert Settings.from_properties(given).warnings == (
         "not used, since no setting here has such a name: example.host",
-        "metric.reporters: has no effect in this version, which exports no metrics",
+        "metric.reporters: has no effect in this version, which runs no reporters: http.listeners has the metrics",
     )
 
 

@@ -422,7 +422,7 @@ PROPERTIES: tuple[Property, ...] = (
         "metric.reporters",
         LIST,
         ("org.apache.kafka.common.metrics.JmxReporter",),
-        "Reporter classes of Kafka's metrics; no effect in this version, which exports no metrics.",
+        "Reporter classes of Kafka's metrics; no effect in this version: http.listeners has them.",
         LOW,
         update=CLUSTER_WIDE,
     ),
@@ -430,7 +430,7 @@ PROPERTIES: tuple[Property, ...] = (
         "kafka.metrics.reporters",
         LIST,
         (),
-        "Reporter classes of the older Yammer metrics; no effect in this version, which exports no metrics.",
+        "Reporter classes of the older Yammer metrics; no effect in this version: http.listeners has them.",
         LOW,
     ),
     Property(

@@ -15,7 +15,7 @@ _WITHOUT_EFFECT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("has no quotas", ("client.quota.callback.class",)),
     ("runs no policy classes", ("create.topic.policy.class.name", "alter.config.policy.class.name")),
     ("has no tiered storage", ("remote.log.storage.system.enable",)),
-    ("exports no metrics", ("metric.reporters", "kafka.metrics.reporters")),
+    ("runs no reporters: http.listeners has the metrics", ("metric.reporters", "kafka.metrics.reporters")),
 )
 """What is missing, and the settings that ask for it: whole names, or prefixes that end in a dot."""
 
