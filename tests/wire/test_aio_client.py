@@ -221,6 +221,44 @@ def test_who_gives_up_waiting_disturbs_nobody_else_on_the_connection(one: Cluste
     run(one, work)
 
 
+def test_who_waits_while_the_client_is_closed_is_told_so_and_opens_nothing(one: Cluster) -> None:
+    async def main() -> None:
+        entered = asyncio.Event()
+
+        async def for_ever(_: Connection) -> None:
+            entered.set()
+            await asyncio.Event().wait()
+
+        client = Client(parse_bootstrap(one.bootstrap_servers), security=Security(authenticate=for_ever))
+        asking = asyncio.create_task(client.metadata())
+        async with asyncio.timeout(PATIENCE_S):
+            await entered.wait()
+            await client.close()
+            with pytest.raises(Unreachable, match="it was closed"):
+                await asking
+            with pytest.raises(ClientError, match="the client was closed"):
+                await client.metadata()
+
+    asyncio.run(main())
+
+
+def test_a_value_that_no_batch_can_hold_ends_the_producer_and_nobody_waits_for_it(one: Cluster) -> None:
+    async def work(client: Client) -> None:
+        producer = Producer(client)
+        with pytest.raises(ClientError, match="not open"):
+            await producer.send("wrong", b"x")
+        with pytest.raises(TypeError):
+            async with producer:
+                with pytest.raises(ClientError, match="closed before it was written"):
+                    await producer.send("wrong", "no bytes")  # type: ignore[arg-type]
+                with pytest.raises(ClientError, match="closed before it was written"):
+                    await producer.flush()
+                with pytest.raises(ClientError, match="not open"):
+                    await producer.send("wrong", b"x")
+
+    run(one, work)
+
+
 def test_a_connection_is_made_safe_before_anybody_uses_it(one: Cluster) -> None:
     asked: list[str] = []
 

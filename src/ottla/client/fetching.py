@@ -61,7 +61,7 @@ class Position:
 
 
 class Fetching:
-    __slots__ = ("_asked", "_isolation", "_max_wait_ms", "_partitions", "_timeout_s", "_trouble", "skipped")
+    __slots__ = ("_arrived", "_asked", "_isolation", "_max_wait_ms", "_partitions", "_timeout_s", "_trouble", "skipped")
 
     def __init__(
         self,
@@ -79,12 +79,14 @@ class Fetching:
         self._timeout_s = timeout_s
         self._asked: dict[int, list[Position]] = {}
         self._trouble: Attempts | None = None
+        self._arrived: list[Fetched] = []
+        """Kept until somebody takes them: what goes wrong elsewhere meanwhile, or who gives up, costs none of them."""
         self.skipped: dict[TopicPartition, tuple[int, int]] = {}
         """Offsets that were gone (retention, DeleteRecords) before they could be read."""
 
     @property
     def active(self) -> bool:
-        return any(not partition.done for partition in self._partitions.values())
+        return bool(self._arrived) or any(not partition.done for partition in self._partitions.values())
 
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset to fetch of each partition: behind what was given, markers of transactions included."""
@@ -136,18 +138,23 @@ class Fetching:
 
     # Hearing.
 
-    def heard(self, routing: Routing, leader: int, answer: Message | ClientError) -> Steps[list[Fetched]]:
+    def taken(self) -> list[Fetched]:
+        """What was heard since the last time."""
+        taken, self._arrived = self._arrived, []
+        return taken
+
+    def heard(self, routing: Routing, leader: int, answer: Message | ClientError) -> Steps[None]:
         """What came from a leader, or why nothing did. Raises KafkaError, TimedOut."""
         asked = self._asked.pop(leader)
         if isinstance(answer, ConnectionLost | Unreachable):
             yield from self._try_again(routing, answer, sorted({place.topic for place in self._partitions}))
-            return []
+            return
         if isinstance(answer, ClientError):
             raise answer
         assert isinstance(answer, messages.FetchResponse)
         if answer.error_code:
             raise KafkaError(known(answer.error_code), f"a fetch from broker {leader}")
-        return (yield from self._serve(routing, answer, asked))
+        yield from self._serve(routing, answer, asked)
 
     def _try_again(self, routing: Routing, error: Exception, topics: Sequence[str]) -> Steps[None]:
         """Fresh metadata after a pause; gives up when nothing but trouble came for as long as it may."""
@@ -157,11 +164,8 @@ class Fetching:
         yield from self._trouble.again(error)
         yield from refresh(routing, topics, self._trouble)
 
-    def _serve(
-        self, routing: Routing, response: messages.FetchResponse, asked: Sequence[Position]
-    ) -> Steps[list[Fetched]]:
+    def _serve(self, routing: Routing, response: messages.FetchResponse, asked: Sequence[Position]) -> Steps[None]:
         names = {routing.topic_ids.get(each.place.topic, b""): each.place.topic for each in asked}
-        fetched: list[Fetched] = []
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id, "")
             for data in topic.partitions:
@@ -176,8 +180,7 @@ class Fetching:
                 self._trouble = None
                 found = self._read(partition, data)
                 if found is not None:
-                    fetched.append(found)
-        return fetched
+                    self._arrived.append(found)
 
     def _refused(self, routing: Routing, partition: Position, error: Errors) -> Steps[None]:
         if error == Errors.OFFSET_OUT_OF_RANGE:

@@ -186,7 +186,8 @@ class Membership:
         """What this member says of itself has changed: a new generation is asked for."""
         if self.state is State.STABLE:
             return [self._prepare(now_ms)]
-        self._rejoin = self.state in (State.JOINING, State.SYNCING, State.CONFIRMING)
+        # While the owner prepares it may have looked already at what has changed now.
+        self._rejoin = self.state in (State.PREPARING, State.JOINING, State.SYNCING, State.CONFIRMING)
         return []
 
     def leave(self, now_ms: int) -> Effects:
@@ -386,6 +387,7 @@ class Membership:
 
     def _prepare(self, now_ms: int) -> Prepare:
         self.state = State.PREPARING
+        self._rejoin = False  # the owner is asked now
         self._main = _Call(self._calls, now_ms)
         self._calls += 1
         return Prepare(self._main.number)

@@ -247,6 +247,25 @@ def test_a_wish_to_rejoin_while_joining_is_kept() -> None:
     assert (type(assigned), type(prepare)) == (Assigned, Prepare)
 
 
+def test_a_wish_to_rejoin_while_the_owner_prepares_is_kept_as_it_may_have_looked_before() -> None:
+    core = Membership(SETTINGS, shares)
+    (prepare,) = core.start(0)
+    assert isinstance(prepare, Prepare)
+    assert core.rejoin(0) == []
+    (join,) = core.ready(prepare.number, [("mine", b"before")], 1)
+    assert isinstance(join, Send)
+    alone = m.JoinGroupResponse(generation_id=1, protocol_name="mine", leader="me", member_id="me", members=[ALONE])
+    (sync,) = core.answered(join.number, alone, 2)
+    assert isinstance(sync, Send)
+    (first,) = core.answered(sync.number, m.SyncGroupResponse(assignment=b""), 3)
+    assert isinstance(first, Send)
+    assigned, again = core.answered(first.number, m.HeartbeatResponse(), 4)
+    assert (type(assigned), type(again)) == (Assigned, Prepare)
+    assert isinstance(again, Prepare)
+    (join,) = core.ready(again.number, [("mine", b"after")], 5)
+    assert isinstance(join, Send)
+
+
 def test_an_error_that_will_not_pass_ends_the_member_with_its_name() -> None:
     core = Membership(SETTINGS, shares)
     (prepare,) = core.start(0)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Cluster:
-    __slots__ = ("_client_id", "_lanes", "_opening", "_security", "routing")
+    __slots__ = ("_client_id", "_closed", "_lanes", "_opening", "_security", "routing")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Cluster:
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         """Connections, open or about to be: whoever needs one waits for the same task."""
         self._lanes = 0
+        self._closed = False
         self.routing = Routing(bootstrap, timeout_s)
 
     async def __aenter__(self) -> Cluster:
@@ -47,6 +48,8 @@ class Cluster:
         await self.close()
 
     async def close(self) -> None:
+        """Whoever still wants something is told so: it would open connections that nobody ends."""
+        self._closed = True
         await self._close(list(self._opening))
 
     def new_lane(self, whose: str) -> str:
@@ -117,12 +120,21 @@ class Cluster:
         raise Unreachable(reasons)
 
     async def _shared(self, address: Address, lane: str, until_s: float) -> Connection:
+        if self._closed:
+            raise ClientError("the client was closed")
         task = self._opening.get((address, lane))
         if task is None or (task.done() and not _usable(task)):
             until_s = min(until_s, asyncio.get_running_loop().time() + CONNECT_TIMEOUT_S)
             opened = Connection.open(address, client_id=self._client_id, until_s=until_s, security=self._security)
             task = self._opening[address, lane] = asyncio.create_task(opened)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            waiting = asyncio.current_task()
+            assert waiting is not None
+            if task.cancelled() and not waiting.cancelling():  # it was closed; nobody cancelled who waits for it
+                raise ConnectionLost(str(address), "it was closed") from None
+            raise
 
     # What is asked most.
 

@@ -64,6 +64,8 @@ class Connection(asyncio.Protocol):
             self._greeting = asyncio.get_running_loop().create_future()
             self._write(hello)
             hello = self._wire.greeted(await self._greeting)
+            if self.broken is not None:  # right behind its answer
+                raise self.broken
         self._greeting = None
 
     # The conversation.

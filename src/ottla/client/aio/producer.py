@@ -25,7 +25,18 @@ class Written(NamedTuple):
 class Producer:
     """`async with Producer(cluster) as producer: await producer.send(...)`."""
 
-    __slots__ = ("_cluster", "_core", "_failure", "_idle", "_promised", "_room", "_under_way", "_wanted", "_writer")
+    __slots__ = (
+        "_cluster",
+        "_core",
+        "_failure",
+        "_idle",
+        "_open",
+        "_promised",
+        "_room",
+        "_under_way",
+        "_wanted",
+        "_writer",
+    )
 
     def __init__(self, cluster: Cluster, *, acks: int = ALL, codec: int = 0, idempotent: bool = True) -> None:
         self._cluster = cluster
@@ -40,9 +51,12 @@ class Producer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._writer: asyncio.Task[None] | None = None
+        self._open = False
 
     async def __aenter__(self) -> Self:
+        self._open = True
         self._writer = asyncio.create_task(self._write())
+        self._writer.add_done_callback(self._ended)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -53,9 +67,17 @@ class Producer:
         finally:
             if self._writer is not None:
                 self._writer.cancel()
-                await asyncio.gather(self._writer, return_exceptions=True)
-            left = {place: len(promised) for place, promised in self._promised.items()}
-            self._break(left, ClientError("the producer was closed before it was written"))
+                (end,) = await asyncio.gather(self._writer, return_exceptions=True)
+                if isinstance(end, Exception):
+                    raise end  # what no writer can know of: a value that is not bytes, a defect
+
+    def _ended(self, writer: asyncio.Task[None]) -> None:
+        """Whatever ended it, nobody waits for a writer that is no more."""
+        self._open = False
+        left = {place: len(promised) for place, promised in self._promised.items()}
+        self._break(left, ClientError("the producer was closed before it was written"))
+        self._room.set()
+        self._idle.set()
 
     async def send(
         self,
@@ -89,9 +111,11 @@ class Producer:
         place = core.place_of(topic, key, partition)
         stamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         record = NewRecord(key, value, stamp, tuple(headers))
-        while not core.has_room_for(place, record):
+        while self._open and not core.has_room_for(place, record):
             self._room.clear()
             await self._room.wait()
+        if not self._open:
+            raise ClientError("the producer is not open")
         core.add(place, record)
         promised: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
         self._promised.setdefault(place, deque()).append(promised)

@@ -74,16 +74,17 @@ class Reader:
 
     async def poll(self, timeout_s: float | None = None) -> list[Fetched]:
         """What has arrived, waiting at most that long for something. Raises KafkaError, TimedOut."""
+        if kept := self._core.taken():
+            return kept
         routing = self._cluster.routing
         for leader, ask in (await self._cluster.run(self._core.asks(routing, self._lane))).items():
             self._fetches[leader] = asyncio.create_task(self._fetch(ask))
         if self._fetches:
             await asyncio.wait(self._fetches.values(), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        fetched: list[Fetched] = []
         for leader in [leader for leader, fetch in self._fetches.items() if fetch.done()]:
             answer = self._fetches.pop(leader).result()
-            fetched += await self._cluster.run(self._core.heard(routing, leader, answer))
-        return fetched
+            await self._cluster.run(self._core.heard(routing, leader, answer))
+        return self._core.taken()
 
     async def _fetch(self, ask: Ask) -> Message | ClientError:
         return await self._cluster.heard(ask, asyncio.get_running_loop().time() + REQUEST_TIMEOUT_S)

@@ -46,13 +46,14 @@ class Consumer:
 
     def poll(self, timeout_s: float) -> list[Fetched]:
         """What has arrived, waiting at most that long for something. Raises KafkaError, TimedOut."""
+        if kept := self._core.taken():
+            return kept
         self._ask()
-        fetched: list[Fetched] = []
         for leader in self._ready(timeout_s):
             answer = self._receive(self._sent[leader])
             if answer is not None:
-                fetched += self._heard(leader, answer)
-        return fetched
+                self._heard(leader, answer)
+        return self._core.taken()
 
     def _ask(self) -> None:
         routing = self._cluster.routing
@@ -62,9 +63,9 @@ class Consumer:
             except ClientError as error:
                 self._heard(leader, error)
 
-    def _heard(self, leader: int, answer: Message | ClientError) -> list[Fetched]:
+    def _heard(self, leader: int, answer: Message | ClientError) -> None:
         self._sent.pop(leader, None)
-        return self._cluster.run(self._core.heard(self._cluster.routing, leader, answer))
+        self._cluster.run(self._core.heard(self._cluster.routing, leader, answer))
 
     def _ready(self, timeout_s: float) -> list[int]:
         """Leaders whose answer is here, or whose socket has something to say."""
