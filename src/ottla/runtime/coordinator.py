@@ -74,6 +74,7 @@ class CoordinatorRunner(Generic[ShardT]):
         "_clock",
         "_decoder",
         "_error",
+        "_follow_again",
         "_image",
         "_journal",
         "_last_offset",
@@ -105,6 +106,8 @@ class CoordinatorRunner(Generic[ShardT]):
         self._perform_other = perform
         self._image = EMPTY
         """The latest that this runner was told."""
+        self._follow_again: asyncio.TimerHandle | None = None
+        """While the log has refused what follows from it."""
         self._error: Errors | None = Errors.COORDINATOR_LOAD_IN_PROGRESS
         self._last_offset = -1
         self._parked: dict[int, asyncio.Future[Any]] = {}
@@ -230,8 +233,18 @@ class CoordinatorRunner(Generic[ShardT]):
     def on_metadata(self, image: MetadataImage) -> None:
         if self._error is None:
             self._image = image
-            # Tried again it is the latest that counts, or what came meanwhile would be taken back.
-            self._insist(lambda now: self.shard.on_metadata(self._image, now))
+            self._follow()
+
+    def _follow(self) -> None:
+        """Tried again it is the latest image that counts, or what came meanwhile would be taken back; so one attempt
+        stands for all that were refused."""
+        if self._follow_again is not None:
+            self._follow_again.cancel()
+            self._follow_again = None
+        if self._error is None:
+            if not self._carry_out(lambda now: self.shard.on_metadata(self._image, now)):
+                self._follow_again = self._loop.call_later(_REFUSED_PAUSE_S, self._follow)
+            self._arm()
 
     def _append(self, decision: Decision[Any], transaction: Transaction | None) -> int:
         records = decision.records

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ class Diary:
 
     def __init__(self) -> None:
         self.events: list[Any] = []
+        self.images: list[int] = []
         self.undo = Undo()
         self.due: Millis | None = None
 
@@ -45,7 +47,8 @@ class Diary:
         return Decision(None)
 
     def on_metadata(self, image: MetadataImage, now: Now) -> Decision[None]:
-        return Decision(None)
+        self.images.append(image.offset)
+        return Decision(None, (note("image"),))
 
     def tick(self, now: Now) -> Decision[None]:
         self.due = None
@@ -367,5 +370,23 @@ def test_what_nobody_asked_for_is_tried_again_until_the_log_takes_it(monkeypatch
         paper.refuse = Errors.COORDINATOR_NOT_AVAILABLE
         assert await parked == "found"
         assert (attempts, diary.events) == (["found"] * 3, ["loaded", ("y", 0, -1)])
+
+    play(scene)
+
+
+def test_of_the_images_that_a_log_has_refused_the_latest_is_tried_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a cluster with trouble many images come, and each shard of each broker hears of all of them."""
+    monkeypatch.setattr(coordinator, "_REFUSED_PAUSE_S", 0)
+
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        await begun(runner)
+        paper.refuse = Errors.COORDINATOR_NOT_AVAILABLE
+        for offset in (1, 2, 3):
+            runner.on_metadata(replace(EMPTY, offset=offset))
+        assert diary.images == [1, 2, 3]
+        paper.refuse = None
+        for _ in range(10):  # turns of the loop: more than enough for each that would be tried
+            await asyncio.sleep(0)
+        assert (diary.images, len(paper.appended)) == ([1, 2, 3, 3], 1)
 
     play(scene)
