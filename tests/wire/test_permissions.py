@@ -26,6 +26,8 @@ REFUSED = {
     Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 TOPIC = "secret"
+BY_NAME = 12
+"""The last version of Fetch that names topics."""
 
 
 ON_BROKERS = {entrance.api.key: entrance for entrance in entrances(ListenerType.BROKER)}
@@ -207,6 +209,7 @@ def converse(bootstrap: str, controller: str, gate: Gate) -> dict[int, Any]:
         gate.open = False
         by_id = m.DeleteTopicsRequest(topics=[m.DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=topic_id)])
         found[-5] = wire.ask(by_id)
+        found[-7] = wire.ask(by_name("no-such-topic"), BY_NAME)
         gate.open = True
         gate.denied = Operation.DESCRIBE_CONFIGS
         found[-2] = wire.ask(m.CreateTopicsRequest(topics=[m.CreateTopicsRequest.CreatableTopic("opaque", 1, 1)]))
@@ -217,6 +220,11 @@ def converse(bootstrap: str, controller: str, gate: Gate) -> dict[int, Any]:
         gate.denied = Operation.CLUSTER_ACTION
         found[-4] = wire.ask(copying(topic_id))
         return found
+
+
+def by_name(topic: str) -> "m.FetchRequest":
+    partition = m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1000)
+    return m.FetchRequest(max_bytes=1000, topics=[m.FetchRequest.FetchTopic(topic, partitions=[partition])])
 
 
 def copying(topic_id: bytes) -> "m.FetchRequest":
@@ -265,6 +273,11 @@ def test_nothing_was_done_for_those_who_may_do_nothing(answers: dict[int, Any]) 
 def test_a_topic_one_may_not_see_is_told_apart_from_none_by_nobody(answers: dict[int, Any]) -> None:
     (topic,) = answers[3].answer.topics
     assert (topic.topic_id, topic.partitions) == (bytes(16), [])
+
+
+def test_nor_by_a_fetch_that_names_it(answers: dict[int, Any]) -> None:
+    ((partition,),) = [topic.partitions for topic in answers[-7].responses]
+    assert partition.error_code == Errors.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_who_may_create_a_topic_but_not_look_at_its_settings_is_told_its_id_only(answers: dict[int, Any]) -> None:

@@ -225,10 +225,10 @@ def _absent(services: Services, session: Session, reader: Reader, asked: Session
     from ottla.broker.handlers.hints import absent_error, topic_in_image  # noqa: PLC0415  not on the way of those who ask right
 
     known = topic_in_image(services, asked.topic)
+    name = known.name if known is not None else asked.topic if isinstance(asked.topic, str) else None
     may = session.client.may
-    if known is not None and not (
-        may(*CLUSTER_ACTION, CLUSTER_NAME) if reader.replica_id >= 0 else may(READ, TOPIC, known.name)
-    ):
+    is_copy = reader.replica_id >= 0
+    if not (may(*CLUSTER_ACTION, CLUSTER_NAME) if is_copy else name is None or may(READ, TOPIC, name)):
         return _error(asked.partition, Errors.TOPIC_AUTHORIZATION_FAILED)
     return _error(asked.partition, absent_error(services, asked.topic, asked.partition))
 
