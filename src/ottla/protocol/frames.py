@@ -7,9 +7,8 @@ limit; everything else gets the bytes after it.
 from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
-from ottla.protocol.apis import API
 from ottla.protocol.codec import Buffer, DecodeError, EncodeError, Message, Part, joined, read_varint, skip_tags, varint
-from ottla.protocol.messages import METADATA_RECORDS
+from ottla.protocol.messages import FIRST_FLEXIBLE, METADATA_RECORDS
 
 API_VERSIONS: Final = 18
 NO_FLEXIBLE: Final = 0x8000
@@ -19,9 +18,7 @@ _pack_plain: Final = Struct(">ii").pack
 _pack_flexible: Final = Struct(">iix").pack
 _INT32 = Struct(">i")
 
-_FIRST_FLEXIBLE: Final = {
-    key: NO_FLEXIBLE if api.first_flexible is None else api.first_flexible for key, api in API.items()
-}
+_FIRST_FLEXIBLE: Final = {key: NO_FLEXIBLE if version is None else version for key, version in FIRST_FLEXIBLE.items()}
 # KIP-511: a client must be able to read this answer before it knows what the broker speaks.
 _FIRST_FLEXIBLE_HEADER: Final = {**_FIRST_FLEXIBLE, API_VERSIONS: NO_FLEXIBLE}
 

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ottla.protocol._generated import tables
-from ottla.protocol.apis import API
 from ottla.protocol.codec import Message, Request
 
 if TYPE_CHECKING:
@@ -18,6 +17,10 @@ if TYPE_CHECKING:
 
 NAMES = tuple(tables.MODULES)
 """Every message and record there is."""
+_APIS = {key: name for key, name, *_ in tables.APIS}
+FIRST_FLEXIBLE = {key: version for key, _, _, _, version, *_ in tables.APIS}
+"""By API key; None: no version is. With the names it is all that a client needs of the rows in `apis`, which are about
+serving them."""
 
 
 class Classes(Mapping[int, type[Message]]):
@@ -62,13 +65,13 @@ def named(name: str) -> type[Message]:
 
 def request_class(key: int) -> type[Request[Message]]:
     """KeyError for a key that Kafka does not have, or no longer has."""
-    cls = named(API[key].request)
+    cls = named(_APIS[key] + "Request")
     assert issubclass(cls, Request)
     return cls
 
 
 def response_class(key: int) -> type[Message]:
-    return named(API[key].response)
+    return named(_APIS[key] + "Response")
 
 
 def __getattr__(name: str) -> Any:
