@@ -33,6 +33,8 @@ from typing import Final
 
 _LONGEST_WAIT_MS: Final = 1 << 30
 """About what a system call takes."""
+_LOOK_SECONDS: Final = 0.02
+"""Between two looks whether a process has ended by itself."""
 
 
 class Unavailable(Exception):
@@ -102,15 +104,25 @@ class _Line:
 
     def kill(self) -> None:
         """With everything it has started, such as a JVM. Wakes up whoever waits for it."""
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, PermissionError):  # nothing is left of it, as two systems say it
             if self._process.returncode is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def ended(self, patience_s: float | None = None) -> int:
-        """Waits for its end. Raises TimeoutExpired."""
-        return self._process.wait(patience_s)
+    def let_end(self, patience_s: float) -> None:
+        """Without taking notice of its end: until then its process group is known by its number, and can be killed
+        with all that it has left behind."""
+        deadline = time.monotonic() + patience_s
+        with suppress(ChildProcessError):  # somebody else took notice
+            while os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                if time.monotonic() >= deadline:
+                    return
+                time.sleep(_LOOK_SECONDS)
+
+    def ended(self) -> int:
+        """Waits for its end."""
+        return self._process.wait()
 
     def close(self) -> None:
         for file in (self._writer, self._reader):
@@ -171,8 +183,7 @@ class Child:
         line = self._line
         if line is not None and patience_s > 0:
             line.end_input()
-            with suppress(subprocess.TimeoutExpired):
-                line.ended(patience_s)
+            line.let_end(patience_s)
         self.kill()
         if line is not None:
             line.ended()

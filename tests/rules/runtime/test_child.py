@@ -68,11 +68,13 @@ def test_one_that_dies_unasked_is_told_to_a_thread_in_receive() -> None:
         child.close()
 
 
-def test_what_it_started_itself_goes_with_it() -> None:
+@pytest.mark.parametrize("patience_s", [0.0, 60.0], ids=["killed", "ended by itself"])
+def test_what_it_started_itself_goes_with_it(patience_s: float) -> None:
+    """A JVM takes longer to end than the process that started it."""
     child = Child("the echo", ECHO)
     grandchild = child.ask(("start",))
     assert isinstance(grandchild, int)
-    child.close()
+    child.close(patience_s)
     deadline = time.monotonic() + 60
     while _is_alive(grandchild) and time.monotonic() < deadline:
         time.sleep(0.01)
