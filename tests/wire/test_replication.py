@@ -1,6 +1,9 @@
 """Three nodes: what replicas do for each other, and what a client hears from a broker that is not the leader."""
 
+import logging
+import socket
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +230,20 @@ def test_a_replica_that_was_away_cuts_off_what_nobody_else_has(
     eventually(lambda: segments()[0] == segments()[1] == segments()[2])
     with wire_to(kafka, 1) as wire:
         eventually(lambda: values_of(fetch(wire, name, 0)) == [b"kept", b"instead"])
+
+
+def test_a_leader_that_is_gone_is_told_of_when_the_reason_changes_and_not_at_every_attempt(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO), Cluster(3) as kafka:
+        create(kafka, "orders")
+        host, port = kafka.bootstrap_server(1).rsplit(":", 1)
+        kafka.kill(2)
+        kafka.kill(1)  # without a majority nobody else is elected, and the third goes on asking it
+        with socket.create_server((host, int(port))) as hangs_up:
+            hangs_up.settimeout(DEADLINE_SECONDS)
+            for _ in range(4):
+                hangs_up.accept()[0].close()
+    told = [each for each in caplog.messages if each.startswith("fetching from broker 1 failed")]
+    assert told
+    assert all(each != following for each, following in pairwise(told))

@@ -99,7 +99,7 @@ def hash_of(partition: Partition) -> int:
 class LeaderFetcher:
     """Sends what its chain asks for, and has answers done to the logs."""
 
-    __slots__ = ("_chain", "_closed", "_copier", "_host", "_lane", "_scheduled", "_timer", "key")
+    __slots__ = ("_chain", "_closed", "_copier", "_host", "_lane", "_scheduled", "_timer", "_told", "key")
 
     def __init__(self, host: FetchHost, copier: "Copier", key: tuple[int, int], lane: str) -> None:
         self._host = host
@@ -109,6 +109,8 @@ class LeaderFetcher:
         self._chain: FetchChain[Partition] = FetchChain()
         self._scheduled = False
         self._timer: TimerHandle | None = None
+        self._told = ""
+        """Why it fails, as the log has it already: a leader that is gone is asked many times in a second."""
         self._closed = False
 
     @property
@@ -209,14 +211,16 @@ class LeaderFetcher:
         if outcome.error_code:
             self._failed(Errors(outcome.error_code).name, outcome.error_code)
             return
+        self._told = ""
         self._take(outcome, self._chain.answered(outcome.session_id))
         self._schedule()
 
     def _failed(self, why: str, error: int = 0) -> None:
         now = self._host.clock.monotonic()
         again_at = self._chain.failed(now, self._longest_pause_ms, error)
-        if again_at > now:
+        if again_at > now and why != self._told:
             logger.info("fetching from broker %d failed: %s", self.key[0], why)
+            self._told = why
         self._wake_at(again_at)
 
     def _express_answered(self, outcome: Outcome) -> None:
