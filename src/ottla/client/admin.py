@@ -245,15 +245,6 @@ def alter_configs(
 
 
 @operation
-def list_config_resources(routing: Routing, kinds: Sequence[int]) -> Steps[list[tuple[int, str]]]:
-    """Resources that exist as such: (type, name). An empty list of kinds means all."""
-    request = messages.ListConfigResourcesRequest(resource_types=list(kinds))
-    response = yield from call(routing, request, messages.ListConfigResourcesResponse)
-    check(response.error_code, "config resources")
-    return [(resource.resource_type, resource.resource_name) for resource in response.config_resources]
-
-
-@operation
 def describe_cluster(routing: Routing, *, fenced_too: bool = False) -> Steps[messages.DescribeClusterResponse]:
     """Fenced brokers are told by servers that know DescribeCluster v2 (Kafka 4.0)."""
     kind = messages.DescribeClusterRequest

@@ -143,8 +143,8 @@ class _Lease(NamedTuple):
 
 class Membership:
     __slots__ = (
-        "_assign", "_beat", "_calls", "_due_ms", "_find_again", "_given", "_joined", "_lease", "_main", "_pause_ms",
-        "_protocols", "_rejoin", "held", "member_id", "settings", "state",
+        "_assign", "_beat", "_calls", "_due_ms", "_find_again", "_formed", "_lease", "_main", "_pause_ms", "_protocols",
+        "_rejoin", "held", "member_id", "settings", "state",
     )  # fmt: skip
 
     def __init__(self, settings: MemberSettings, assign: Assignor) -> None:
@@ -154,8 +154,8 @@ class Membership:
         self.member_id = ""
         self.held: Assigned | None = None
         """This member's part of the last generation, until it is lost or another comes."""
-        self._joined = JoinGroupResponse(generation_id=NO_GENERATION)
-        self._given = b""
+        self._formed = Assigned("", NO_GENERATION, "", "", b"")
+        """This member's part of the generation that it joined last, as far as it is known."""
         self._protocols: tuple[tuple[str, bytes], ...] = ()
         self._lease = _Lease(0, 0)
         self._due_ms = 0
@@ -284,12 +284,14 @@ class Membership:
         if error != Errors.NONE:
             return self._join_refused(error, now_ms)
         self.member_id = response.member_id
-        self._joined = response
+        peers = _peers(response) if response.leader == response.member_id else ()
+        protocol = response.protocol_name or ""
+        self._formed = Assigned(self.member_id, response.generation_id, protocol, response.leader, b"", peers)
         self._pause_ms = FIRST_PAUSE_MS
         self.state = State.SYNCING
         assignments: list[SyncGroupRequest.SyncGroupRequestAssignment] = []
-        if response.leader == response.member_id and not response.skip_assignment:  # KIP-814
-            given = self._assign(response.protocol_name or "", self._peers())
+        if self._formed.leads and not response.skip_assignment:  # KIP-814
+            given = self._assign(protocol, peers)
             assignments = [SyncGroupRequest.SyncGroupRequestAssignment(member, part) for member, part in given.items()]
         request = SyncGroupRequest(
             self.settings.group,
@@ -316,22 +318,13 @@ class Membership:
             return self._formed_without(error, now_ms)
         self.state = State.CONFIRMING
         self._main = _Call(self._calls, now_ms)
-        self._given = bytes(response.assignment)
+        self._formed = self._formed._replace(assignment=bytes(response.assignment))
         return [self._send_heartbeat()]
 
     def _confirmed(self, error: Errors, sent_ms: int, now_ms: int) -> Effects:
         if error != Errors.NONE:
             return self._formed_without(error, now_ms)
-        joined = self._joined
-        leads = joined.leader == self.member_id
-        self.held = Assigned(
-            self.member_id,
-            joined.generation_id,
-            joined.protocol_name or "",
-            joined.leader,
-            self._given,
-            self._peers() if leads else (),
-        )
+        self.held = self._formed
         self.state = State.STABLE
         self._alive(sent_ms)
         effects: Effects = [self.held]
@@ -376,7 +369,6 @@ class Membership:
     # Changes of state.
 
     def _forget(self, error: Errors) -> None:
-        self._joined = JoinGroupResponse(generation_id=NO_GENERATION)
         if error == Errors.UNKNOWN_MEMBER_ID:
             self.member_id = ""
 
@@ -452,7 +444,7 @@ class Membership:
 
     def _send_heartbeat(self) -> Send:
         settings = self.settings
-        request = HeartbeatRequest(settings.group, self._joined.generation_id, self.member_id, settings.instance_id)
+        request = HeartbeatRequest(settings.group, self._formed.generation, self.member_id, settings.instance_id)
         patience_ms = max(settings.heartbeat_interval_ms, settings.session_timeout_ms // 3)
         return self._send(HeartbeatRequest, lambda _: request, HeartbeatResponse, patience_ms)
 
@@ -464,7 +456,6 @@ class Membership:
         self._find_again = False
         return sent
 
-    def _peers(self) -> tuple[Peer, ...]:
-        return tuple(
-            Peer(member.member_id, member.group_instance_id, bytes(member.metadata)) for member in self._joined.members
-        )
+
+def _peers(joined: JoinGroupResponse) -> tuple[Peer, ...]:
+    return tuple(Peer(member.member_id, member.group_instance_id, bytes(member.metadata)) for member in joined.members)

@@ -33,10 +33,6 @@ def parse(text: str) -> Address:
     return Address(url.scheme, url.hostname or "", port)
 
 
-def parse_list(text: str) -> tuple[Address, ...]:
-    return tuple(parse(part) for part in text.split(",") if part.strip())
-
-
 def is_number(name: str) -> bool:
     """An address of IPv4 or IPv6, not a name."""
     try:

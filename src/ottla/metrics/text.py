@@ -7,7 +7,6 @@ pieces that takes.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 COUNTER: Final = "counter"
 GAUGE: Final = "gauge"
 SUMMARY: Final = "summary"

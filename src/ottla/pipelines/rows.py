@@ -5,17 +5,6 @@ from typing import Final
 INPUT_COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 """What a Python stage or a task is given of a record; the timestamp in milliseconds."""
 
-OUTPUT_COLUMNS: Final = (
-    "topic",
-    "partition",
-    "key",
-    "value",
-    "headers",
-    "timestamp",
-    "src_partition",
-    "src_offset",
-    "seq",
-)
 HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 OUTPUT_TYPE: Final = (
     f"topic string, partition int, key binary, value binary, headers {HEADERS_TYPE}, timestamp bigint, "

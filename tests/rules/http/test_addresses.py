@@ -2,15 +2,13 @@
 
 import pytest
 
-from ottla.http.addresses import Address, may_be_called, parse, parse_list
+from ottla.http.addresses import Address, may_be_called, parse
 
 
 def test_listeners_are_written_as_urls() -> None:
-    assert parse_list("http://127.0.0.1:8081, https://[::1]:8443,http://:80") == (
-        Address("http", "127.0.0.1", 8081),
-        Address("https", "::1", 8443),
-        Address("http", "", 80),
-    )
+    assert parse("http://127.0.0.1:8081") == Address("http", "127.0.0.1", 8081)
+    assert parse(" https://[::1]:8443/") == Address("https", "::1", 8443)
+    assert parse("http://:80") == Address("http", "", 80)
     assert str(Address("https", "::1", 8443)) == "https://[::1]:8443"
 
 

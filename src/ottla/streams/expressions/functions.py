@@ -1,7 +1,7 @@
 """What an expression can call: per function, which types it takes and gives, and how it runs on plain Python values.
 
 Binding an expression to the types of its inputs gives a tree of `Bound` nodes in which every conversion is written out,
-so that Python (here) and Spark (`spark/expressions.py`) have nothing left to decide and cannot decide differently.
+so that Python (here) and Spark (`run.expression_columns`) have nothing left to decide and cannot decide differently.
 """
 
 import math
@@ -56,7 +56,6 @@ class Refused(Exception):
 
 Rule: TypeAlias = Callable[[str, Sequence[Bound], tuple[Any, ...]], Bound]
 
-LEAVES: Final = ("key", "value", "timestamp", "partition", "offset", "topic", "left", "right")
 FIXED_TYPES: Final = {"timestamp": LONG, "partition": INT, "offset": LONG, "topic": STRING}
 """Of the leaves whose type does not depend on serdes."""
 

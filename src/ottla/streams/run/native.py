@@ -35,7 +35,6 @@ from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION, NULL_KEY,
 from ottla.streams.topology import operations as op
 from ottla.streams.topology.graph import InvalidTimestamp, Node, ProcessorNode, SinkNode, SourceNode, SubTopology
 
-MICROS: Final = 1000
 DEAD_LETTER_EXCEPTION: Final = "__streams.errors.exception"
 DEAD_LETTER_MESSAGE: Final = "__streams.errors.message"
 DEAD_LETTER_STACKTRACE: Final = "__streams.errors.stacktrace"

@@ -22,7 +22,7 @@ from ottla.streams.topology.stores import StoreBackend
 
 
 class Task:
-    """`stores` gives the map of bytes under each store (see `task_stores.backend_names`).
+    """`stores` gives the map of bytes under each store (see `store_maker.backend_names`).
 
     A batch is `process`, then `commit`. Where a task does not outlive a batch, `save` tells what has to be given to
     `restore` of the next one; all the rest is in the stores.

@@ -36,7 +36,7 @@ class Found(NamedTuple):
     window: Window | None = None
 
 
-class Answer(NamedTuple):
+class Entries(NamedTuple):
     """Some entries of a store, in the order of their key bytes, and where to go on: pass `after` for the next ones."""
 
     entries: tuple[Found, ...]
@@ -71,22 +71,22 @@ class QueryableStore:
 
     def range(
         self, first: Any = None, last: Any = None, *, after: Place | None = None, limit: int = LIMIT
-    ) -> Answer:  # fmt: skip
+    ) -> Entries:  # fmt: skip
         """Both ends inclusive, in the order of serialized keys; None is open."""
         low = None if first is None else self._key(first)
         high = None if last is None else self._key(last)
         return self._answer(self.view.range(low, high, after=after, limit=limit))
 
-    def prefix(self, prefix: bytes, *, after: Place | None = None, limit: int = LIMIT) -> Answer:
+    def prefix(self, prefix: bytes, *, after: Place | None = None, limit: int = LIMIT) -> Entries:
         """Of the serialized key."""
         return self._answer(self.view.prefix(prefix, after=after, limit=limit))
 
-    def all(self, *, after: Place | None = None, limit: int = LIMIT) -> Answer:
+    def all(self, *, after: Place | None = None, limit: int = LIMIT) -> Entries:
         return self._answer(self.view.range(after=after, limit=limit))
 
     def fetch(
         self, key: Any, first: int = LEAST, last: int = MOST, *, after: Place | None = None, limit: int = LIMIT
-    ) -> Answer:
+    ) -> Entries:
         """Of a window store: the windows of a key that begin between two times, both inclusive. Of a session store: the
         sessions that end no earlier than the first and begin no later than the second."""
         if self.spec.kind is StoreKind.SESSION:
@@ -104,9 +104,9 @@ class QueryableStore:
             raise ValueError("a key is expected")
         return data
 
-    def _answer(self, page: Page) -> Answer:
+    def _answer(self, page: Page) -> Entries:
         entries = tuple(map(self._found, page.entries))
-        return Answer(entries, page.entries[-1].place if page.more else None)
+        return Entries(entries, page.entries[-1].place if page.more else None)
 
     def _found(self, entry: Entry) -> Found:
         place = entry.place

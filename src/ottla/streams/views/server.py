@@ -30,7 +30,7 @@ from ottla.http.problems import Problem
 from ottla.http.routes import Route
 from ottla.http.threads import ThreadedServer
 from ottla.streams.run.state_directory import StateDirectory
-from ottla.streams.views.lookups import LIMIT, Answer, Found, NoSuchStore, QueryableStore, QueryableStores, WrongStore
+from ottla.streams.views.lookups import LIMIT, Entries, Found, NoSuchStore, QueryableStore, QueryableStores, WrongStore
 from ottla.streams.views.prometheus import metrics_text
 from ottla.streams.views.view import LEAST, MOST, Place
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 HIGHEST_LIMIT: Final = 10_000
 _PLACE: Final = struct.Struct(">qqi")
+_LONGEST_TIME: Final = 18
+"""Digits of milliseconds that certainly fit in 64 bits."""
 
 
 @contextmanager
@@ -117,20 +119,20 @@ class ViewServer:
     def _range(self, call: Call) -> answers.Answer:
         store, query = self._stores[call.path["store"]], call.query
         first, last = (_key(store, query[end], query) if query.get(end) else None for end in ("from", "to"))
-        return _page(store, store.range(first, last, **_paging(query)))
+        return _page(store, store.range(first, last, **_paging(call)))
 
     def _prefix(self, call: Call) -> answers.Answer:
         store = self._stores[call.path["store"]]
-        return _page(store, store.prefix(_raw(call.path["prefix"], call.query), **_paging(call.query)))
+        return _page(store, store.prefix(_raw(call.path["prefix"], call.query), **_paging(call)))
 
     def _windows(self, call: Call) -> answers.Answer:
         store, query = self._stores[call.path["store"]], call.query
         span = _time(query, "from", LEAST), _time(query, "to", MOST)
-        return _page(store, store.fetch(_key(store, call.path["key"], query), *span, **_paging(query)))
+        return _page(store, store.fetch(_key(store, call.path["key"], query), *span, **_paging(call)))
 
     def _all(self, call: Call) -> answers.Answer:
         store = self._stores[call.path["store"]]
-        return _page(store, store.all(**_paging(call.query)))
+        return _page(store, store.all(**_paging(call)))
 
     def _overview(self) -> dict[str, Any]:
         return {
@@ -245,7 +247,7 @@ def _time(query: Mapping[str, str], name: str, otherwise: int) -> int:
     text = query.get(name, "")
     if not text:
         return otherwise
-    if text.lstrip("-").isdigit():
+    if text.removeprefix("-").isdecimal() and len(text) <= _LONGEST_TIME:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -255,12 +257,10 @@ def _time(query: Mapping[str, str], name: str, otherwise: int) -> int:
     return round(aware.timestamp() * 1000)
 
 
-def _paging(query: Mapping[str, str]) -> dict[str, Any]:
-    limit = query.get("limit", str(LIMIT))
-    if not limit.isdigit() or not 1 <= int(limit) <= HIGHEST_LIMIT:
-        raise Problem(400, f"limit={limit}: a number from 1 to {HIGHEST_LIMIT} is expected")
-    after = query.get("after")
-    return {"limit": int(limit), "after": _place(after) if after else None}
+def _paging(call: Call) -> dict[str, Any]:
+    after = call.query.get("after")
+    limit = call.number("limit", LIMIT, least=1, most=HIGHEST_LIMIT)
+    return {"limit": limit, "after": _place(after) if after else None}
 
 
 def _place(cursor: str) -> Place:
@@ -279,9 +279,9 @@ def _cursor(place: Place) -> str:
 # ---- from entries to JSON
 
 
-def _page(store: QueryableStore, answer: Answer) -> answers.Answer:
-    after = None if answer.after is None else _cursor(answer.after)
-    return _json({"store": store.spec.name, "entries": [_shown(each) for each in answer.entries], "next": after})
+def _page(store: QueryableStore, found: Entries) -> answers.Answer:
+    after = None if found.after is None else _cursor(found.after)
+    return _json({"store": store.spec.name, "entries": [_shown(each) for each in found.entries], "next": after})
 
 
 def _shown(found: Found) -> dict[str, Any]:
