@@ -10,10 +10,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.cli.app import run
+from ottla.model.errors import Errors
 from ottla.model.properties import Settings
+from ottla.protocol import messages as m
 from ottla.testing.node_thread import NodeThread
 from tests.support.nodes import free_ports
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.wire import Wire
 
 DEADLINE_SECONDS = PATIENCE_SECONDS
 CONTROLLER = """\
@@ -139,3 +142,14 @@ def test_a_controller_and_two_brokers_form_a_cluster_that_outlives_restarts(node
     nodes.start(3)
     assert consume(nodes, "orders", 5) == ["a", "b", "c", "d", "e"]
     assert len(nodes.cluster_ids()) == 1
+
+
+def test_who_asks_for_a_producer_id_while_no_controller_is_there_is_told_to_try_again(nodes: Nodes) -> None:
+    nodes.start(1, 2)
+    nodes.stop(1)
+    with Wire(f"127.0.0.1:{nodes.ports[0]}") as wire:
+        answer = wire.ask(m.InitProducerIdRequest(transactional_id=None))
+        assert (Errors(answer.error_code), answer.producer_id) == (Errors.COORDINATOR_LOAD_IN_PROGRESS, -1)
+        nodes.start(1)
+        while wire.ask(m.InitProducerIdRequest(transactional_id=None)).error_code:
+            pass

@@ -35,6 +35,7 @@ from ottla.broker.settings.configs import Configs
 from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
+from ottla.model.errors import Errors
 from ottla.model.ids import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
@@ -63,6 +64,8 @@ if TYPE_CHECKING:  # its messages are loaded with the first group, not with the 
 logger = logging.getLogger(__name__)
 
 _SESSION_EVICTION = Millis(120_000)
+_BLOCK_PATIENCE_MS = 5_000
+"""A producer waits for its id meanwhile: it is told to try again long before it would give the request up."""
 _PARTITIONS_PER_TURN = 500
 """Looked at before other work gets a turn."""
 _NO_DIRECTORIES = {LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY}
@@ -274,10 +277,15 @@ class Broker(Service):
     def _epoch(self) -> int:
         return self._lifecycle.epoch
 
-    async def _producer_id_block(self) -> tuple[int, int]:
+    async def _producer_id_block(self) -> tuple[int, int] | None:
         request = AllocateProducerIdsRequest(broker_id=self._settings.node_id, broker_epoch=self._lifecycle.epoch)
-        block = await self._control_plane.submit(request)
-        assert not block.error_code, block
+        try:
+            block = await self._control_plane.submit(request, _BLOCK_PATIENCE_MS)
+        except StorageError:
+            return None  # the disk of this node's controller refuses
+        if block.error_code:  # no controller answers, or it does not know this broker's epoch yet
+            logger.warning("the controller gives no producer ids: %s", Errors(block.error_code).name)
+            return None
         return block.producer_id_start, block.producer_id_len
 
     # ---- living

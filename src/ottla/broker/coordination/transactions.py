@@ -206,6 +206,8 @@ class Transactions:
             reply = await answer if answer is not None else WantsProducerId()
             if isinstance(reply, WantsProducerId):
                 fresh_id = await self._producer_ids.next()
+                if fresh_id is None:
+                    return on_error(Errors.COORDINATOR_LOAD_IN_PROGRESS)
                 again = self._submit(transactional_id, command, fresh_id, on_error)
                 reply = await again if isinstance(again, Future) else again
         except CoordinatorError as refused:

@@ -67,6 +67,8 @@ def _transactional(
 
 async def _fetch_block(services: Services) -> InitProducerIdResponse:
     producer_id = await services.producer_ids.next()
+    if producer_id is None:
+        return _error(Errors.COORDINATOR_LOAD_IN_PROGRESS)  # of what Kafka could say the one that no client gives up on
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
