@@ -12,7 +12,7 @@ read up to a limit; whatever else goes wrong is a 500 with a number that stands 
 
 **How it is served** (`listening`, `serving`): a port is bound when the service starts, and uvicorn is imported when the
 first connection comes (62 ms of CPU and 7 MB that a node which nobody asks never pays). Bytes become requests by
-uvicorn's protocol on httptools; limits on the head, on silence and on the number of connections are added here, as
-uvicorn has none. Who listens on loopback answers only to addresses and to `localhost`: a page in a browser can make any
-other name mean 127.0.0.1. `threads.ThreadedServer` is for programs without a loop.
+uvicorn's protocol on httptools; limits on the head, on silence, on answers that nobody reads and on the number of
+connections are added here, as uvicorn has none. Who listens on loopback answers only to addresses and to `localhost`: a
+page in a browser can make any other name mean 127.0.0.1. `threads.ThreadedServer` is for programs without a loop.
 """

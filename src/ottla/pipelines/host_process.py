@@ -54,8 +54,9 @@ class HostProcess:
                 return None
             case "stop":
                 name = str(request.get("name"))
-                self._host.stop(name)
+                # First, as a job of that name may be started anew as soon as this one has ended.
                 self._journal.remove(name)
+                self._host.stop(name)
                 return None
             case "status":
                 return {"pid": os.getpid(), "jobs": self._host.status()}

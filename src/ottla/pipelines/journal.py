@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -17,10 +18,13 @@ FILE: Final = "jobs.json"
 
 
 class Journal:
-    __slots__ = ("_jobs", "_path")
+    """Methods may be called from any thread."""
+
+    __slots__ = ("_jobs", "_lock", "_path")
 
     def __init__(self, directory: Path) -> None:
         """Raises ValueError for a file that is no list of jobs."""
+        self._lock = threading.Lock()
         self._path = directory / FILE
         self._jobs = {job.name: job for job in _read(self._path)}
 
@@ -29,16 +33,19 @@ class Journal:
         return list(self._jobs.values())
 
     def put(self, job: Job) -> None:
-        self._jobs[job.name] = job
-        self._write()
+        with self._lock:
+            self._jobs[job.name] = job
+            self._write()
 
     def remove(self, name: str) -> None:
-        if self._jobs.pop(name, None) is not None:
-            self._write()
+        with self._lock:
+            if self._jobs.pop(name, None) is not None:
+                self._write()
 
     def _write(self) -> None:
         unfinished = self._path.with_suffix(".unfinished")
-        with unfinished.open("w") as file:
+        # For its owner only: a job's arguments may hold a password.
+        with open(unfinished, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             json.dump([job.as_json() for job in self._jobs.values()], file, indent=1)
             file.flush()
             os.fsync(file.fileno())

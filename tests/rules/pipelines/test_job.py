@@ -1,5 +1,6 @@
 """Jobs as data: what is one, how long it waits after a failure, and that a list of them outlives a crash."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,13 @@ def test_a_list_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path
     (tmp_path / FILE).write_text(text)
     with pytest.raises(ValueError, match=r"is no list of jobs: .*; move it away"):
         Journal(tmp_path)
+
+
+def test_jobs_are_written_down_from_several_threads_and_for_their_owner_only(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    jobs = [Job(f"job{number}", "module:function") for number in range(64)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(journal.put, jobs))
+        list(threads.map(journal.remove, [job.name for job in jobs[:32]]))
+    assert {job.name for job in Journal(tmp_path).jobs} == {job.name for job in jobs[32:]}
+    assert (tmp_path / "jobs.json").stat().st_mode & 0o777 == 0o600
