@@ -343,13 +343,15 @@ class Broker(Service):
     async def stop(self, ending: Ending) -> None:
         lifecycle = self._lifecycle
         self._storage.broker_epoch = lifecycle.epoch
-        if ending.clean and ending.hand_over and self._control_plane.failure is None:
-            # The leaders move while clients are still served: they learn where to go.
-            await lifecycle.leave()
-        lifecycle.stop()
-        self._network.stop_serving()
-        self._events.silence()
-        await self._running.aclose()
+        try:
+            if ending.clean and ending.hand_over and self._control_plane.failure is None:
+                # The leaders move while clients are still served: they learn where to go.
+                await lifecycle.leave()
+        finally:
+            lifecycle.stop()
+            self._network.stop_serving()
+            self._events.silence()
+            await self._running.aclose()
 
 
 def _session_ids(ids: Ids) -> Callable[[], int]:

@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 class Errand:
     """`run` is begun when there is work and nobody is at it."""
 
-    __slots__ = ("_has_work", "_loop", "_name", "_run", "_task")
+    __slots__ = ("_has_work", "_loop", "_name", "_run", "_stopped", "_task")
 
     def __init__(
         self,
@@ -25,9 +25,10 @@ class Errand:
         self._run = run
         self._has_work = has_work
         self._task: Task[None] | None = None
+        self._stopped = False
 
     def work(self) -> None:
-        if self._task is None and self._has_work():
+        if self._task is None and not self._stopped and self._has_work():
             self._task = self._loop.create_task(self._run(), name=self._name)
             self._task.add_done_callback(self._ended)
 
@@ -41,6 +42,8 @@ class Errand:
         self.work()
 
     async def stop(self) -> None:
+        """For good: what a timer still brings is nobody's any more."""
+        self._stopped = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -18,6 +18,7 @@ from ottla.protocol import messages
 from ottla.runtime.control_plane import SECURITY_PROTOCOLS, ControlPlane
 from ottla.runtime.tasks import Tasks
 from ottla.storage.directory import LogDirectory
+from ottla.storage.fs import StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +129,7 @@ class BrokerLifecycle:
 
     async def _keep_alive(self) -> None:
         interval = self._settings.get_int("broker.heartbeat.interval.ms") / 1000
+        cannot_write = False
         while True:
             try:
                 async with asyncio.timeout(interval if not self.fenced else _RETRY_SECONDS):
@@ -135,7 +137,18 @@ class BrokerLifecycle:
             except TimeoutError:
                 pass
             self._beat_now.clear()
+            cannot_write = await self._beat_or_tell(cannot_write)
+
+    async def _beat_or_tell(self, told: bool) -> bool:
+        """A broker lives on, and says so, if the controller of the same node cannot write down what follows from it.
+        Whether that is told: once, until it can again."""
+        try:
             await self._beat()
+        except StorageError as error:
+            if not told:
+                logger.error("the controller cannot write what this broker's heartbeats change: %s", error.strerror)
+            return True
+        return False
 
     def on_metadata(self, delta: MetadataDelta) -> None:
         """A broker that wants to leave may go once the others have read that it leads no more: they say so at once."""
@@ -182,6 +195,8 @@ class BrokerLifecycle:
                 await self._leave()
         except TimeoutError:
             logger.warning("the controller has not let this broker go in time: it goes without")
+        except StorageError as error:
+            logger.warning("the controller cannot write that this broker goes: it goes without. %s", error.strerror)
 
     def stop(self) -> None:
         self._tasks.cancel()

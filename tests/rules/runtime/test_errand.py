@@ -74,3 +74,17 @@ def test_a_stop_ends_it_in_the_middle() -> None:
         return shop.todo
 
     assert asyncio.run(main()) != []
+
+
+def test_what_comes_after_the_end_is_not_begun() -> None:
+    async def main() -> list[str]:
+        shop = Workshop()
+        shop.order("a")
+        await shop.until_idle()
+        await shop.errand.stop()
+        shop.order("b")
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return shop.done
+
+    assert asyncio.run(main()) == ["a"]
