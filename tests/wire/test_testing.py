@@ -98,6 +98,11 @@ def test_reset_brings_back_a_node_that_was_killed_where_its_clients_know_it(one:
         one.consume("orders")
 
 
+def test_what_was_produced_is_told_as_it_stands_in_the_log(one: Cluster) -> None:
+    one.create_topic("stamped", message_timestamp_type="LogAppendTime")
+    assert one.produce("stamped", "a", "b", timestamp_ms=5) == one.consume("stamped")
+
+
 @pytest.mark.parametrize("fault", ["kill", "shut_down", "pause", "partition"])
 def test_no_fault_of_a_test_reaches_the_next(three: Cluster, fault: str) -> None:
     """Of the controller, which is the one that the others miss most."""

@@ -60,6 +60,14 @@ class Delivered(NamedTuple):
     append_time: int
     """With LogAppendTime the broker's clock, else -1."""
 
+    def offset_at(self, index: int) -> int:
+        """Of the record at that place in the batch; -1 where the broker did not say."""
+        return self.base_offset + index if self.base_offset >= 0 else -1
+
+    def timestamp_of(self, record: NewRecord) -> int:
+        """As it stands in the log."""
+        return record.timestamp if self.append_time < 0 else self.append_time
+
 
 class Identity(NamedTuple):
     producer_id: int = -1

@@ -147,7 +147,7 @@ class _Running:
             began = time.monotonic()
             try:
                 self._attempt()
-            except Exception as error:  # noqa: BLE001  whatever a job raises is its own: the others go on
+            except BaseException as error:  # noqa: BLE001  whatever a job raises, sys.exit too, is its own: others go on
                 self.failure = error
                 if not self._waits(error, time.monotonic() - began):
                     return
@@ -169,7 +169,7 @@ class _Running:
         self.state = State.RUNNING
         work.run()
 
-    def _waits(self, error: Exception, ran_s: float) -> bool:
+    def _waits(self, error: BaseException, ran_s: float) -> bool:
         """Whether there is another attempt."""
         self._failures += 1
         if not self._again or isinstance(error, CannotStart) or was_fenced(error):

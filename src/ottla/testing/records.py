@@ -55,8 +55,16 @@ def produce(
 
     def delivered(batch: Delivered) -> None:
         written.extend(
-            Record(topic, batch.place.partition, batch.base_offset + n, r.timestamp, r.key, r.value, tuple(r.headers))
-            for n, r in enumerate(batch.records)
+            Record(
+                topic,
+                batch.place.partition,
+                batch.offset_at(index),
+                batch.timestamp_of(record),
+                record.key,
+                record.value,
+                tuple(record.headers),
+            )
+            for index, record in enumerate(batch.records)
         )
 
     with Client(parse_bootstrap(bootstrap)) as client:

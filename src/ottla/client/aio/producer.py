@@ -167,10 +167,9 @@ class Producer:
         for index, record in enumerate(delivered.records):
             self._under_way[delivered.place] -= 1
             future = promised.popleft()
-            offset = delivered.base_offset + index if delivered.base_offset >= 0 else -1
             if not future.done():
-                stamp = record.timestamp if delivered.append_time < 0 else delivered.append_time
-                future.set_result(Written(delivered.place, offset, stamp))
+                stamp = delivered.timestamp_of(record)
+                future.set_result(Written(delivered.place, delivered.offset_at(index), stamp))
 
     def _break(self, counts: Mapping[TopicPartition, int], error: ClientError) -> None:
         """The oldest of what was promised, so many of each partition, are told that it failed."""
