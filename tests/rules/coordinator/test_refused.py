@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.coordinator.group.classic.group import ClassicGroup, State
+from ottla.coordinator.group.expiry import STEP
 from ottla.coordinator.group.state import REFUSED_PAUSE_MS, Deadlines
 from ottla.coordinator.transaction.machine import LAST_USABLE_EPOCH, Producer
 from ottla.coordinator.undo import Undo
@@ -205,6 +206,19 @@ def test_who_waits_waits_on_when_the_log_refuses_what_would_have_answered() -> N
     assert groups.told(waiting).assignment == b"mine"
 
 
+def test_who_waits_to_join_waits_on_when_the_log_refuses_that_all_leave() -> None:
+    scene = groups.Scene()
+    leader, follower = scene.stable_group(2)
+    waiting = scene.join(member=leader)
+    scene.refuses = True
+    with pytest.raises(groups.Refused):
+        scene.leave(leader, follower)
+    scene.refuses = False
+    assert groups.told(waiting) is None
+    scene.join(member=follower)
+    assert (groups.told(waiting).error_code, groups.told(waiting).generation_id) == (Errors.NONE, 2)
+
+
 def test_a_session_that_ended_while_the_log_refused_ends_a_second_later() -> None:
     scene = groups.Scene()
     (member,) = scene.stable_group(session=10_000)
@@ -217,6 +231,60 @@ def test_a_session_that_ended_while_the_log_refused_ends_a_second_later() -> Non
     assert list(group.members) == [member]
     scene.pass_time(REFUSED_PAUSE_MS)
     assert not group.members
+
+
+def nobody_came_back() -> groups.Scene:
+    """Somebody joined and left again, and the only member that was there before has not come back in time."""
+    scene = groups.Scene()
+    scene.stable_group(session=60_000, rebalance=5_000)
+    scene.join(version=3, session=60_000, rebalance=5_000)
+    group: Any = scene.shard.state.groups["g"]
+    assert scene.leave(list(group.members)[-1]) == [Errors.NONE]
+    assert (group.state, len(group.members)) == (State.PREPARING_REBALANCE, 1)
+    return scene
+
+
+def nobody_synced() -> groups.Scene:
+    scene = groups.Scene()
+    for _ in range(2):
+        scene.join(version=3, session=60_000, rebalance=5_000)
+    scene.pass_time(0)
+    assert scene.groups()["g"] == ("classic", "CompletingRebalance")
+    return scene
+
+
+def offsets_are_too_old() -> groups.Scene:
+    """More of them than one step of a round looks at."""
+    scene = groups.Scene(offsets_retention=Millis(1_000), offsets_retention_check=Millis(2_000))
+    for number in range(STEP):
+        scene.commit(5, group=f"simple-{number}")
+    return scene
+
+
+def some_old_offsets_are_gone() -> groups.Scene:
+    scene = offsets_are_too_old()
+    scene.pass_time(2_000)
+    assert 0 < len(scene.groups()) < STEP
+    return scene
+
+
+@pytest.mark.parametrize("begin", [nobody_came_back, nobody_synced, offsets_are_too_old, some_old_offsets_are_gone])
+def test_what_time_does_and_the_log_refuses_is_done_a_second_later(begin: Callable[[], groups.Scene]) -> None:
+    scene = begin()
+    at = scene.shard.next_tick()
+    assert at is not None
+    scene.now, written = at, len(scene.log)
+    before = everything((scene.shard.state, scene.shard._expiry))
+    scene.refuses = True
+    with pytest.raises(groups.Refused):
+        scene.take(scene.shard.tick(scene.time))
+    after = everything((scene.shard.state, scene.shard._expiry))
+    assert after == as_if_later(before, after, scene.now)
+    scene.refuses = False
+    scene.pass_time(REFUSED_PAUSE_MS - 1)
+    assert len(scene.log) == written
+    scene.pass_time(1)
+    assert len(scene.log) > written
 
 
 # ---- transactions
