@@ -202,6 +202,13 @@ def test_windows_and_sessions_of_a_key(browser: Browser) -> None:
     assert browser("/stores/sessions/windows/k?from=31")["entries"] == []
 
 
+def test_the_paths_are_told_as_openapi(browser: Browser) -> None:
+    document = browser("/openapi.json")
+    assert document["openapi"] == "3.1.0"
+    assert {"/stores", "/stores/{store}/keys/{key}", "/status"} <= set(document["paths"])
+    assert document["components"]["schemas"]["Problem"]["required"] == ["error", "message"]
+
+
 @pytest.mark.parametrize(
     ("path", "status", "says"),
     [

@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ottla.http.media import Media
+from ottla.http.answers import Answer
+from ottla.http.call import Call
+from ottla.http.media import JSON, Media
 from ottla.http.routes import Route, parts_of
 
 _REFERENCE: Final = "#/components/schemas/{name}"
@@ -26,6 +28,15 @@ def document(title: str, version: str, routes: Sequence[Route], media: Media, pr
         "paths": paths,
         "components": {"schemas": {**components, _PROBLEM_NAME: problem}},
     }
+
+
+def described(title: str, version: str, routes: Sequence[Route], media: Media, problem: Any) -> tuple[Route, ...]:
+    """The routes, and one more that tells of them all: /openapi.json."""
+
+    async def told(call: Call) -> Answer:
+        return Answer(document(title, version, routes, media, problem), media_type=JSON)
+
+    return (*routes, Route("GET", "/openapi.json", told, "This document"))
 
 
 def _types(routes: Iterable[Route]) -> list[Any]:

@@ -6,7 +6,7 @@
     GET /stores/{store}/prefix/{prefix}                 string keys that begin so
     GET /stores/{store}/windows/{key}?from=&to=         windows by start, or sessions that touch the time between
     GET /stores/{store}/all
-    GET /health   GET /metrics   GET /status
+    GET /health   GET /metrics   GET /status   GET /openapi.json
 
 Times are milliseconds or ISO 8601. An answer with `next` has more: ask again with `after=` that.
 """
@@ -21,7 +21,8 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.http import answers, media
+from ottla import __version__
+from ottla.http import answers, media, openapi
 from ottla.http.addresses import Address
 from ottla.http.application import Application, Manners
 from ottla.http.call import Call
@@ -99,7 +100,8 @@ class ViewServer:
             Route("GET", "/metrics", _answered(self._metrics_text), "Metrics for Prometheus"),
             Route("GET", "/status", _answered(self._status), "What the application does"),
         )
-        return Application(routes, address, Manners(media=_MEDIA, problem_body=_problem_body))
+        told = openapi.described(self._app.application_id, __version__, routes, _MEDIA, _PROBLEM)
+        return Application(told, address, Manners(media=_MEDIA, problem_body=_problem_body))
 
     # ---- stores
 
@@ -312,6 +314,11 @@ def _problem_body(problem: Problem) -> Any:
     return {"error": HTTPStatus(problem.status).phrase.lower().replace(" ", "_"), "message": problem.message}
 
 
+_PROBLEM: Final = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}, "message": {"type": "string"}},
+    "required": ["error", "message"],
+}
 _MEDIA: Final = media.Media(offered=(media.JSON,), problems=media.JSON)
 
 
