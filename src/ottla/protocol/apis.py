@@ -1,9 +1,10 @@
 """One row per API: the versions spoken, the listeners it is served on, what it needs, and who decides it.
 
 The codecs' facts (names, versions) come from Kafka's schemas, what ottla does with an API stands in `_SERVED`. All who
-treat APIs differently read it here: the broker's dispatch and sessions, the controller, forwarding, refusals, the page
+treat APIs differently read it here: the broker's dispatch and sessions, the controller, forwarding, the page
 docs/PROTOCOL.md. What belongs to a row is found by its name: `CreateTopics` is handled by
-`broker/handlers/k19_create_topics.py` and decided by `Controller.create_topics`.
+`broker/handlers/k19_create_topics.py` and decided by `Controller.create_topics`. Only the shape that a refusal takes is
+no matter of rows: it follows from the response, or stands in `refusals`.
 """
 
 from collections.abc import Iterator

@@ -219,6 +219,21 @@ def test_who_waits_to_join_waits_on_when_the_log_refuses_that_all_leave() -> Non
     assert (groups.told(waiting).error_code, groups.told(waiting).generation_id) == (Errors.NONE, 2)
 
 
+def test_an_empty_consumer_group_keeps_its_name_when_the_log_refuses_the_classic_one() -> None:
+    scene = groups.Scene()
+    scene.heartbeat("m1")
+    scene.heartbeat("m1", -1)
+    assert scene.groups() == {"g": ("consumer", "Empty")}
+    before = everything(scene.shard.state)
+    scene.refuses = True
+    with pytest.raises(groups.Refused):
+        scene.join()
+    assert everything(scene.shard.state) == before
+    scene.refuses = False
+    scene.join()
+    assert scene.groups() == {"g": ("classic", "Empty")}
+
+
 def test_a_session_that_ended_while_the_log_refused_ends_a_second_later() -> None:
     scene = groups.Scene()
     (member,) = scene.stable_group(session=10_000)
