@@ -10,7 +10,8 @@ class Limits:
     head_bytes: int = 64 << 10
     """Request line and headers together. A subject or a key may stand in the path, so this is not small."""
     silence_s: float = 30.0
-    """How long a client may send nothing in the midst of a request, and before its first."""
+    """How long a client may send nothing in the midst of a request, and before its first, or take nothing of its
+    answer. A head has up to twice as long to become whole."""
     keep_alive_s: float = 75.0
     """How long a connection stays open between two requests. Longer than the 60 s of common proxies, so that it is
     they who close."""
