@@ -17,6 +17,9 @@ from ottla.protocol.apis import ListenerType
 from ottla.runtime.cluster_news import ClusterNews
 from ottla.runtime.control_plane import ControlPlane, controller_registration
 from ottla.runtime.tasks import Tasks
+from ottla.storage.fs import StorageError
+
+_PAUSE_S = 1.0
 
 
 class Metadata(Service):
@@ -75,7 +78,12 @@ class QuorumMember(Service):
     async def _register(self) -> None:
         request = controller_registration(self._settings, self._world.ids)
         while True:
-            reply = await self.control_plane.submit(request)
+            try:
+                reply = await self.control_plane.submit(request)
+            except StorageError:
+                # It leads and has no room in its own metadata log, which tells so. Another leader may take it.
+                await asyncio.sleep(_PAUSE_S)
+                continue
             if reply.error_code != Errors.REQUEST_TIMED_OUT:
                 return
 

@@ -64,13 +64,15 @@ class Host(NamedTuple):
 class PartitionJournal:
     """The log of one partition, as a coordinator writes it."""
 
-    __slots__ = ("_codec", "_host", "_partition", "_timeout_ms")
+    __slots__ = ("_codec", "_host", "_partition", "_refusal", "_timeout_ms")
 
     def __init__(self, host: Host, partition: Partition, *, codec: int, timeout_ms: int) -> None:
         self._host = host
         self._partition = partition
         self._codec = codec
         self._timeout_ms = timeout_ms
+        self._refusal = Errors.NONE
+        """The last one that was told: each of many waiting clients meets the same."""
 
     def append(self, records: Sequence[NewRecord], transaction: Transaction | None) -> int:
         partition = self._partition
@@ -88,6 +90,7 @@ class PartitionJournal:
         outcome = self._host.replicas.append_internal(partition, batches, self._host.clock.wall())
         if isinstance(outcome, Rejected):
             raise self._refused(outcome)
+        self._refusal = Errors.NONE
         return outcome.base_offset
 
     def append_packed(self, packed: Packed) -> int:
@@ -106,11 +109,14 @@ class PartitionJournal:
         outcome = self._host.replicas.append_own(partition, batch, count, timestamp)
         if isinstance(outcome, Rejected):
             raise self._refused(outcome)
+        self._refusal = Errors.NONE
         return outcome
 
     def _refused(self, outcome: Rejected) -> CoordinatorError:
         partition = self._partition
-        logger.warning("%s-%d refused a record: %s", partition.topic, partition.index, outcome.message)
+        if outcome.error != self._refusal:
+            logger.warning("%s-%d refuses records: %s", partition.topic, partition.index, outcome.message)
+            self._refusal = Errors(outcome.error)
         return CoordinatorError(_AS_CLIENTS_SEE_IT.get(outcome.error, outcome.error))
 
     def _batch(self, records: Sequence[NewRecord], transaction: Transaction | None) -> bytearray:

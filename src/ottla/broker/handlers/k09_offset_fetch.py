@@ -81,7 +81,7 @@ def _take_out_unknown(services: Services, session: Session, group: AskedGroup, v
                 refused.append(_refused(topic, Errors.UNKNOWN_TOPIC_ID))
                 continue
             topic.name = known.name
-        if _visible(services, session, topic.name):
+        if _visible(session, topic.name):
             good.append(topic)
         else:
             refused.append(_refused(topic, Errors.TOPIC_AUTHORIZATION_FAILED))
@@ -89,7 +89,7 @@ def _take_out_unknown(services: Services, session: Session, group: AskedGroup, v
     return refused
 
 
-def _visible(services: Services, session: Session, topic: str) -> bool:
+def _visible(session: Session, topic: str) -> bool:
     return session.client.may(*DESCRIBE_TOPIC, topic)
 
 
@@ -133,7 +133,7 @@ def _named(services: Services, session: Session, topic: FoundTopic, version: int
         if known is None:
             return False
         topic.topic_id = known.id
-    return _visible(services, session, topic.name)
+    return _visible(session, topic.name)
 
 
 def _single(asked: AskedGroup, group: FoundGroup, version: int) -> OffsetFetchResponse:

@@ -50,7 +50,7 @@ def _transactional_batches(
     replicas = services.replicas
     for topic in request.topic_data:
         known = replicas.by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else replicas.by_name.get(topic.name)
-        if known is not None and not _may_write(services, session, known.name):
+        if known is not None and not _may_write(session, known.name):
             known = None
         for data in topic.partition_data:
             records = data.records
@@ -61,5 +61,5 @@ def _transactional_batches(
                 yield known.partitions.get(data.index) if known is not None else None, header
 
 
-def _may_write(services: Services, session: Session, topic: str) -> bool:
+def _may_write(session: Session, topic: str) -> bool:
     return topic not in INTERNAL_TOPICS and session.client.may(*WRITE_TOPIC, topic)
