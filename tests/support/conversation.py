@@ -344,9 +344,9 @@ def _other_changes(t: str) -> Conversation:
     yield describe("describe: set ones", (METRICS, f"{t}m", None), (GROUP, f"{t}g", None))
 
     for types in ([16], [32], [4], [16, 32]):
-        yield Step(f"list: {types}", m.ListConfigResourcesRequest(resource_types=types), 1)
-    yield Step("list", m.ListConfigResourcesRequest(), 0)
-    yield Step("list: unknown", m.ListConfigResourcesRequest(resource_types=[0]), 1)
+        yield Step(f"resources: {types}", m.ListConfigResourcesRequest(resource_types=types), 1)
+    yield Step("resources", m.ListConfigResourcesRequest(), 0)
+    yield Step("resources: unknown", m.ListConfigResourcesRequest(resource_types=[0]), 1)
     yield change("change: back", (METRICS, f"{t}m", [("interval.ms", DELETE, None)]),
                  (GROUP, f"{t}g", [("consumer.session.timeout.ms", DELETE, None)]))  # fmt: skip
 
