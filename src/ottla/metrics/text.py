@@ -12,7 +12,7 @@ GAUGE: Final = "gauge"
 SUMMARY: Final = "summary"
 UNTYPED: Final = "untyped"
 
-SLICE: Final = 500
+SLICE: Final = 200
 """Samples in one piece: a fraction of a millisecond."""
 
 Value = int | float
