@@ -135,13 +135,36 @@ def _described(
     return group.error_code, group.error_message
 
 
-def _describe_classic(routing: Routing, name: str) -> Steps[Group]:
+def _asked_classic(routing: Routing, name: str) -> Steps[tuple[messages.DescribeGroupsResponse.DescribedGroup, int]]:
     kind = messages.DescribeGroupsResponse
     ask = asking(messages.DescribeGroupsRequest(groups=[name]), kind)
     broker, answer = yield from at_coordinator(routing, (GROUP, name), ask, kind, _described)
     (group,) = answer.groups
     if group.group_state == "Dead":
         raise KafkaError(Errors.GROUP_ID_NOT_FOUND, f"group {name}")
+    return group, broker
+
+
+class RawMember(NamedTuple):
+    """Of a group whose members tell each other something of their own."""
+
+    member_id: str
+    metadata: bytes
+    assignment: bytes
+
+
+@operation
+def members_of(routing: Routing, name: str) -> Steps[list[RawMember]]:
+    """Of a classic group, whatever its type. Raises KafkaError with GROUP_ID_NOT_FOUND."""
+    group, _ = yield from _asked_classic(routing, name)
+    return [
+        RawMember(member.member_id, bytes(member.member_metadata), bytes(member.member_assignment))
+        for member in group.members
+    ]
+
+
+def _describe_classic(routing: Routing, name: str) -> Steps[Group]:
+    group, broker = yield from _asked_classic(routing, name)
     members = tuple(
         Member(
             member.member_id,

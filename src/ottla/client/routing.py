@@ -37,12 +37,14 @@ Outcomes = dict[TopicPartition, T | KafkaError]
 class Routing:
     """What is known of the cluster. Only `learn` and the finding of coordinators add to it."""
 
-    __slots__ = ("_epochs", "_leaderless", "bootstrap", "brokers", "controller", "coordinators", "leaders", "timeout_s",
-                 "topic_ids")  # fmt: skip
+    __slots__ = ("_epochs", "_leaderless", "bootstrap", "brokers", "controller", "coordinators", "leaders", "patient",
+                 "timeout_s", "topic_ids")  # fmt: skip
 
-    def __init__(self, bootstrap: Sequence[Address], timeout_s: float) -> None:
+    def __init__(self, bootstrap: Sequence[Address], timeout_s: float, *, patient: bool = False) -> None:
         self.bootstrap = tuple(bootstrap)
         self.timeout_s = timeout_s
+        self.patient = patient
+        """A cluster that nobody has seen yet is waited for too: who asks knows from elsewhere that there is one."""
         self.brokers: dict[int, Address] = {}
         self.controller = ANY
         self.leaders: dict[TopicPartition, int] = {}
@@ -114,7 +116,7 @@ def ask_until_heard(routing: Routing, ask: Ask, response: type[R], attempts: Att
             return (yield from attempts.ask(ask, response))
         except (ConnectionLost, Unreachable) as error:
             # A cluster that was there may be restarting. One that never was is not waited for.
-            if isinstance(error, Unreachable) and not routing.brokers:
+            if isinstance(error, Unreachable) and not routing.brokers and not routing.patient:
                 raise
             yield from attempts.again(error)
 

@@ -120,8 +120,14 @@ class Transacting:
         )
         yield from self._ask(routing, request, messages.AddPartitionsToTxnResponse, _added, at_most=_ADD_PARTITIONS)
 
-    def commit_offsets(self, routing: Routing, group: str, offsets: Mapping[TopicPartition, int]) -> Steps[None]:
-        """The group's offsets become these when the transaction commits."""
+    def commit_offsets(
+        self,
+        routing: Routing,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        metadata: Mapping[TopicPartition, str] | None = None,
+    ) -> Steps[None]:
+        """The group's offsets become these when the transaction commits, each with its metadata, if there is some."""
         if not offsets:
             return
         if not self.second:
@@ -131,7 +137,10 @@ class Transacting:
         topics: dict[str, messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic] = {}
         for place, offset in offsets.items():
             topic = topics.setdefault(place.topic, kind.TxnOffsetCommitRequestTopic(place.topic))
-            topic.partitions.append(kind.TxnOffsetCommitRequestPartition(place.partition, offset))
+            said = (metadata or {}).get(place, "")
+            topic.partitions.append(
+                kind.TxnOffsetCommitRequestPartition(place.partition, offset, committed_metadata=said)
+            )
         request = kind(
             transactional_id=self.name,
             group_id=group,

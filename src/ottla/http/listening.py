@@ -5,6 +5,7 @@ import importlib
 import logging
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,9 @@ from ottla.http.asgi import AsgiApplication
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 128
+_TURN_SECONDS = 0.0005
+"""While modules are loaded in a thread: with the usual 5 ms the loop would wait that long after each call of the
+system, ten times and more for one request."""
 
 
 class Listening:
@@ -76,8 +80,13 @@ class Listening:
         await self._server.start(self._socket)
 
     def _made(self) -> Any:
-        serving = importlib.import_module("ottla.http.serving")
-        return serving.HttpServer(self._make(self.address), self._tls)
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(min(usual, _TURN_SECONDS))
+        try:
+            serving = importlib.import_module("ottla.http.serving")
+            return serving.HttpServer(self._make(self.address), self._tls)
+        finally:
+            sys.setswitchinterval(usual)
 
     def _loaded(self, loading: "asyncio.Task[None]") -> None:
         if not loading.cancelled() and (error := loading.exception()) is not None:

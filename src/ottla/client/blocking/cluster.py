@@ -37,10 +37,18 @@ class Sent:
 class Cluster:
     __slots__ = ("_client_id", "_connections", "routing")
 
-    def __init__(self, bootstrap: Sequence[Address], *, client_id: str = "ottla", timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str = "ottla",
+        timeout_s: float = 30.0,
+        patient: bool = False,
+    ) -> None:
+        """`patient`: see `Routing`."""
         self._client_id = client_id
         self._connections: dict[int, Connection] = {}
-        self.routing = Routing(bootstrap, timeout_s)
+        self.routing = Routing(bootstrap, timeout_s, patient=patient)
 
     def __enter__(self) -> Cluster:
         return self
