@@ -1,5 +1,7 @@
 """How keys and values lie in a topic, and what they are when they are read. Nothing here knows of Spark or of streams.
 
 `types` says of which types values are, `values` what can be done with single ones (Spark's own rules, on plain Python
-values), `base` what a serde is. `primitives` and `json` are the serdes, `by_name` lists them.
+values), `decimals` and `dates` the same for theirs, `casts` how one type becomes another; `base` is what a serde is.
+`primitives` and `json` are the serdes, `by_name` lists them.
+`arrow` says what values of each type are in a column.
 """

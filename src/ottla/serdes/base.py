@@ -1,7 +1,7 @@
 """What a serde is. None is no value at all: it has no bytes, and no bytes give None."""
 
 from abc import ABC, abstractmethod
-from typing import Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from ottla.serdes.types import ANY, Type
 
@@ -57,3 +57,52 @@ class Serde(ABC, Generic[T]):
 
     def not_written(self, expected: str, value: object) -> NoReturn:
         raise SerdeError(f"{self!r}: {expected} expected, not {type(value).__name__} {shown_value(value)}")
+
+
+class Where:
+    """The record that is being read or written. Whoever reads and writes records keeps one for each place where a serde
+    looks at it."""
+
+    __slots__ = ("headers", "topic")
+
+    def __init__(self, topic: str = "") -> None:
+        self.topic = topic
+        self.headers: list[tuple[str, bytes | None]] = []
+
+
+class ContextSerde(Serde[T]):
+    """A serde that sees the topic and the headers of a record, as Java's may: override `encode_for` and `decode_from`.
+
+    What it appends to `headers` while a record is written to a topic goes along with the record.
+    """
+
+    @abstractmethod
+    def encode_for(self, value: T, topic: str, headers: list[tuple[str, bytes | None]]) -> bytes: ...
+
+    @abstractmethod
+    def decode_from(self, data: bytes, topic: str, headers: list[tuple[str, bytes | None]]) -> T | None: ...
+
+    def encode(self, value: T) -> bytes:
+        return self.encode_for(value, "", [])
+
+    def decode(self, data: bytes) -> T | None:
+        return self.decode_from(data, "", [])
+
+
+class _Placed(Serde[Any]):
+    def __init__(self, inner: ContextSerde[Any], where: Where) -> None:
+        self.inner = inner
+        self.name = inner.name
+        self.type = inner.type
+        self._where = where
+
+    def encode(self, value: Any) -> bytes:
+        return self.inner.encode_for(value, self._where.topic, self._where.headers)
+
+    def decode(self, data: bytes) -> Any:
+        return self.inner.decode_from(data, self._where.topic, self._where.headers)
+
+
+def placed(serde: Serde[Any], where: Where) -> Serde[Any]:
+    """The serde, told where the record lies, if it looks at that."""
+    return _Placed(serde, where) if isinstance(serde, ContextSerde) else serde

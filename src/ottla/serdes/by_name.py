@@ -4,7 +4,18 @@ from typing import Any, Final
 
 from ottla.serdes.base import Serde
 from ottla.serdes.json import JsonSerde
-from ottla.serdes.primitives import BooleanSerde, BytesSerde, DoubleSerde, IntSerde, LongSerde, StringSerde
+from ottla.serdes.lists import ListSerde
+from ottla.serdes.primitives import (
+    BooleanSerde,
+    BytesSerde,
+    DoubleSerde,
+    FloatSerde,
+    IntSerde,
+    LongSerde,
+    ShortSerde,
+    StringSerde,
+    UUIDSerde,
+)
 from ottla.serdes.types import Type
 
 
@@ -13,10 +24,14 @@ class Serdes:
 
     string: Final = StringSerde()
     bytes: Final = BytesSerde()
+    short: Final = ShortSerde()
     int: Final = IntSerde()
     long: Final = LongSerde()
+    float: Final = FloatSerde()
     double: Final = DoubleSerde()
     boolean: Final = BooleanSerde()
+    uuid: Final = UUIDSerde()
+    list: Final = ListSerde
     json: Final = JsonSerde()
 
 
@@ -25,6 +40,6 @@ def serde_for(kind: Type) -> Serde[Any]:
     for serde in (Serdes.string, Serdes.bytes, Serdes.int, Serdes.long, Serdes.double, Serdes.boolean, Serdes.json):
         if serde.type == kind:
             return serde
-    if kind.name in {"struct", "array"}:
-        return JsonSerde(kind)
+    if kind.name not in {"null", "windowed"}:
+        return JsonSerde(kind)  # Kafka has none of its own for the others
     raise ValueError(f"there is no serde for {kind}; name one, such as Serdes.time_windowed(...)")

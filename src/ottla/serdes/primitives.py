@@ -3,6 +3,7 @@
 import math
 import struct
 from typing import Final
+from uuid import UUID
 
 from ottla.serdes.base import Serde
 from ottla.serdes.types import BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING
@@ -60,6 +61,12 @@ class _IntegerSerde(Serde[int]):
         return int.from_bytes(data, "big", signed=True)
 
 
+class ShortSerde(_IntegerSerde):
+    name = "short"
+    type = INT
+    width = 2
+
+
 class IntSerde(_IntegerSerde):
     name = "int"
     type = INT
@@ -90,6 +97,46 @@ class DoubleSerde(Serde[float]):
             self.not_read("8 bytes", data)
         number: float = self._LAYOUT.unpack(data)[0]
         return number
+
+
+class FloatSerde(Serde[float]):
+    """IEEE 754 of single precision, big-endian. Every NaN is written as Java's one."""
+
+    name = "float"
+    type = DOUBLE
+    _LAYOUT: Final = struct.Struct(">f")
+    _NAN: Final = bytes.fromhex("7fc00000")
+
+    def encode(self, value: float) -> bytes:
+        if not isinstance(value, (float, int)) or isinstance(value, bool):
+            self.not_written("a float", value)
+        try:
+            return self._NAN if math.isnan(value) else self._LAYOUT.pack(value)
+        except OverflowError:
+            self.not_written("a number of single precision", value)
+
+    def decode(self, data: bytes) -> float:
+        if len(data) != 4:
+            self.not_read("4 bytes", data)
+        number: float = self._LAYOUT.unpack(data)[0]
+        return number
+
+
+class UUIDSerde(Serde[UUID]):
+    """As text, 36 characters."""
+
+    name = "uuid"
+
+    def encode(self, value: UUID) -> bytes:
+        if not isinstance(value, UUID):
+            self.not_written("a UUID", value)
+        return str(value).encode()
+
+    def decode(self, data: bytes) -> UUID:
+        try:
+            return UUID(bytes(data).decode())
+        except ValueError:
+            self.not_read("a UUID as text", data)
 
 
 class BooleanSerde(Serde[bool]):

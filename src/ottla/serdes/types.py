@@ -1,13 +1,33 @@
 """The types that expressions and serdes speak of: small enough to mean the same in Python and in Spark.
 
-A value of type `any` is JSON whose shape nobody declared. Where an operation needs a type, an `any` beside it is turned
-into that type, or into null if it cannot be; a number without a declared type counts as a double.
+| type | Python | Spark | JSON |
+|---|---|---|---|
+| string, boolean, double | str, bool, float | the same | the same; NaN and Infinity as text |
+| int, long | int | int, bigint | a whole number |
+| decimal(p, s) | Decimal with s digits behind the point | decimal(p, s) | a number with s such digits; or a text |
+| date | date | date | days since 1970-01-01; or 2026-12-31 |
+| time | time, milliseconds, no zone | int, milliseconds of the day | the same; or 23:59:59.999 |
+| timestamp | datetime in UTC, milliseconds | timestamp_ntz, in UTC | milliseconds since 1970; or 2026-12-31T23:59:59Z |
+| binary | bytes | binary | base64 |
+| array<t>, struct<name: t> | list, dict | the same | array, object |
+| map<string, t> | dict | map | an object, sorted by key |
+| any | what JSON gives | variant | anything |
+
+`any` is JSON whose shape nobody declared. Where an operation needs a type, an `any` beside it is turned into that type,
+or into null if it cannot be; a number without a declared type counts as a double. A serde says by its `type` what it
+reads and writes, and that is all that expressions, state and Spark's columns are told of it.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Final
+from zlib import crc32
+
+MAX_PRECISION: Final = 38
+"""Of a decimal: what Spark and Arrow have room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +36,25 @@ class Type:
 
     name: str
     element: "Type | None" = None
-    """Of an array, or the key of a windowed key."""
+    """Of an array; of the values of a map, whose keys are strings; or the key of a windowed key."""
     fields: tuple[tuple[str, "Type"], ...] = ()
+    precision: int = 0
+    """Of a decimal: how many digits there may be, and how many of them stand behind the point."""
+    scale: int = 0
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+    """Computed once: types are looked up for each record. The same in every process, as they travel to workers."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", crc32(str(self).encode()))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
+        if self.name == "map":
+            return f"map<string, {self.element}>"
+        if self.name == "decimal":
+            return f"decimal({self.precision}, {self.scale})"
         if self.element is not None:
             return f"{self.name}<{self.element}>"
         if self.name == "struct":
@@ -37,6 +72,15 @@ class Type:
     def is_integer(self) -> bool:
         return self.name in {"int", "long"}
 
+    def parts(self) -> "tuple[Type, ...]":
+        """Those that it is directly made of."""
+        own = () if self.element is None else (self.element,)
+        return (*own, *(kind for _, kind in self.fields))
+
+    def has(self, *names: str) -> bool:
+        """Whether it, or something in it, is one of these."""
+        return self.name in names or any(part.has(*names) for part in self.parts())
+
 
 STRING: Final = Type("string")
 BINARY: Final = Type("binary")
@@ -44,11 +88,15 @@ INT: Final = Type("int")
 LONG: Final = Type("long")
 DOUBLE: Final = Type("double")
 BOOLEAN: Final = Type("boolean")
+DATE: Final = Type("date")
+TIME: Final = Type("time")
+TIMESTAMP: Final = Type("timestamp")
 ANY: Final = Type("any")
 NULL: Final = Type("null")
 """Of the literal None, which goes with every other type."""
 
-_NUMBERS: Final = {"int": 0, "long": 1, "double": 2}
+_NUMBERS: Final = {"int": 0, "long": 1, "decimal": 2, "double": 3}
+_WHOLE_DIGITS: Final = {"int": 10, "long": 19}
 
 _NAMES: Final = {
     "string": STRING,
@@ -63,6 +111,9 @@ _NAMES: Final = {
     "double": DOUBLE,
     "boolean": BOOLEAN,
     "bool": BOOLEAN,
+    "date": DATE,
+    "time": TIME,
+    "timestamp": TIMESTAMP,
     "any": ANY,
     "variant": ANY,
 }
@@ -81,9 +132,34 @@ def windowed(key: Type) -> Type:
     return Type("windowed", key)
 
 
-def wider(left: Type, right: Type) -> Type:
-    """Of two numbers, the type that holds both."""
-    return left if _NUMBERS[left.name] >= _NUMBERS[right.name] else right
+def map_of(element: Type) -> Type:
+    """From strings."""
+    return Type("map", element)
+
+
+def decimal_of(precision: int, scale: int = 0) -> Type:
+    if not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= precision:
+        raise ValueError(
+            f"decimal({precision}, {scale}) is no type: it may have 1 to {MAX_PRECISION} digits, and of these "
+            "as many as there are behind the point"
+        )
+    return Type("decimal", precision=precision, scale=scale)
+
+
+def as_decimal(kind: Type) -> Type:
+    """The decimal that holds all values of an integer type; a decimal stays what it is."""
+    return kind if kind.name == "decimal" else decimal_of(_WHOLE_DIGITS[kind.name])
+
+
+def wider(left: Type, right: Type) -> Type | None:
+    """Of two numbers, the type that holds both. None for decimals that would need more digits than there can be."""
+    first, second = sorted((left, right), key=lambda kind: _NUMBERS[kind.name])
+    if second.name != "decimal":
+        return second
+    first = as_decimal(first)
+    scale = max(first.scale, second.scale)
+    precision = max(first.precision - first.scale, second.precision - second.scale) + scale
+    return decimal_of(precision, scale) if precision <= MAX_PRECISION else None
 
 
 def common(left: Type, right: Type) -> Type | None:
@@ -97,15 +173,76 @@ def common(left: Type, right: Type) -> Type | None:
         return DOUBLE if other.is_number else other
     if left.is_number and right.is_number:
         return wider(left, right)
+    if left.name == right.name == "struct":
+        return _united(left, right)
+    if left.name == right.name and left.name in {"array", "map"} and left.element and right.element:
+        element = common(left.element, right.element)
+        return None if element is None else Type(left.name, element)
     return None
 
 
+def _united(left: Type, right: Type) -> Type | None:
+    """A struct with the fields of both."""
+    fields = dict(left.fields)
+    for name, kind in right.fields:
+        both = common(fields.get(name, NULL), kind)
+        if both is None:
+            return None
+        fields[name] = both
+    return struct_of(fields)
+
+
+def literal_type(constant: object) -> Type | None:
+    """Of a value of Python's that can stand in an expression, or None."""
+    match constant:
+        case None:
+            return NULL
+        case bool():
+            return BOOLEAN
+        case int() if -(1 << 31) <= constant < 1 << 31:
+            return INT
+        case int() if -(1 << 63) <= constant < 1 << 63:
+            return LONG
+        case float():
+            return DOUBLE
+        case str():
+            return STRING
+        case bytes():
+            return BINARY
+        case Decimal() if constant.is_finite():
+            return _decimal_of_digits(constant)
+        case datetime():
+            return TIMESTAMP
+        case date():
+            return DATE
+        case time() if constant.tzinfo is None:
+            return TIME
+    return None
+
+
+def _decimal_of_digits(constant: Decimal) -> Type | None:
+    """With just the digits written: 1.50 is a decimal(3, 2)."""
+    _, digits, exponent = constant.as_tuple()
+    scale = max(-int(exponent), 0)
+    precision = max(len(digits) + max(int(exponent), 0), scale, 1)
+    return decimal_of(precision, scale) if precision <= MAX_PRECISION else None
+
+
 def parse_type(text: str) -> Type:
-    """`long`, `array<string>`, `struct<name: string, price: double>`; SQL's names (bigint, ...) as well."""
+    """`long`, `decimal(10, 2)`, `array<string>`, `map<string, date>`, `struct<name: string, price: double>`; SQL's
+    names (bigint, ...) as well."""
     reader = _Reader(text)
     parsed = reader.type()
     reader.end()
     return parsed
+
+
+def parse_type_or_schema(text: str) -> Type:
+    """What is no type is the list of a struct's fields."""
+    try:
+        return parse_type(text)
+    except ValueError:
+        return parse_schema(text)
 
 
 def parse_schema(schema: "str | Mapping[str, object]") -> Type:
@@ -179,9 +316,43 @@ class _Reader:
             fields = self.fields(closing=">")
             self._next(">")
             return Type("struct", fields=fields)
+        if name == "map":
+            return self._map()
+        if name in {"decimal", "numeric"}:
+            return self._decimal()
         if name not in _NAMES:
-            raise self._wrong(f"{name!r} is none of {', '.join(sorted(_NAMES))}, array<...>, struct<...>")
+            known = f"{', '.join(sorted(_NAMES))}, decimal(p, s), array<...>, map<string, ...>, struct<...>"
+            raise self._wrong(f"{name!r} is none of {known}")
         return _NAMES[name]
+
+    def _map(self) -> Type:
+        self._next("<")
+        if self.type() != STRING:
+            raise self._wrong("the keys of a map are strings")
+        self._next(",")
+        element = self.type()
+        self._next(">")
+        return map_of(element)
+
+    def _decimal(self) -> Type:
+        if self._peek() != "(":
+            raise self._wrong("say how many digits a decimal has, and how many behind the point: decimal(10, 2)")
+        self._next("(")
+        precision, scale = self._number(), 0
+        if self._peek() == ",":
+            self._next()
+            scale = self._number()
+        self._next(")")
+        try:
+            return decimal_of(precision, scale)
+        except ValueError as error:
+            raise self._wrong(str(error)) from None
+
+    def _number(self) -> int:
+        token = self._next()
+        if not re.fullmatch("[0-9]{1,4}", token):
+            raise self._wrong(f"a number expected, {token} found")
+        return int(token)
 
     def fields(self, closing: str) -> tuple[tuple[str, Type], ...]:
         fields: dict[str, Type] = {}

@@ -6,12 +6,16 @@ have to agree to the last bit, which tests/spark/test_expressions.py checks. Whe
 must not end a query. Arguments are never None here unless a function says so.
 """
 
+import base64
 import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
+
+from ottla.serdes import dates, decimals
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
@@ -65,6 +69,17 @@ def fit_int(value: int) -> int | None:
 
 def fit_long(value: int) -> int | None:
     return value if LONG_MIN <= value <= LONG_MAX else None
+
+
+def negated(value: Any) -> Any:
+    """There is one zero among decimals; -Decimal(0) would be rounded to a context besides."""
+    if isinstance(value, Decimal):
+        return value.copy_negate() if value else value
+    return -value
+
+
+def absolute(value: Any) -> Any:
+    return value.copy_abs() if isinstance(value, Decimal) else abs(value)
 
 
 def divide(left: float, right: float) -> float | None:
@@ -234,7 +249,12 @@ _ESCAPE: Final = re.compile(r"\\(u00[01][0-9a-f]|.)")
 
 def json_text(value: Any) -> str:
     """JSON as Spark and Jackson write it: no blanks, fields in the order of their names, doubles as in Java."""
-    return _json_slowly(value) if _has_odd_number(value) else _with_upper_case_escapes(_dumps(value))
+    if _has_odd_number(value):
+        return _json_slowly(value)
+    try:
+        return _with_upper_case_escapes(_dumps(value))
+    except TypeError:  # something that has no JSON of its own, a decimal for instance
+        return _json_slowly(value)
 
 
 def json_quoted(text: str) -> str:
@@ -273,6 +293,16 @@ def _json_slowly(value: Any) -> str:
             return "{" + ",".join(f"{json_quoted(name)}:{_json_slowly(part)}" for name, part in fields) + "}"
         case list() | tuple():
             return "[" + ",".join(map(_json_slowly, value)) + "]"
+        case Decimal():
+            return decimals.plain(value)
+        case datetime():
+            return str(dates.ms_of(value))
+        case date():
+            return str(dates.days_of(value))
+        case time():
+            return str(dates.ms_of_day(value))
+        case bytes():
+            return f'"{base64.b64encode(value).decode()}"'
     return _with_upper_case_escapes(_dumps(value))
 
 

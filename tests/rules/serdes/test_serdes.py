@@ -2,6 +2,7 @@
 
 import math
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -175,3 +176,36 @@ def test_types_are_read_in_sqls_words_and_in_ours() -> None:
 def test_what_is_no_schema_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no type"):
         parse_schema(text)
+
+
+MORE: list[tuple[Serde[Any], object, str]] = [
+    (Serdes.short, -2, "fffe"),
+    (Serdes.float, 1.5, "3fc00000"),
+    (Serdes.float, math.nan, "7fc00000"),
+    (Serdes.uuid, UUID(int=1), b"00000000-0000-0000-0000-000000000001".hex()),
+    (Serdes.list(Serdes.string), ["a", None, ""], "01 00000003 00000001 61 ffffffff 00000000"),
+    (Serdes.list(Serdes.int), [7, None], "00 00000001 00000001 00000002 00000007"),
+    (Serdes.list(Serdes.long), [], "00 00000000 00000000"),
+]
+
+
+@pytest.mark.parametrize(("serde", "value", "data"), MORE)
+def test_numbers_uuids_and_lists_are_written_as_by_javas_serdes(serde: Serde[Any], value: Any, data: str) -> None:
+    assert serde.serialize(value) == bytes.fromhex(data)
+    assert repr(serde.deserialize(bytes.fromhex(data))) == repr(value)
+
+
+UNFIT: list[tuple[Serde[Any], object]] = [(Serdes.short, 1 << 15), (Serdes.float, 1e39), (Serdes.uuid, "x")]
+
+
+@pytest.mark.parametrize(("serde", "value"), UNFIT)
+def test_what_does_not_fit_a_small_serde_is_refused(serde: Serde[Any], value: Any) -> None:
+    with pytest.raises(SerdeError):
+        serde.serialize(value)
+
+
+@pytest.mark.parametrize("data", [b"", b"\1\0\0\0\1", b"\1\0\0\0\1\0\0\0\5ab", b"\0\0\0\0\0\0\0\0\1\0"])
+def test_a_list_that_does_not_end_is_refused(data: bytes) -> None:
+    inner: Serde[Any] = Serdes.int if data[:1] == b"\0" else Serdes.string
+    with pytest.raises(SerdeError):
+        Serdes.list(inner).deserialize(data)
