@@ -4,8 +4,9 @@
 
 `source` reads topics by wire into Arrow columns, with offsets that are planned on the driver; `sink` ends every
 micro-batch with one transaction: records, the group's offsets and a marker. What Spark replays after a crash is skipped
-if its marker is there, and was never seen if not. `checkpoint` reads what Spark keeps of a query, `session` has the
-settings that all this relies on, `workers` what is done once in each of Spark's Python processes, `progress` counts.
+if its marker is there, and was never seen if not. `checkpoint` reads what Spark keeps of a query, `settings` has what
+all this relies on, `jvm` starts Spark's JVM and `daemon` the process that its Python workers are forked from, `workers`
+has what is done once in each of these, `progress` counts.
 Nothing here knows of streams, SQL or connectors: they are built on it.
 
 Importing this package is cheap: Spark is loaded with the first of these names.

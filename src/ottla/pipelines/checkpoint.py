@@ -7,13 +7,14 @@ settings. Read as Spark reads them, from a directory or from any file system tha
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlparse
 
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.source.offsets import from_json, to_json
+from ottla.pipelines.source.offsets import MORE, from_json, to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,17 +58,60 @@ def offsets_of_batch(checkpoint: str, batch_id: int) -> dict[TopicPartition, int
     return ends
 
 
+class Batches(NamedTuple):
+    """The last batch that was begun, and the last one that is done. None: none was."""
+
+    begun: int | None
+    done: int | None
+
+
+def batches_of(checkpoint: str) -> Batches:
+    return Batches(*(max(_numbers(f"{checkpoint}/{folder}"), default=None) for folder in ("offsets", "commits")))
+
+
+def _numbers(folder: str) -> list[int]:
+    return [int(name) for name in _names(folder) if name.isdigit()]
+
+
+def _names(folder: str) -> list[str]:
+    url = urlparse(folder)
+    if url.scheme in ("", "file"):
+        path = Path(url.path if url.scheme else folder)
+        return os.listdir(path) if path.is_dir() else []
+    where, files = _hadoop(folder)
+    return [str(each.getPath().getName()) for each in files.listStatus(where)] if files.exists(where) else []
+
+
 def kept_offsets(path: str) -> dict[TopicPartition, int]:
     """Raises FileNotFoundError."""
     return from_json(_read(*path.rsplit("/", 1)))
 
 
 def keep_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """In a file system of Hadoop. A crash in the midst of it leaves what cannot be read, not what is wrong."""
-    where, files = _hadoop(path)
-    stream = files.create(where, True)
+    """In a file system of Hadoop."""
+    keep_text(path, json.dumps(to_json(offsets)))
+
+
+def kept_text(path: str) -> str | None:
+    """What lies beside a checkpoint; None if it is not there."""
     try:
-        stream.write(json.dumps(to_json(offsets)).encode())
+        return _read(*path.rsplit("/", 1))
+    except FileNotFoundError:
+        return None
+
+
+def keep_text(path: str, text: str) -> None:
+    """Beside a checkpoint. A crash in the midst of it leaves what cannot be read, not what is wrong."""
+    url = urlparse(path)
+    if url.scheme in ("", "file"):
+        where = Path(url.path if url.scheme else path)
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_text(text)
+        return
+    file, files = _hadoop(path)
+    stream = files.create(file, True)
+    try:
+        stream.write(text.encode())
     finally:
         stream.close()
 
@@ -84,6 +128,8 @@ def _kafka_offsets(line: str) -> dict[TopicPartition, int]:
         return {}
     ends: dict[TopicPartition, int] = {}
     for topic, partitions in topics.items():
+        if topic.startswith(MORE):
+            continue
         if not isinstance(partitions, dict):
             return {}
         for partition, offset in partitions.items():

@@ -22,8 +22,59 @@ LOUD: Final = (
 
 _OURS: Final = re.compile(r"\[ottla\] (.*?) \[end\]", re.DOTALL)
 _PYTHON: Final = re.compile(
-    r"^([A-Za-z_][\w.]*(?:Error|Exception|Failed|Fenced|TimedOut|Lost|Answer)): (.*)$", re.MULTILINE
+    r"^([A-Za-z_][\w.]*(?:Error|Exception|Failed|Fenced|TimedOut|Lost|Answer|Unreachable|NotKafka)): "
+    r"(.*(?:\n  +\S.*)*)$",
+    re.MULTILINE,
 )
+"""With the lines of a user's file that a message of ours brings along, which are indented."""
+_BROKERS: Final = re.compile(
+    r"\b(?:Unreachable|ConnectionLost|TimedOut|TransactionTimedOut): "
+    r"|\((?:NETWORK_EXCEPTION|REQUEST_TIMED_OUT|LEADER_NOT_AVAILABLE|NOT_LEADER_OR_FOLLOWER|COORDINATOR_NOT_AVAILABLE"
+    r"|COORDINATOR_LOAD_IN_PROGRESS|NOT_COORDINATOR|CONCURRENT_TRANSACTIONS)\)"
+)
+"""Brokers that are away, and come back."""
+SLOW_WORKER: Final = "Python worker failed to connect back"
+"""Spark gives a new process ten seconds, too short on a busy machine."""
+_MACHINES: Final = (
+    SLOW_WORKER,
+    "Python worker exited unexpectedly",
+    "ExecutorLostFailure",
+    "FetchFailed",
+    "Missing an output location for shuffle",
+    "Could not find CoarseGrainedScheduler",
+    "Lost executor",
+)
+"""A process or a machine of Spark's that died: others do its work."""
+RESTARTS: Final = 3
+"""In a row: what kills a process again and again is in the query itself."""
+
+
+class Restarts:
+    """Whether a query that failed is started again: nothing of its batch is out, or its marker tells."""
+
+    __slots__ = ("_left", "_patience_s", "_since")
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._left = RESTARTS
+        self._since: float | None = None
+
+    def succeeded(self) -> None:
+        """A batch is out."""
+        self._left = RESTARTS
+        self._since = None
+
+    def may(self, error: BaseException, now: float) -> bool:
+        text = _before_query(error)
+        if was_fenced(error) or told_by_us(error) is not None:
+            return False
+        if any(said in text for said in _MACHINES) and self._left:
+            self._left -= 1
+            return True
+        if _BROKERS.search(text) is None:
+            return False
+        self._since = now if self._since is None else self._since
+        return now - self._since < self._patience_s
 
 
 def quieten(spark: SparkSession) -> None:

@@ -18,7 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.pipelines.failures import quieten, told, was_fenced
 from ottla.pipelines.job import CannotStart, Entry, Job, Pauses, State, Work
-from ottla.pipelines.session import LOG_LEVEL, POOL, new_session
+from ottla.pipelines.session import new_session
+from ottla.pipelines.settings import LOG_LEVEL, POOL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

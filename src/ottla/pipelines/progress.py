@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.accumulators import Accumulator, AccumulatorParam
-from pyspark.sql import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,10 +18,14 @@ if TYPE_CHECKING:
 
 OBSERVED_DROPS: Final = "ottla-dropped"
 """Names of what Spark observes begin with it, where a native plan leaves out records: a column for each reason."""
+SENSOR: Final = "sensor:"
+"""Counts of tasks that begin so are the user's own, no dropped records: sensor:<scope>/<entity>/<operation>."""
 OBSERVED_READ: Final = "ottla-read"
 """Where rows of the source are no records: the column `records` tells how many there were."""
 WINDOW_S: Final = 30.0
 """Rates are taken over the last so many seconds, as Kafka's are."""
+TAKE_EVERY: Final = 25
+"""Batches after which Spark's reports are looked at, though nobody asks: it keeps a hundred."""
 
 
 Counts = dict[str, int]
@@ -45,6 +48,22 @@ def new_counter(spark: SparkSession) -> Accumulator[Counts]:
     return spark.sparkContext.accumulator({}, _Adding())
 
 
+class _Latest(AccumulatorParam[dict[Any, Any]]):
+    """What was said last under each name."""
+
+    def zero(self, value: dict[Any, Any]) -> dict[Any, Any]:
+        return {}
+
+    def addInPlace(self, value1: dict[Any, Any], value2: dict[Any, Any]) -> dict[Any, Any]:
+        value1.update(value2)
+        return value1
+
+
+def new_latest(spark: SparkSession) -> Accumulator[dict[Any, Any]]:
+    """What tasks tell the driver by name: the last word counts, so a batch that runs twice changes nothing."""
+    return spark.sparkContext.accumulator({}, _Latest())
+
+
 class Figures(NamedTuple):
     """At one moment."""
 
@@ -53,6 +72,10 @@ class Figures(NamedTuple):
     batch_seconds: Sequence[float]
     """How long each of the last WINDOW_S took to be written."""
     read_per_second: float
+    sst_bytes: int
+    """Of the files that RocksDB keeps state in."""
+    sensors: Mapping[str, tuple[int, float]]
+    """By scope/entity/operation: how much altogether, and per second of the last WINDOW_S."""
 
 
 class Progress:
@@ -67,8 +90,13 @@ class Progress:
         self._totals = {"batches": 0, "written": 0, "read": 0, "dropped": 0}
         self._left_out: Counts = {}
         self._query: StreamingQuery | None = None
-        self._seen = -1
-        self._final: Mapping[str, Any] | None = None
+        self._seen = ""
+        self._final: Mapping[str, Any] = {}
+        self._looks: list[tuple[float, Counts]] = []
+
+    @property
+    def batches(self) -> int:
+        return self._totals["batches"]
 
     def watch(self, query: StreamingQuery) -> None:
         self._query = query
@@ -81,22 +109,22 @@ class Progress:
             self._batches.append((time.monotonic(), written.records, seconds, written.batch_id))
             horizon = time.monotonic() - WINDOW_S
             self._batches = [each for each in self._batches if each[0] >= horizon]
+            due = not self._totals["batches"] % TAKE_EVERY
+        if due and self._query is not None:
+            self.take(self._query)
 
     def last(self, query: StreamingQuery | None) -> None:
         """Takes what Spark tells before the query is gone."""
         if query is not None:
-            self._take(query)
+            self.take(query)
         self._query = None
 
-    def _take(self, query: StreamingQuery) -> None:
-        for each in query.recentProgress:
-            told = each if isinstance(each, dict) else json.loads(each.json)
-            batch = told["batchId"]
-            if batch <= self._seen:
-                continue
-            self._seen = batch
-            self._final = told
-            with self._lock:
+    def take(self, query: StreamingQuery) -> None:
+        """What Spark told since the last time. It keeps a hundred reports: who asks less often misses some."""
+        with self._lock:
+            for told in _newer(query, self._seen):
+                self._seen = told["timestamp"]
+                self._final = told
                 self._count(told)
 
     def _count(self, told: Mapping[str, Any]) -> None:
@@ -109,20 +137,29 @@ class Progress:
 
     def _fresh(self) -> Mapping[str, Any]:
         if self._query is not None:
-            self._take(self._query)
-        return self._final or {}
+            self.take(self._query)
+        return self._final
 
     def figures(self) -> Figures:
-        self._fresh()
+        told = self._fresh()
         with self._lock:
             seconds = tuple(each[2] for each in self._batches)
-            return Figures(self._all_totals(), seconds, _processed_rate(self._final or {}) or 0.0)
+            rate = _processed_rate(told) or 0.0
+            return Figures(self._all_totals(), seconds, rate, sst_bytes(told), self._sensors(time.monotonic()))
+
+    def _sensors(self, now: float) -> dict[str, tuple[int, float]]:
+        counts = {name.removeprefix(SENSOR): n for name, n in self._dropped.value.items() if name.startswith(SENSOR)}
+        self._looks = [*(look for look in self._looks if look[0] >= now - WINDOW_S), (now, counts)]
+        since, before = self._looks[0]
+        passed = max(now - since, 1e-9)
+        return {name: (number, (number - before.get(name, 0)) / passed) for name, number in counts.items()}
 
     def _all_totals(self) -> dict[str, int]:
         return {**self._totals, "dropped": self._totals["dropped"] + sum(self._by_reason().values())}
 
     def _by_reason(self) -> Counts:
-        return _Adding().addInPlace(dict(self._dropped.value), self._left_out)
+        left_out = {name: number for name, number in self._dropped.value.items() if not name.startswith(SENSOR)}
+        return _Adding().addInPlace(left_out, self._left_out)
 
     def status(self) -> Mapping[str, Any]:
         told = self._fresh()
@@ -134,15 +171,56 @@ class Progress:
             **totals,
             "input-rows-per-second": told.get("inputRowsPerSecond"),
             "processed-rows-per-second": _processed_rate(told),
+            "lag": lag(told),
+            "state-bytes": state_bytes(told),
             "duration-ms": told.get("durationMs"),
             "dropped-by-reason": self._by_reason(),
             "offsets": [source.get("endOffset") for source in told.get("sources", [])],
         }
 
 
+def _newer(query: StreamingQuery, than: str) -> list[dict[str, Any]]:
+    """Reports of triggers that began later, in order. By time, as a trigger without data reports the number of the
+    batch that is still to come. Only these are turned into JSON: of a hundred there is mostly one."""
+    recent: Any = query._jsq.recentProgress()
+    found: list[dict[str, Any]] = []
+    for place in range(len(recent) - 1, -1, -1):
+        if recent[place].timestamp() <= than:
+            break
+        found.append(json.loads(recent[place].json()))
+    return found[::-1]
+
+
+def lag(told: Mapping[str, Any]) -> int | None:
+    """Records that were there and not read when the report was made; None before the first."""
+    behind = None
+    for source in told.get("sources", []):
+        ends, latest = _places(source.get("endOffset")), _places(source.get("latestOffset"))
+        missing = sum(max(offset - ends.get(place, 0), 0) for place, offset in latest.items())
+        behind = (behind or 0) + missing
+    return behind
+
+
+def _places(offsets: Any) -> dict[tuple[str, str], int]:
+    document = json.loads(offsets) if isinstance(offsets, str) else offsets
+    if not isinstance(document, dict):
+        return {}
+    return {(topic, number): at for topic, parts in document.items() for number, at in parts.items()}
+
+
+def state_bytes(told: Mapping[str, Any]) -> int:
+    """Of Spark's state, on disk and in memory."""
+    return sst_bytes(told) + sum(int(each.get("memoryUsedBytes", 0)) for each in told.get("stateOperators", []))
+
+
+def sst_bytes(told: Mapping[str, Any]) -> int:
+    found = (each.get("customMetrics", {}) for each in told.get("stateOperators", []))
+    return sum(int(custom.get("rocksdbSstFileSize", 0)) for custom in found)
+
+
 def _observed(told: Mapping[str, Any]) -> dict[str, Counts]:
     found = told.get("observedMetrics", {})
-    return {name: row.asDict() if isinstance(row, Row) else dict(row) for name, row in found.items()}
+    return {name: dict(row) for name, row in found.items()}
 
 
 def _read(told: Mapping[str, Any]) -> int:

@@ -11,3 +11,7 @@ OUTPUT_TYPE: Final = (
     "src_partition int, src_offset bigint, seq int"
 )
 """As the sink takes them."""
+
+PACKED_ROWS: Final = "rows"
+"""A frame with this binary column alone has rows for the sink packed: each cell is an Arrow stream of them. Whoever
+makes rows in Python spares them the way through the JVM one by one."""

@@ -1,4 +1,4 @@
-"""The Spark session that streams run in: one place for the settings that exactly-once and speed depend on."""
+"""The Spark session that streams run in."""
 
 import os
 import sys
@@ -8,48 +8,9 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from ottla.pipelines import jvm
 from ottla.pipelines.job import CannotStart
-
-LOG_LEVEL: Final = "spark.log.level"
-POOL: Final = "spark.scheduler.pool"
-"""Of a thread: queries that it starts share executors with those of other pools as equals."""
-
-EXACTLY_ONCE: Final = {
-    # A second attempt of a writer would meet the sequence numbers of the first: the batch is replayed instead.
-    "spark.task.maxFailures": "1",
-    "spark.stage.maxConsecutiveAttempts": "1",
-    "spark.speculation": "false",
-}
-"""What the sink's transaction relies on. Not for the user to change."""
-
-STATE: Final = {
-    # The default keeps all state on the heap.
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Costs a look-up for each row that is written, for a number that is only shown.
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    "spark.sql.streaming.minBatchesToRetain": "10",
-}
-
-DEFAULTS: Final = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # Jobs of one host share the executors; each query has a pool (`spark.scheduler.pool`).
-    "spark.scheduler.mode": "FAIR",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    # A micro-batch is small: coalescing and re-planning it cost more than they gain, and streams do without anyway.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # How long either side waits for the other's first words: 15 s are too few on a machine with much else to do.
-    "spark.python.authenticate.socketTimeout": "5m",
-    "spark.log.level": "ERROR",
-    **STATE,
-}
+from ottla.pipelines.settings import EXACTLY_ONCE, is_local, session_settings
 
 
 def new_session(app_name: str, master: str = "local[*]", **settings: str) -> SparkSession:
@@ -57,8 +18,11 @@ def new_session(app_name: str, master: str = "local[*]", **settings: str) -> Spa
     ambiguous: pass them as `**{"spark.sql.shuffle.partitions": "4"}`) over the defaults."""
     # Workers have to be the same Python with the same packages as the driver.
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
+    chosen = session_settings(master, settings)
+    jvm.begin(master, chosen)
+    jvm.connect()
     builder = SparkSession.builder.appName(app_name).master(master)
-    for name, value in {**_for_master(master), **settings, **EXACTLY_ONCE}.items():
+    for name, value in chosen.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -93,15 +57,3 @@ _SPARKS_OWN: Final = {
     "spark.stage.maxConsecutiveAttempts": "4",
     "spark.speculation": "false",
 }
-
-
-def is_local(master: str) -> bool:
-    """Whether driver and workers are one JVM (local-cluster has several, for tests)."""
-    return master == "local" or master.startswith("local[")
-
-
-def _for_master(master: str) -> dict[str, str]:
-    if master.startswith("local"):
-        return DEFAULTS
-    # On a cluster the driver is reached from other machines.
-    return {name: value for name, value in DEFAULTS.items() if not name.startswith("spark.driver.")}

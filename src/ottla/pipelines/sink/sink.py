@@ -8,7 +8,7 @@ and the group's offsets, or none of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
@@ -19,6 +19,7 @@ from ottla.client.errors import ClientError, KafkaError, known
 from ottla.client.producing import CODECS
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.rows import PACKED_ROWS
 from ottla.pipelines.session import check_session
 from ottla.pipelines.sink import markers
 from ottla.pipelines.sink.delivery import Delivery
@@ -58,6 +59,17 @@ class Written(NamedTuple):
     """Records by partition."""
 
 
+class Commits(NamedTuple):
+    """Of a group: offsets, and what is said beside them."""
+
+    offsets: Mapping[TopicPartition, int]
+    metadata: Mapping[TopicPartition, str] = {}
+
+
+def _as_read(offsets: Mapping[TopicPartition, int]) -> Commits:
+    return Commits(offsets)
+
+
 class TransactionalSink:
     """Writes the micro-batches of one query. `open` it once; `write` opens it again after a batch that failed.
 
@@ -67,7 +79,7 @@ class TransactionalSink:
 
     __slots__ = (
         "_cluster", "_counts", "_errand", "_fenced", "_group_id", "_marker", "_marker_place", "_marker_topic", "_ready",
-        "_sequences", "_small", "_transaction", "last_batch",
+        "_sequences", "_small", "_transaction", "commits", "last_batch",
     )  # fmt: skip
 
     def __init__(
@@ -81,10 +93,14 @@ class TransactionalSink:
         compression: str = "none",
         max_batch_bytes: int = MAX_BATCH_BYTES,
         timeout_s: float = 60.0,
+        patient: bool = False,
     ) -> None:
+        """`patient`: brokers that were never seen are waited for as well, see `client.routing.Routing`."""
         if compression not in CODECS:
             raise ValueError(f"{compression!r} is no codec: {', '.join(CODECS)} are")
-        self._cluster = Cluster(parse_bootstrap(bootstrap_servers), client_id="ottla-streams", timeout_s=timeout_s)
+        self._cluster = Cluster(
+            parse_bootstrap(bootstrap_servers), client_id="ottla-streams", timeout_s=timeout_s, patient=patient
+        )
         self._transaction = Transaction(self._cluster, transactional_id, timeout_ms=transaction_timeout_ms)
         self._group_id = group_id
         self._marker_topic = marker_topic
@@ -104,10 +120,8 @@ class TransactionalSink:
         self._fenced: Fenced | None = None
         self.last_batch = markers.NONE
         """The last batch that is out, -1 for none."""
-
-    def fence(self) -> None:
-        """Ends what a former run of the query may have left open, and keeps it from writing more."""
-        self._transaction.initialise()
+        self.commits: Callable[[Mapping[TopicPartition, int]], Commits] = _as_read
+        """Asked when the records of a batch are written, with how far it has read: what the group commits."""
 
     def open(self, query_id: str, query_name: str) -> None:
         """Fences whoever wrote for this query before, and finds out how far it came."""
@@ -227,7 +241,7 @@ class TransactionalSink:
 
     def _commit_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
         if self._group_id is not None:
-            self._transaction.commit_offsets(self._group_id, offsets)
+            self._transaction.commit_offsets(self._group_id, *self.commits(offsets))
 
     def _commit(self) -> None:
         self._transaction.commit()
@@ -300,6 +314,8 @@ _HEADERS: Final = "array<struct<key:string,value:binary>>"
 def kafka_rows(rows: DataFrame) -> DataFrame:
     """The sink's columns in its types. Raises ValueError for a column that is missing or cannot be written."""
     kinds = dict(rows.dtypes)
+    if kinds == {PACKED_ROWS: "binary"}:
+        return rows
     if "value" not in kinds or "topic" not in kinds:
         raise ValueError(f"a row needs the columns `value` and `topic`; these are there: {', '.join(rows.columns)}")
     columns: list[Column] = [] if "key" in kinds else [F.lit(None).cast("binary").alias("key")]

@@ -54,9 +54,11 @@ class Transaction:
         """Before the first write to each; needless where `second` is true."""
         self._cluster.run(self._core.add_partitions(self._cluster.routing, places))
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """The group's offsets become these when the transaction commits."""
-        self._cluster.run(self._core.commit_offsets(self._cluster.routing, group, offsets))
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], metadata: Mapping[TopicPartition, str] | None = None
+    ) -> None:
+        """The group's offsets become these when the transaction commits, each with its metadata, if there is some."""
+        self._cluster.run(self._core.commit_offsets(self._cluster.routing, group, offsets, metadata))
 
     def commit(self) -> None:
         """Raises Fenced when a successor has taken over. Any other error leaves the outcome open: `initialise` waits

@@ -19,6 +19,7 @@ from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError, KafkaError
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.rows import PACKED_ROWS
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded, Sender, encode_batches, next_sequence
 from ottla.pipelines.sink.packing import Packer, Topics, chunks_of, merged, overflow
@@ -100,6 +101,7 @@ class Pack:
         errand = self.errand
         task = _context().partitionId()
         packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id)
+        batches = _unpacked(batches)
         if errand.origins is not None:
             batches = resolved(batches, errand.origins, lambda: connected(errand.bootstrap_servers, errand.timeout_s))
         chunks = packer.pack(batches)
@@ -113,6 +115,15 @@ class Pack:
                 yield chunk
         if size > limit:
             yield overflow()
+
+
+def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if batch.schema.names != [PACKED_ROWS]:
+            yield batch
+            continue
+        for cell in batch.column(0):
+            yield from pa.ipc.open_stream(cell.as_buffer())
 
 
 class Write:
@@ -191,7 +202,10 @@ def connected(bootstrap_servers: str, timeout_s: float) -> Cluster:
     # Workers are forks: a connection must not be shared with the process it was opened in.
     name = (os.getpid(), bootstrap_servers)
     if name not in _CLUSTERS:
-        _CLUSTERS[name] = Cluster(parse_bootstrap(bootstrap_servers), client_id="ottla-streams", timeout_s=timeout_s)
+        # The driver has just talked to them: brokers that are away will be back.
+        _CLUSTERS[name] = Cluster(
+            parse_bootstrap(bootstrap_servers), client_id="ottla-streams", timeout_s=timeout_s, patient=True
+        )
     return _CLUSTERS[name]
 
 

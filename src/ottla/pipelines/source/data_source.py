@@ -40,10 +40,10 @@ from ottla.model.ids import TopicPartition
 from ottla.pipelines.carry import Carry
 from ottla.pipelines.source.batch_size import BatchSize
 from ottla.pipelines.source.columns import HEADERS_TYPE, NOTHING_YET, Columns, read_columns, running_maximum
-from ottla.pipelines.source.offsets import EARLIEST, LATEST, OffsetJson, Offsets, from_json, share, to_json
+from ottla.pipelines.source.offsets import EARLIEST, LATEST, OffsetJson, Offsets, from_json, more_of, share, to_json
 from ottla.pipelines.source.options import Position, SourceOptions, parse_options
 from ottla.pipelines.source.origins import Origins
-from ottla.pipelines.source.positions import Positions, open_cluster
+from ottla.pipelines.source.positions import Positions, in_time, open_cluster
 from ottla.pipelines.workers import settle_worker
 
 FORMAT: Final = "ottla"
@@ -94,13 +94,15 @@ def arrow_schema(options: SourceOptions) -> pa.Schema:
 class Span(InputPartition):
     """Offsets [start, end) of one topic partition: one task."""
 
-    def __init__(self, place: TopicPartition, start: int, end: int, base: int = 0) -> None:
+    def __init__(self, place: TopicPartition, start: int, end: int, base: int = 0, *, more: bool = False) -> None:
         super().__init__(tuple(place))
         self.place = place
         self.start = start
         self.end = end
         self.base = base
         """What an offset is added to for the number of its record."""
+        self.more = more
+        """Whether more of the partition was at the brokers when the batch was planned (option `together`)."""
 
 
 class OttlaDataSource(DataSource):
@@ -191,16 +193,24 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen = self._positions.latest(fresh=self._seen is None)
         self._require_nothing_lost(begin, self._seen)
         end = self._under_ceiling(begin, self._seen)
+        latest = end
         if self._batch_size is not None:
             end = share(begin, end, self._batch_size.next(begin, time.monotonic()))
-        if isinstance(limit, ReadAllAvailable):
+        end = self._limited(begin, end, limit)
+        if not self._options.together:
             return to_json(end)
+        end = in_time(begin, end, latest, self._positions)
+        return to_json(end, [place for place, offset in end.items() if offset < latest[place]])
+
+    def _limited(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> Offsets:
+        if isinstance(limit, ReadAllAvailable):
+            return end
         if isinstance(limit, ReadMaxRows):
             end = share(begin, end, limit.max_rows)
         most_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.max_bytes
         if most_bytes is not None:
             end = share(begin, end, most_bytes, self._positions.weights(begin, end))
-        return to_json(end)
+        return end
 
     def _under_ceiling(self, begin: Offsets, latest: Offsets) -> Offsets:
         """A query that reads what is there now does not follow what grows, and meets no partition made since."""
@@ -232,7 +242,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, last = from_json(start), from_json(end)
         if not self._options.fail_on_data_loss:  # a log that has shrunk is followed from where it ends now
             last = {place: max(offset, first.get(place, 0)) for place, offset in last.items()}
-        return _spans(first, last)
+        return _spans(first, last, more_of(end))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_span(self._options, partition)
@@ -243,7 +253,11 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._positions_now = None
 
 
-def _spans(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[InputPartition]:
+def _spans(
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    more: frozenset[TopicPartition] = frozenset(),
+) -> list[InputPartition]:
     """A partition that appears in `end` alone is new, and read from its first offset."""
     spans: list[InputPartition] = []
     origins = Origins.between(start, end)
@@ -255,7 +269,7 @@ def _spans(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int
                 "a stream that does not begin at fixed offsets needs the option initialOffsetsFile"
             )
         if first < last:
-            spans.append(Span(place, first, last, base))
+            spans.append(Span(place, first, last, base, more=place in more))
     return spans
 
 
@@ -269,24 +283,26 @@ def read_span(options: SourceOptions, partition: InputPartition) -> Iterator[pa.
     """The rows of one task, a few megabytes at a time. Raises DataLost, CorruptAnswer, KafkaError, TimedOut."""
     if not isinstance(partition, Span):
         return  # Spark's stand-in for "no partition at all"
-    settle_worker()
     rows = _Rows(options, partition)
-    cluster = _cluster(options)
+    for columns in columns_of(options, partition):
+        yield rows.batch(columns)
+    rows.finish()
+
+
+def columns_of(options: SourceOptions, span: Span) -> Iterator[Columns]:
+    """The same before they are rows. Raises as `read_span` does."""
+    settle_worker()
     reader = PartitionReader(
-        cluster,
-        partition.place,
-        partition.start,
-        partition.end,
+        _cluster(options),
+        span.place,
+        span.start,
+        span.end,
         isolation=options.isolation,
         skip_lost=not options.fail_on_data_loss,
     )
-    name = str(partition.place)
+    name = str(span.place)
     for low, batches in reader:
-        for columns in read_columns(
-            name, batches, low, partition.end, with_headers=options.headers, omitted=options.omitted
-        ):
-            yield rows.batch(columns)
-    rows.finish()
+        yield from read_columns(name, batches, low, span.end, with_headers=options.headers, omitted=options.omitted)
 
 
 def _cluster(options: SourceOptions) -> Cluster:

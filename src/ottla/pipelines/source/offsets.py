@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ottla.model.ids import TopicPartition
@@ -19,12 +19,27 @@ Offsets = dict[TopicPartition, int]
 OffsetJson = dict[str, dict[str, int]]
 
 
-def to_json(offsets: Mapping[TopicPartition, int]) -> OffsetJson:
+MORE: Final = "#more/"
+"""In front of a topic's name, which cannot begin so: partitions of which more lies at the brokers than is read."""
+
+
+def to_json(offsets: Mapping[TopicPartition, int], more: Iterable[TopicPartition] = ()) -> OffsetJson:
     """Always in the same order: Spark compares offsets as text."""
     out: OffsetJson = {}
     for place in sorted(offsets):
         out.setdefault(place.topic, {})[str(place.partition)] = offsets[place]
+    for place in sorted(more):
+        out.setdefault(f"{MORE}{place.topic}", {})[str(place.partition)] = 1
     return out
+
+
+def more_of(found: Mapping[str, Any]) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.removeprefix(MORE), int(partition))
+        for topic, partitions in found.items()
+        if topic.startswith(MORE)
+        for partition in partitions
+    )
 
 
 def from_json(found: str | Mapping[str, Any]) -> Offsets:
@@ -34,6 +49,7 @@ def from_json(found: str | Mapping[str, Any]) -> Offsets:
         return {
             TopicPartition(topic, int(partition)): _offset(offset)
             for topic, partitions in topics.items()
+            if not topic.startswith(MORE)
             for partition, offset in partitions.items()
         }
     except (ValueError, AttributeError, TypeError) as error:

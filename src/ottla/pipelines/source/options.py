@@ -35,6 +35,8 @@ NAMES: Final = (
     "kafka.isolation.level",
     "streamTime",
     "initialOffsetsFile",
+    "brokerTimeoutMillis",
+    "together",
 )
 UNSUPPORTED: Final = {
     "minPartitions": "one Spark partition reads each topic partition",
@@ -92,6 +94,11 @@ class SourceOptions(NamedTuple):
     initial_offsets_file: str | None
     """Where a stream keeps what its first offsets were found to be. Spark asks again when the first batch is replayed,
     and what `latest` means has changed by then."""
+    broker_timeout_ms: int | None = None
+    """How long brokers that do not answer are waited for."""
+    together: bool = False
+    """Partitions of one number belong together: a batch takes them up to about the same time, and is told of which more
+    lies at the brokers."""
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
@@ -119,6 +126,8 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         isolation=_ISOLATION[isolation],
         stream_time=options.get("streamTime"),
         initial_offsets_file=options.get("initialOffsetsFile"),
+        broker_timeout_ms=_positive(options, "brokerTimeoutMillis"),
+        together=_flag(options, "together", False),
     )
 
 

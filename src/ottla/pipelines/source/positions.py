@@ -19,6 +19,7 @@ from ottla.client.errors import KafkaError
 from ottla.client.offsets import Found, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.source.columns import read_columns
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json, to_json
 from ottla.pipelines.source.options import Position, SourceOptions
 
@@ -30,7 +31,12 @@ logger = logging.getLogger(__name__)
 
 
 def open_cluster(options: SourceOptions) -> Cluster:
-    return Cluster(parse_bootstrap(options.bootstrap), client_id=CLIENT_ID)
+    """With `brokerTimeoutMillis` brokers that are away are waited for, also by who has never seen them: whoever sets it
+    has talked to them before."""
+    if options.broker_timeout_ms is None:
+        return Cluster(parse_bootstrap(options.bootstrap), client_id=CLIENT_ID)
+    timeout_s = options.broker_timeout_ms / 1000
+    return Cluster(parse_bootstrap(options.bootstrap), client_id=CLIENT_ID, timeout_s=timeout_s, patient=True)
 
 
 class Positions:
@@ -122,6 +128,8 @@ class Positions:
         return self._offsets(dict.fromkeys(places, position.offset))
 
     def _exactly(self, name: str, places: list[TopicPartition], given: Offsets) -> Offsets:
+        if self._options.topics.pattern is not None:  # a topic that came after they were named begins at its start
+            given = {**dict.fromkeys((place for place in places if place not in given), EARLIEST), **given}
         self._require_all(name, places, given)
         by_name = {place: offset for place, offset in given.items() if offset in (EARLIEST, LATEST)}
         return {**given, **self._offsets(by_name)}
@@ -151,6 +159,20 @@ class Positions:
             )
         return {**found, **self._offsets(dict.fromkeys(after_all, LATEST))}
 
+    def time_at(self, place: TopicPartition, offset: int, end: int) -> int | None:
+        """The timestamp of the first record from `offset` on; None where there is none before `end`."""
+        reader = PartitionReader(
+            self._cluster, place, offset, min(end, offset + 64), isolation=self._options.isolation, skip_lost=True
+        )
+        for low, batches in reader:
+            for columns in read_columns(str(place), batches[:1], low, end, omitted=frozenset(("key", "value"))):
+                return int(columns.timestamps[0])
+        return None
+
+    def first_from(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        """The first offset of each partition with a timestamp that is not before a time; -1 if there is none."""
+        return self._offsets(times)
+
     # What one offset weighs.
 
     def weights(
@@ -171,6 +193,37 @@ class Positions:
             weight += sum(header.size for header, _ in batches)
             offsets += sum(header.last_offset_delta + 1 for header, _ in batches)
         return weight / offsets if offsets else self._weights.get(place, 0.0)
+
+
+def in_time(begin: Offsets, end: Offsets, latest: Offsets, positions: Positions) -> Offsets:
+    """Where a batch ends that holds what belongs together: of partitions of one number none is read beyond the time up
+    to which the one that is cut first is read. A record that is ahead would only wait for the next batch; where times
+    are not in order it may still be, and tasks see to it."""
+    found = dict(end)
+    numbers: dict[int, list[TopicPartition]] = {}
+    for place, offset in end.items():
+        if offset > begin.get(place, 0):
+            numbers.setdefault(place.partition, []).append(place)
+    for places in numbers.values():
+        cut = [place for place in places if end[place] < latest[place]]
+        if len(places) < 2 or not cut:
+            continue
+        times = {
+            place: time for place in cut if (time := positions.time_at(place, end[place], latest[place])) is not None
+        }
+        if not times:
+            continue
+        first = min(times, key=lambda place: times[place])
+        until = times[first]
+        limits = positions.first_from({place: until for place in places if place != first})
+        for place, limit in limits.items():
+            start = begin.get(place, 0)
+            if limit > start:
+                found[place] = min(end[place], limit)
+            elif limit >= 0 and (positions.time_at(place, start, end[place]) or 0) >= until:
+                # All of it is ahead. One record has to be known, or nobody could tell that it is.
+                found[place] = start + 1
+    return found
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,55 @@
+"""A batch takes partitions that belong together up to about the same time."""
+
+from typing import Any
+
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.source.positions import in_time
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+
+
+class Logs:
+    """Stands for the brokers: the timestamps of each partition."""
+
+    def __init__(self, times: dict[TopicPartition, list[int]]) -> None:
+        self._times = times
+
+    def time_at(self, place: TopicPartition, offset: int, end: int) -> int | None:
+        return self._times[place][offset] if offset < end else None
+
+    def first_from(self, times: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return {
+            place: next((offset for offset, each in enumerate(self._times[place]) if each >= time), -1)
+            for place, time in times.items()
+        }
+
+    def cut(self, begin: dict[Any, int], end: dict[Any, int]) -> dict[TopicPartition, int]:
+        latest = {place: len(times) for place, times in self._times.items()}
+        return in_time(begin, end, latest, self)  # type: ignore[arg-type]
+
+
+def test_none_is_read_beyond_the_time_of_the_one_that_is_cut_first() -> None:
+    logs = Logs({A: list(range(0, 100, 10)), B: list(range(100))})
+    assert logs.cut({A: 0, B: 0}, {A: 8, B: 20}) == {A: 2, B: 20}
+
+
+def test_one_that_is_ahead_as_a_whole_gives_the_record_that_tells_so() -> None:
+    logs = Logs({A: list(range(100)), B: list(range(500, 600))})
+    assert logs.cut({A: 0, B: 0}, {A: 50, B: 50}) == {A: 50, B: 1}
+    assert logs.cut({A: 50, B: 1}, {A: 80, B: 30}) == {A: 80, B: 2}
+
+
+def test_a_record_of_long_ago_that_was_late_in_time_limits_nothing() -> None:
+    logs = Logs({A: list(range(100)), B: [900, *range(99)]})
+    assert logs.cut({A: 0, B: 1}, {A: 50, B: 50}) == {A: 49, B: 50}
+
+
+def test_without_a_backlog_all_is_read() -> None:
+    logs = Logs({A: list(range(10)), B: list(range(500, 510))})
+    assert logs.cut({A: 0, B: 0}, {A: 10, B: 10}) == {A: 10, B: 10}
+
+
+def test_partitions_of_other_numbers_have_other_times() -> None:
+    other = TopicPartition("b", 1)
+    logs = Logs({A: list(range(100)), other: list(range(500, 600))})
+    assert logs.cut({A: 0, other: 0}, {A: 50, other: 50}) == {A: 50, other: 50}
