@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip $(INSTALL)
 FOR_NODE := --quiet --no-compile -r requirements/runtime.txt --editable .
 PLUGIN := plugins/pytest-ottla/pyproject.toml plugins/pytest-ottla/pytest_ottla.py
 
-.PHONY: run test streams setup lint types contract suite cores servers pipelines wheel bench faults clean
+.PHONY: run test streams setup lint types contract suite cores servers pipelines matrix wheel bench faults clean
 
 run: $(NODE)
 	@exec $(BIN)/ottla start
@@ -70,7 +70,11 @@ cores: setup
 	$(BIN)/pytest tests/rules tests/sim tests/golden bench/tests
 
 pipelines: setup
-	$(BIN)/pytest tests/oracle tests/spark
+	$(BIN)/pytest -m "not matrix" tests/oracle tests/spark
+
+# Every application killed at every step, lost, and cut off from its brokers; on a cluster of Spark's too. Half an hour.
+matrix: setup
+	OTTLA_ALL_KILLS=1 OTTLA_ON_A_CLUSTER=1 $(BIN)/pytest tests/spark
 
 # What is published: the path of a record is compiled by mypyc, from a copy, so that no compiled file ever stands before
 # its source here. `WHEEL_ENV` is an environment with nothing but the wheel and what it needs.

@@ -12,10 +12,11 @@ from ottla.streams import Topology
 from ottla.streams.record import Raw
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.memory_stores import MemoryBackend
+from ottla.streams.tasks.offset_metadata import decode, encode
 from ottla.streams.tasks.stores.base import StoreContext
 from ottla.streams.tasks.stores.key_value import KeyValues
 from ottla.streams.tasks.task import Task
-from ottla.streams.topology.graph import SourceNode, SubTopology, decorated
+from ottla.streams.topology.graph import SourceNode, SubTopology, changelog_topic, decorated
 from tests.oracle.cases import Answer, Case, Input, Written
 from tests.oracle.ours import settings_of
 from tests.oracle.topologies import topology_of
@@ -23,9 +24,11 @@ from tests.oracle.topologies import topology_of
 APPLICATION = "oracle"
 
 
-def in_batches(case: Case, size: int = 1) -> Answer:
-    """`size` inputs make a batch. Outputs of a batch stand where its last input is."""
-    runner = _Runner(topology_of(case), settings_of(case))
+def in_batches(case: Case, size: int = 1, *, lost: bool = False) -> Answer:
+    """`size` inputs make a batch. Outputs of a batch stand where its last input is. With `lost` nothing is left of a
+    task when a batch has ended but its changelogs, and what was committed beside the offsets of its inputs."""
+    topology = topology_of(case)
+    runner = _Runner(topology if case.cache else topology.without_caches(), settings_of(case), lost=lost)
     answer = Answer()
     waiting: list[Input] = []
     for number, step in enumerate(case.inputs, 1):
@@ -61,9 +64,19 @@ class _Piece:
     """A sub-topology and what stays of it between batches."""
 
     def __init__(
-        self, sub_topology: SubTopology, topology: Topology, shared: dict[str, KeyValues], settings: dict[str, str]
+        self,
+        sub_topology: SubTopology,
+        topology: Topology,
+        shared: dict[str, KeyValues],
+        settings: dict[str, str],
+        *,
+        lost: bool,
     ) -> None:
         self._settings = settings
+        self._lost = lost
+        self._log: list[Raw] = []
+        self._reused = {store.name: store.source_topic for store in sub_topology.stores}
+        self._committed: dict[tuple[str, int], str] = {}
         graph = topology.graph
         self.sub_topology = sub_topology
         self._graph = graph
@@ -85,20 +98,35 @@ class _Piece:
             global_stores=self._shared,
             now=now,
         )
-        if self._saved is not None:
+        if self._lost:
+            self._restore(task)
+        elif self._saved is not None:
             task.restore(self._saved)
         out = task.advance_wall_clock(now) if tick else task.process(records, now)
         out += task.commit()
         self._saved = task.save()
+        if self._lost:
+            self._log += [*records, *out]
+            self._committed = {place: encode(times) for place, times in task.times().items()}
+            self._backends = {}
         task.close()
         return out
+
+    def _restore(self, task: Task) -> None:
+        for name, store in task.stores.items():
+            for raw in self._log:
+                if raw.topic == (self._reused.get(name) or changelog_topic(APPLICATION, name)) and raw.key is not None:
+                    store.restore(raw.key, raw.value, raw.timestamp, raw.headers)
+            store.flush()
+            store.forget()
+        task.resume({place: decode(said) for place, said in self._committed.items()})
 
     def _backend(self, name: str) -> MemoryBackend:
         return self._backends.setdefault(name, MemoryBackend())
 
 
 class _Runner:
-    def __init__(self, topology: Topology, settings: dict[str, str]) -> None:
+    def __init__(self, topology: Topology, settings: dict[str, str], *, lost: bool) -> None:
         self._shared: dict[str, KeyValues] = {}
         self._global_topics: dict[str, KeyValues] = {}
         for table in topology.graph.global_tables.values():
@@ -106,7 +134,7 @@ class _Runner:
             value = table.store.value_serde or Serdes.string
             store = KeyValues(table.store, StoreContext(MemoryBackend(), key, value))
             self._shared[table.store.name] = self._global_topics[table.topic] = store
-        self._pieces = [_Piece(each, topology, self._shared, settings) for each in topology.sub_topologies()]
+        self._pieces = [_Piece(each, topology, self._shared, settings, lost=lost) for each in topology.sub_topologies()]
         self._offsets: dict[str, int] = {}
         self._now = 0
 

@@ -5,7 +5,10 @@ from typing import Any
 
 from tests.oracle.cases import Case, Input, Step
 
-OPTIONS = ("consumed", "grouped", "repartitioned", "joined", "stream_joined", "produced", "materialized", "processor")
+OPTIONS = (
+    "consumed", "grouped", "repartitioned", "joined", "stream_joined", "table_joined", "produced", "materialized",
+    "processor", "transformer",
+)  # fmt: skip
 
 
 def bundled(name: str, cases: Sequence[Case], inputs: Sequence[Input], topics: str = "") -> Case:

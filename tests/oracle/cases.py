@@ -51,6 +51,10 @@ class Case:
     inputs: list[Input] = field(default_factory=list)
     dead_letters: str | None = None
     """The topic for records that fail; with one, processing goes on after an error."""
+    cache: int = 0
+    """How many bytes the record caches have; none: every update goes out."""
+    optimization: str = "none"
+    """Kafka's topology.optimization."""
 
     def add(self, op: str, source: str | None = None, /, **fields: Any) -> str:
         """One more step. Returns the name of its result."""
@@ -100,6 +104,8 @@ class Case:
             "inputs": self.inputs,
             "stores": sorted(self.stores()),
             "dead_letters": self.dead_letters,
+            "cache": self.cache,
+            "optimization": self.optimization,
         }
 
     def topics(self) -> set[str]:
@@ -107,8 +113,9 @@ class Case:
         return {step["topic"] for step in self.inputs if "topic" in step}
 
     def stores(self) -> set[str]:
-        """The names of those stores that have one of the user's."""
-        named = {step["name"] for step in self.steps if step["op"] in ("store", "add_store")}
+        """The names of those stores that have one of the user's; not of those with headers, which a processor tells."""
+        made = [step for step in self.steps if step["op"] in ("store", "add_store")]
+        named = {step["name"] for step in made if not step.get("headers")}
         kept = (step.get("materialized", {}).get("store") for step in self.steps)
         return named | {name for name in kept if name is not None}
 

@@ -1,6 +1,22 @@
 """The same small language as column expressions, as far as they can say it. None where they cannot."""
 
-from ottla.streams.expressions import Aggregate, Expression, coalesce, key, left, lit, right, sum_, value, when
+from ottla.streams.expressions import (
+    Aggregate,
+    Expression,
+    coalesce,
+    count,
+    earliest_by_offset,
+    key,
+    latest_by_offset,
+    left,
+    lit,
+    max_,
+    min_,
+    right,
+    sum_,
+    value,
+    when,
+)
 
 NOTHING = "null"
 
@@ -46,7 +62,16 @@ def key_selector(name: str) -> Expression | None:
 
 
 def aggregator(name: str) -> Aggregate | None:
-    return sum_(coalesce(value, NOTHING).length().cast("long")) if name == "sum-length" else None
+    whole = coalesce(value, NOTHING)
+    known = {
+        "sum-length": sum_(whole.length().cast("long")),
+        "latest": latest_by_offset(whole),
+        "earliest": earliest_by_offset(whole),
+        "largest": max_(whole),
+        "smallest": min_(whole),
+        "one-more": count(),
+    }
+    return known.get(name)
 
 
 def joiner(name: str) -> Expression | None:

@@ -47,6 +47,8 @@ def stateless(dice: random.Random, name: str) -> Case:
         stream = _stateless_step(dice, case, stream)
         if dice.random() < 0.2:
             case.to(before, f"side-{number}")
+        if dice.random() < 0.1:
+            case.add("print", before, name=dice.choice([None, "printed"]))
     case.to(stream)
     Weather(dice, 10).rain(case, topics, 15)
     return case
@@ -122,8 +124,10 @@ def _fold(dice: random.Random, case: Case, grouped: str, *, sessions: bool = Fal
     store: dict[str, object] = {"store": "kept"} if dice.random() < 0.7 else {}
     if dice.random() < 0.15:
         store["logging"] = False
-    if case.steps[-1]["op"] == "windowed_by" and dice.random() < 0.2:
+    if case.steps[-1]["op"] == "windowed_by" and dice.random() < 0.2 and case.steps[-1]["type"] != "unlimited":
         store["retention"] = 150_000
+    if dice.random() < 0.2:
+        store["type"] = "memory"
     name = "my-fold" if dice.random() < 0.2 else None
     kind = dice.choice(["count", "reduce", "aggregate", "sum"])
     if kind == "count":
@@ -173,7 +177,7 @@ def windows(dice: random.Random, name: str) -> Case:
 
 def _windowed_out(dice: random.Random, case: Case, table: str, serde: str) -> None:
     windowed = next(step for step in case.steps if step["op"] == "windowed_by")
-    pace = windowed.get("size") or windowed["gap"]
+    pace = windowed.get("size") or windowed.get("gap") or 10
     if dice.random() < 0.5:
         stream = case.add("to_stream", table, key_f="key-text")
         case.to(stream, value=serde, key="string")
@@ -187,6 +191,78 @@ def windows_on_close(dice: random.Random, name: str) -> Case:
     windowed = _time_windows(dice, case, _grouped(dice, case, case.stream("in")), emit="close")
     table, serde = _fold(dice, case, windowed)
     _windowed_out(dice, case, table, serde)
+    return case
+
+
+def _sliding_windows(dice: random.Random, case: Case, grouped: str, *, emit: str | None = None) -> str:
+    size, grace = dice.choice([5, 10, 10, 15, 60_000]), dice.choice([0, 5, 10, 40])
+    return case.add("windowed_by", grouped, type="sliding", size=size, grace=grace, emit=emit)
+
+
+def _unlimited_window(dice: random.Random, case: Case, grouped: str) -> str:
+    return case.add("windowed_by", grouped, type="unlimited", start=dice.choice([0, 0, 7, 30]))
+
+
+def sliding_windows(dice: random.Random, name: str) -> Case:
+    case = Case(name)
+    emit = dice.choice([None, None, "update"])
+    windowed = _sliding_windows(dice, case, _grouped(dice, case, case.stream("in")), emit=emit)
+    table, serde = _fold(dice, case, windowed)
+    if dice.random() < 0.2:
+        table = case.add("suppress", table)
+    _windowed_out(dice, case, table, serde)
+    return case
+
+
+def sliding_windows_on_close(dice: random.Random, name: str) -> Case:
+    case = Case(name)
+    windowed = _sliding_windows(dice, case, _grouped(dice, case, case.stream("in")), emit="close")
+    table, serde = _fold(dice, case, windowed)
+    _windowed_out(dice, case, table, serde)
+    return case
+
+
+def unlimited_windows(dice: random.Random, name: str) -> Case:
+    case = Case(name)
+    table, serde = _fold(dice, case, _unlimited_window(dice, case, _grouped(dice, case, case.stream("in"))))
+    _windowed_out(dice, case, table, serde)
+    return case
+
+
+def cogrouped(dice: random.Random, name: str) -> Case:
+    """Up to three streams, some of them under a new key, over all windows; sometimes two tables of one cogroup."""
+    case = Case(name)
+    topics = ["in", "in2", "in3"][: dice.randint(1, 3)]
+    cogroup = ""
+    for number, topic in enumerate(topics):
+        stream = case.stream(topic)
+        options = dict(STRINGS)
+        if dice.random() < 0.3:
+            stream = case.add("select_key", stream, f=dice.choice(["key-upper", "first-letter"]))
+            options["name"] = f"my-group-{number}"  # without one Kafka has no two topics under the store's name
+        grouped = case.add("group_by_key", stream, grouped=options)
+        function = dice.choice(["append", "append", "append<12", "remove"])
+        if cogroup:
+            cogroup = case.add("cogroup", cogroup, other=grouped, f=function)
+        else:
+            cogroup = case.add("cogroup", grouped, f=function)
+    windows = dice.choice(["none", "none", "time", "sliding", "session", "unlimited"])
+    makers = {"time": _time_windows, "sliding": _sliding_windows, "session": _session_windows}
+    if windows == "unlimited":
+        cogroup = _unlimited_window(dice, case, cogroup)
+    elif windows != "none":
+        cogroup = makers[windows](dice, case, cogroup)
+    for number in range(dice.choice([1, 1, 2])):
+        kept = STRINGS | ({"store": f"kept-{number}"} if dice.random() < 0.6 else {})
+        table = case.add(
+            "aggregate", cogroup, initial="empty", merger="concat" if windows == "session" else None,
+            materialized=kept, name=dice.choice([None, None, f"my-cogroup-{number}"]),
+        )  # fmt: skip
+        if windows == "none" and dice.random() < 0.5:
+            table = case.add("filter", table, f="length>4")
+        stream = case.add("to_stream", table, key_f=None if windows == "none" else "key-text")
+        case.to(stream, f"out-{number}", key="string")
+    Weather(dice, 10, dice.sample(["a", "b", "ab"], dice.randint(1, 3))).rain(case, topics, 25)
     return case
 
 
@@ -216,6 +292,77 @@ def suppressed(dice: random.Random, name: str) -> Case:
         table = case.add("filter", table, f="all")
     table = case.add("suppress", table, name=dice.choice([None, "until-closed"]))
     _windowed_out(dice, case, table, serde)
+    return case
+
+
+def held_back(dice: random.Random, name: str) -> Case:
+    """suppress by time, with buffers that overflow, of tables of all kinds, and a stream that looks into one."""
+    case = Case(name)
+    kind = dice.choice(["source", "filtered", "aggregate", "windows"])
+    topics = ["in"]
+    serde: str = "string"
+    if kind == "aggregate":
+        table, serde = _fold(dice, case, _grouped(dice, case, case.stream("in")))
+    elif kind == "windows":
+        table, serde = _fold(dice, case, _time_windows(dice, case, _grouped(dice, case, case.stream("in"))))
+    else:
+        table = case.table("in", dice.choice([None, "source"]))
+        if kind == "filtered":
+            table = case.add("filter", table, f="length>2")
+    # As an expression the sum of nothing is null, which takes no bytes.
+    most_bytes = None if case.steps[-1].get("f") == "sum-length" else dice.choice([None, None, 150, 300])
+    table = case.add(
+        "suppress", table, limit=dice.choice([0, 5, 10, 30]), name=dice.choice([None, "a-while"]),
+        max_records=dice.choice([None, None, 1, 2]), max_bytes=most_bytes,
+    )  # fmt: skip
+    if kind in ("source", "filtered"):
+        if dice.random() < 0.3:
+            table = case.add("map_values", table, f="upper")
+        if dice.random() < 0.5:
+            topics.append("views")
+            options = {"key": "string", "value": "string", "other": "string"}
+            joined = case.add("left_join", case.stream("views"), other=table, f="pair", joined=options)
+            case.to(joined, "seen")
+    stream = case.add("to_stream", table, key_f="key-text" if kind == "windows" else None)
+    case.to(stream, value=serde, key="string")
+    Weather(dice, 10, dice.sample(["a", "b", "ab"], dice.randint(1, 3))).rain(case, topics, 25)
+    return case
+
+
+def cached(dice: random.Random, name: str) -> Case:
+    """Several updates of a key come of one record, and the driver commits after each: the last one goes out."""
+    case = Case(name, cache=10_000_000)
+    stream = case.stream("in")
+    for _ in range(dice.randint(1, 2)):
+        stream = case.add("flat_map_values", stream, f=dice.choice(["split-words", "twice", "letters"]))
+    windows = dice.choice(["none", "none", "time", "sliding", "session"])
+    if dice.random() < 0.2:
+        table = case.add("to_table", stream, materialized=STRINGS | {"store": "kept"})
+        windows, serde = "none", "string"
+    else:
+        grouped = case.add("group_by_key", stream, grouped=STRINGS)
+        makers = {"time": _time_windows, "sliding": _sliding_windows, "session": _session_windows}
+        if windows != "none":
+            # Of windows that close Kafka's cache gives some that its store has forgotten.
+            emit = None if windows == "time" else dice.choice([None, None, "close"])
+            grouped = makers[windows](dice, case, grouped, emit=emit)
+        table, serde = _fold(dice, case, grouped, sessions=windows == "session")
+    if windows != "none":
+        case.steps[-1]["materialized"]["retention"] = 90_000_000  # Kafka's cache shows what its store has forgotten
+    if windows == "sliding" and "f" in case.steps[-1]:
+        case.steps[-1]["f"] = case.steps[-1]["f"].split("<")[0]  # Kafka falls over rows deleted in its cache
+    if dice.random() < 0.3:
+        case.steps[-1]["materialized"]["caching"] = False
+    case.to(case.add("to_stream", table, key_f="key-text"), "first", value=serde, key="string")
+    if windows == "none" and serde == "string":
+        kept = STRINGS | {"store": "filtered", "caching": dice.random() < 0.7}
+        table = case.add("filter", table, f="length>3", materialized=kept if dice.random() < 0.6 else None)
+        if dice.random() < 0.4:
+            grouped = case.add("group_by", table, key_f="first-letter", value_f="same", grouped=STRINGS)
+            fields = {"initial": "empty", "f": "append", "subtractor": "remove", "materialized": STRINGS}
+            table = case.add("aggregate", grouped, **fields)
+        case.to(case.add("to_stream", table), "second", key="string")
+    Weather(dice, 10, dice.sample(["a", "b", "ab"], dice.randint(1, 3))).rain(case, ["in"], 25)
     return case
 
 
@@ -280,6 +427,153 @@ def grouped_tables(dice: random.Random, name: str) -> Case:
     return case
 
 
+def aggregate_expressions(dice: random.Random, name: str) -> Case:
+    """Folds that column expressions have as well: over a stream, windows, sessions, or a table that takes rows back."""
+    case = Case(name)
+    store = {"store": "kept"} if dice.random() < 0.5 else {}
+    over = dice.choice(["stream", "windows", "sessions", "table"])
+    if over == "table":
+        table = case.table("in", None)
+        key = dice.choice(["first-letter", "key-letter", "value"])
+        grouped = case.add("group_by", table, key_f=key, value_f="same", grouped=STRINGS)
+        step = {"initial": "zero", "f": "one-more", "subtractor": "one-less"}
+        case.to(case.add("to_stream", case.add("aggregate", grouped, materialized=LONGS | store, **step)), value="long")
+        Weather(dice, 10).rain(case, ["in"], 25)
+        return case
+    grouped = _grouped(dice, case, case.stream("in"))
+    function = dice.choice(["latest", "earliest", "largest", "smallest"])
+    fields = {"initial": "null", "f": function} | ({"merger": function} if over == "sessions" else {})
+    if over == "windows":
+        grouped = _time_windows(dice, case, grouped, emit=dice.choice([None, "close"]))
+    elif over == "sessions":
+        grouped = _session_windows(dice, case, grouped, emit=dice.choice([None, "close"]))
+    table = case.add("aggregate", grouped, materialized=STRINGS | store, **fields)
+    if over != "stream":
+        _windowed_out(dice, case, table, "string")
+        return case
+    case.to(case.add("to_stream", table))
+    Weather(dice, 10).rain(case, ["in"], 25)
+    return case
+
+
+def _row_by_row(dice: random.Random, case: Case, table: str) -> str:
+    """The table itself, or one made of it, with or without a store."""
+    op = dice.choice([None, None, "filter", "map_values", "transform_values"])
+    if op is None:
+        return table
+    kept = STRINGS | {"store": f"between-{len(case.steps)}"} if dice.random() < 0.4 else None
+    if op == "transform_values":
+        spec = {"kind": "marked", "kept": dice.random() < 0.4}
+        return case.add(op, table, transformer=spec, materialized=kept)
+    function = "length>2" if op == "filter" else dice.choice(["upper", "null-if:b"])
+    return case.add(op, table, f=function, materialized=kept)
+
+
+def _any_table(dice: random.Random, case: Case, topic: str) -> str:
+    kind = dice.choice(["source", "source", "source", "aggregate", "to_table"])
+    if kind == "source":
+        return _row_by_row(dice, case, case.table(topic, dice.choice([None, f"{topic}-store"])))
+    if kind == "to_table":
+        return case.add("to_table", case.stream(topic), materialized=STRINGS)
+    grouped = case.add("group_by_key", case.stream(topic), grouped=STRINGS)
+    return case.add("reduce", grouped, f="concat<9", materialized=STRINGS)
+
+
+def _kept_result(dice: random.Random, case: Case) -> dict[str, str] | None:
+    if dice.random() < 0.5:
+        return None
+    return STRINGS | ({"store": f"joined-{len(case.steps)}"} if dice.random() < 0.7 else {})
+
+
+def _table_out(dice: random.Random, case: Case, table: str) -> None:
+    """As a stream, or behind something that needs its old values or looks it up."""
+    way = dice.choice(["stream", "stream", "filter", "regroup", "lookup"])
+    if way == "filter":
+        table = case.add("filter", table, f="length>8")
+    elif way == "regroup":
+        grouped = case.add("group_by", table, key_f="first-letter", value_f="same", grouped=STRINGS)
+        folded = {"initial": "empty", "f": "append", "subtractor": "remove", "materialized": STRINGS}
+        table = case.add("aggregate", grouped, **folded)
+    elif way == "lookup":
+        options = {"key": "string", "value": "string", "other": "string"}
+        joined = case.add("left_join", case.stream("views"), other=table, f="pair", joined=options)
+        case.to(joined, "views-out")
+    case.to(case.add("to_stream", table))
+
+
+def joined_tables(dice: random.Random, name: str) -> Case:
+    case = Case(name)
+    table = _any_table(dice, case, "left")
+    for topic in ["right", "third"][: dice.choice([1, 1, 2])]:
+        other = table if dice.random() < 0.05 else _any_table(dice, case, topic)
+        table = case.add(
+            dice.choice(["join", "left_join", "outer_join"]), table, other=other,
+            f=dice.choice(["pair", "pair", "right"]), materialized=_kept_result(dice, case),
+            name=f"my-join-{len(case.steps)}" if dice.random() < 0.3 else None,
+        )  # fmt: skip
+        table = _row_by_row(dice, case, table) if dice.random() < 0.3 else table
+    _table_out(dice, case, table)
+    Weather(dice, 10).rain(case, sorted(_read(case)), 30)
+    return case
+
+
+def _read(case: Case) -> set[str]:
+    topics = {topic for step in case.steps for topic in step.get("topics", ())}
+    return topics | {step["topic"] for step in case.steps if step["op"] == "table"}
+
+
+LETTERS = ["a", "b", "e", "s", "o"]
+
+
+def foreign_key_joins(dice: random.Random, name: str) -> Case:
+    """The first letter of a value, or of a key, is the key of the other table."""
+    case = Case(name)
+    table = _row_by_row(dice, case, case.table("left", dice.choice([None, "left-store"])))
+    for topic in ["right", "third"][: dice.choice([1, 1, 2])]:
+        other = (
+            table if dice.random() < 0.05 else _row_by_row(dice, case, case.table(topic, dice.choice([None, topic])))
+        )
+        options: dict[str, object] = {"name": f"fk-{len(case.steps)}"} if dice.random() < 0.3 else {}
+        if dice.random() < 0.2:
+            options["partition"] = 0
+        table = case.add(
+            dice.choice(["join", "left_join"]), table, other=other, f=dice.choice(["pair", "pair", "right"]),
+            key_f=dice.choice(["first-letter", "first-letter", "key-letter", "value"]),
+            materialized=_kept_result(dice, case), table_joined=options,
+        )  # fmt: skip
+    _table_out(dice, case, table)
+    weather = Weather(dice, 10)
+    for _ in range(30):
+        topic = dice.choice(sorted(_read(case)))
+        key = weather.key() if topic in ("left", "views") else dice.choice([*LETTERS, None])
+        case.feed(topic, key, weather.value(), weather.time(), *weather.headers())
+    return case
+
+
+def transformed_tables(dice: random.Random, name: str) -> Case:
+    case = Case(name)
+    table = case.table("in", dice.choice([None, "source"]))
+    for number in range(dice.randint(1, 2)):
+        spec: dict[str, object] = {"kind": "marked", "kept": dice.random() < 0.5}
+        stores = []
+        if dice.random() < 0.5:
+            stores = [case.store(f"seen-{number}")]
+            spec = {"kind": "changed", "store": stores[0]}
+        kept = STRINGS | {"store": f"kept-{number}"} if dice.random() < 0.5 else None
+        table = case.add(
+            "transform_values", table, transformer=spec, stores=stores, materialized=kept,
+            name=f"my-transformer-{number}" if dice.random() < 0.3 else None,
+        )  # fmt: skip
+    if dice.random() < 0.4:
+        grouped = case.add("group_by", table, key_f="first-letter", value_f="same", grouped=STRINGS)
+        table = case.add("count", grouped, materialized=LONGS)
+        case.to(case.add("to_stream", table), value="long")
+    else:
+        case.to(case.add("to_stream", table))
+    Weather(dice, 10).rain(case, ["in"], 20)
+    return case
+
+
 def stream_joins(dice: random.Random, name: str) -> Case:
     case = Case(name)
     left, right = case.stream("left"), case.stream("right")
@@ -296,14 +590,55 @@ def stream_joins(dice: random.Random, name: str) -> Case:
     joined = case.add(
         dice.choice(["join", "left_join", "outer_join"]), left, other=right, f=dice.choice(["pair", "pair-key"]),
         before=before, after=after, grace=dice.choice([0, 5, 20, 1000]), stream_joined=options,
+        eager=True if before == after and dice.random() < 0.5 else None,
     )  # fmt: skip
     case.to(joined)
     Weather(dice, 10, dice.sample(["a", "b", "ab"], dice.randint(1, 2))).rain(case, ["left", "right"], 30)
     return case
 
 
+def optimized(dice: random.Random, name: str) -> Case:
+    """One new key, behind which several groups, joins and tables stand, some behind a merge, filters in between."""
+    rules = ["reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join"]
+    case = Case(name, optimization=dice.choice(["all", "all", ",".join(dice.sample(rules, 2)), dice.choice(rules)]))
+    topics = ["in"]
+    stream = case.add("select_key", case.stream("in"), f=dice.choice(["key-upper", "key-letter"]))
+    if dice.random() < 0.3:
+        topics.append("in2")
+        other = case.add("select_key", case.stream("in2"), f="key-letter")
+        stream = case.add("merge", stream, other=other)
+    for number in range(dice.randint(1, 4)):
+        before = stream
+        for _ in range(dice.randint(0, 2)):
+            before = case.add(dice.choice(["filter", "map_values", "peek"]), before, f="length>1")
+            if case.steps[-1]["op"] == "map_values":
+                case.steps[-1]["f"] = "upper"
+        kind = dice.choice(["group", "group", "table", "self-join", "join"])
+        if kind == "group":
+            named = {"name": f"group-{number}"} if dice.random() < 0.3 else {}
+            grouped = case.add("group_by_key", before, grouped=STRINGS | named)
+            table = case.add("reduce", grouped, f="concat<12", materialized=STRINGS)
+            case.to(case.add("to_stream", table), f"out-{number}")
+        elif kind == "table":
+            case.to(case.add("to_stream", case.add("to_table", before, materialized=STRINGS)), f"out-{number}")
+        elif kind == "join":
+            if "profiles" not in topics:
+                topics.append("profiles")
+                table = case.table("profiles", dice.choice([None, "people"]))
+                options = {"key": "string", "value": "string", "other": "string"}
+                case.to(case.add("left_join", before, other=table, f="pair", joined=options), f"out-{number}")
+        else:
+            joined = case.add(
+                dice.choice(["join", "left_join"]), before, other=before, f="pair", before=10, after=5, grace=5,
+                stream_joined={"key": "string", "value": "string", "other": "string"},
+            )  # fmt: skip
+            case.to(joined, f"out-{number}")
+    Weather(dice, 10, ["a", "b"]).rain(case, topics, 15)
+    return case
+
+
 def self_joins(dice: random.Random, name: str) -> Case:
-    case = Case(name)
+    case = Case(name, optimization=dice.choice(["none", "all"]))
     stream = case.stream("in")
     other = case.add("map_values", stream, f="upper") if dice.random() < 0.7 else stream
     joined = case.add(
@@ -568,12 +903,147 @@ class _Grown:
         self.tables.append(case.add("aggregate", grouped, **folded))
 
 
+def store_reads(dice: random.Random, name: str) -> Case:
+    """Stores in memory and of bounded size, and reads from the other end and by ranges of keys."""
+    case = Case(name)
+    if dice.random() < 0.4:
+        case.add("store", kind="key-value", name="kept", most=dice.choice([1, 2, 3]), **STRINGS)
+        spec: dict[str, object] = {"kind": dice.choice(["put-get", "put-get", "put-if-absent", "range"])}
+        spec |= {"from": dice.choice([None, "a"]), "to": dice.choice([None, "b"]), "reverse": dice.random() < 0.5}
+    else:
+        case.add(
+            "store", kind="window", name="kept", retention=dice.choice([60, 200]), size=10, memory=dice.random() < 0.6,
+            duplicates=dice.random() < 0.3, **STRINGS,
+        )  # fmt: skip
+        spec = {"kind": "window", "before": dice.choice([10, 100]), "after": 10, "backward": dice.random() < 0.6}
+        spec |= dice.choice([{"every": True}, {"every": False}, {"every": False, "keys": ["a", "b"]}])
+    case.to(case.add("process", case.stream("in"), processor=spec | {"store": "kept"}, stores=["kept"]))
+    Weather(dice, 10, ["a", "b", "ab", "ü"]).rain(case, ["in"], 30)
+    return case
+
+
+def stores_with_headers(dice: random.Random, name: str) -> Case:
+    case = Case(name)
+    windows = dice.random() < 0.5
+    if windows:
+        case.add("store", kind="window", name="held", retention=200, size=10, duplicates=False, headers=True, **STRINGS)
+    else:
+        case.add("store", kind="key-value", name="held", headers=True, **STRINGS)
+    spec = {"kind": "keep-headers", "store": "held", "windows": windows}
+    case.to(case.add("process", case.stream("in"), processor=spec, stores=["held"]))
+    Weather(dice, 10, ["a", "b"]).rain(case, ["in"], 30)
+    return case
+
+
+LOOKS = [-(10**7), -70_000, -300, -120, -61, -30, -11, -10, -1, 0, 1, 10, 100, 10**7]
+
+
+def _history(dice: random.Random) -> dict[str, int]:
+    """Short enough that versions expire, and segments so short that a history lies in several."""
+    history = dice.choice([0, 10, 60, 300, 60_000])
+    return {"history": history} | ({} if dice.random() < 0.3 else {"segment": dice.choice([1, 7, 30, 200])})
+
+
+def versioned_stores(dice: random.Random, name: str) -> Case:
+    case = Case(name)
+    case.add("store", kind="versioned", name="kept", **STRINGS, **_history(dice))
+    spec = {"kind": "versions", "store": "kept", "puts": True, "deletes": dice.random() < 0.5, "looks": LOOKS}
+    case.to(case.add("process", case.stream("in"), processor=spec, stores=["kept"]))
+    Weather(dice, 10, dice.sample(["a", "b"], dice.randint(1, 2))).rain(case, ["in"], 40)
+    return case
+
+
+def versioned_table_joins(dice: random.Random, name: str) -> Case:
+    """Of tables by key and by foreign key: rows out of order are left out on the side that has versions."""
+    case = Case(name)
+    sides = []
+    for topic in ("left", "right"):
+        versions = _history(dice) if dice.random() < 0.7 else {}
+        kept = STRINGS | {"store": topic} | versions
+        table = case.add("table", topic=topic, consumed=STRINGS, materialized=kept)
+        sides.append(case.add("filter", table, f="length>0") if dice.random() < 0.3 else table)
+    result = STRINGS | {"store": "joined"} | (_history(dice) if dice.random() < 0.4 else {})
+    fields: dict[str, object] = {"f": "pair", "materialized": result}
+    if dice.random() < 0.4:
+        joined = case.add(
+            dice.choice(["join", "left_join"]), sides[0], other=sides[1], key_f="key-letter", table_joined={}, **fields
+        )
+    else:
+        joined = case.add(dice.choice(["join", "left_join", "outer_join"]), sides[0], other=sides[1], **fields)
+    case.to(case.add("to_stream", joined))
+    Weather(dice, 10, ["a", "b"]).rain(case, ["left", "right"], 40)
+    return case
+
+
+def _versioned_table(dice: random.Random, case: Case) -> str:
+    kept = STRINGS | {"store": "kept"} | _history(dice)
+    kind = dice.choice(["table", "table", "to_table", "reduce", "derived"])
+    if kind == "table":
+        return case.add("table", topic="table", consumed=STRINGS, materialized=kept)
+    if kind == "to_table":
+        return case.add("to_table", case.stream("table"), materialized=kept)
+    if kind == "reduce":
+        grouped = case.add("group_by_key", case.stream("table"), grouped=STRINGS)
+        return case.add("reduce", grouped, f=dice.choice(["last", "concat<10"]), materialized=kept)
+    return case.add("filter", case.table("table", "plain"), f="length>2", materialized=kept)
+
+
+def versioned_tables(dice: random.Random, name: str) -> Case:
+    """What operators make of versions that come out of order."""
+    case = Case(name)
+    table = _versioned_table(dice, case)
+    for _ in range(dice.randint(0, 2)):
+        if dice.random() < 0.5:
+            table = case.add("filter", table, f=dice.choice(["length>2", "starts:a"]))
+        else:
+            more = STRINGS | {"store": f"more-{len(case.steps)}"} | (_history(dice) if dice.random() < 0.5 else {})
+            table = case.add("map_values", table, f="exclaim", materialized=dice.choice([None, more]))
+    if dice.random() < 0.5:
+        grouped = case.add("group_by", table, key_f="key-letter", value_f="same", grouped=STRINGS)
+        kept = STRINGS | dice.choice([{}, {"store": "grouped"} | _history(dice)])
+        how = {"initial": "empty", "f": "append<12", "subtractor": "remove"}
+        table = case.add("aggregate", grouped, materialized=kept, **how)
+    case.to(case.add("to_stream", table))
+    spec = {"kind": "versions", "store": "kept", "puts": False, "looks": LOOKS}
+    case.to(case.add("process", case.stream("probe"), processor=spec, stores=["kept"]), "seen")
+    Weather(dice, 10, ["a", "b"]).rain(case, ["table", "table", "probe"], 40)
+    return case
+
+
+def versioned_joins(dice: random.Random, name: str) -> Case:
+    """A stream with a table as of its own time, at once or after a grace."""
+    case = Case(name)
+    stream = case.stream("stream")
+    table = _versioned_table(dice, case)
+    history = next(step["materialized"]["history"] for step in case.steps if "history" in step.get("materialized", {}))
+    if dice.random() < 0.4:
+        table = case.add("map_values", table, f="exclaim")
+    joined: dict[str, object] = {"key": "string", "value": "string", "other": "string"}
+    if dice.random() < 0.7:
+        joined["grace"] = dice.choice([grace for grace in (0, 5, 30, 200) if grace <= history])
+    if dice.random() < 0.2:
+        joined["name"] = "my-join"
+    op = dice.choice(["join", "left_join"])
+    if "grace" in joined:
+        stream = case.add("filter_not", stream, f="key-null")  # a left join with grace fails without a key
+    result = case.add(op, stream, other=table, f=dice.choice(["pair", "pair-key"]), joined=joined)
+    if dice.random() < 0.3:
+        result = case.add("process", result, processor={"kind": "headers"})
+    case.to(result)
+    Weather(dice, 10, ["a", "b"]).rain(case, ["stream", "table"], 40)
+    return case
+
+
 FAMILIES: dict[str, Family] = {
     family.__name__.replace("_", "-"): family
     for family in (
-        stateless, splitting, rekeyed, aggregates, windows, windows_on_close, sessions, sessions_on_close, suppressed,
+        stateless, splitting, rekeyed, aggregates, windows, windows_on_close, sliding_windows, sliding_windows_on_close,
+        unlimited_windows, cogrouped, sessions, sessions_on_close, suppressed, held_back,
+        cached, optimized,
         tables, grouped_tables, stream_joins, self_joins, table_joins, global_joins, processors, extracted_times,
-        poisoned, mixed,
+        poisoned, mixed, joined_tables, foreign_key_joins, transformed_tables, versioned_stores, versioned_tables,
+        versioned_joins, versioned_table_joins, store_reads,
+        stores_with_headers, aggregate_expressions,
     )
 }  # fmt: skip
 

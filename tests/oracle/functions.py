@@ -72,9 +72,13 @@ def value_mapper(name: str) -> Callable[[Any, Any], Any]:
 
 def key_selector(name: str) -> Callable[[Any, Any], Any]:
     """(key, value) -> key"""
+    if name.startswith("fail:"):
+        letter, safe = key_selector("first-letter"), predicate(name)
+        return lambda key, value: letter(key, value) if safe(key, value) else None
     known: dict[str, Callable[[Any, Any], Any]] = {
         "key": lambda key, value: key,
         "null": lambda key, value: None,
+        "number": lambda key, value: value,
         "key-text": lambda key, value: text(key),
         "value": lambda key, value: None if value is None else text(value),
         "first-letter": lambda key, value: None if value is None else text(value)[:1] or None,
@@ -133,6 +137,12 @@ def aggregator(name: str) -> Callable[[Any, Any, Any], Any]:
         "remove": lambda key, value, whole: f"{text(whole)}-{text(key)}{text(value)}",
         "sum-length": lambda key, value, whole: (whole or 0) + len(text(value)),
         "minus-length": lambda key, value, whole: (whole or 0) - len(text(value)),
+        "latest": lambda key, value, whole: text(value),
+        "earliest": lambda key, value, whole: text(value) if whole is None else whole,
+        "largest": lambda key, value, whole: text(value) if whole is None else max(whole, text(value)),
+        "smallest": lambda key, value, whole: text(value) if whole is None else min(whole, text(value)),
+        "one-more": lambda key, value, whole: (whole or 0) + 1,
+        "one-less": lambda key, value, whole: (whole or 0) - 1,
     }
     return known[name]
 
@@ -142,8 +152,13 @@ def merger(name: str) -> Callable[[Any, Any, Any], Any]:
     known: dict[str, Callable[[Any, Any, Any], Any]] = {
         "concat": lambda key, left, right: f"{text(left)}&{text(right)}",
         "sum": lambda key, left, right: left + right,
+        **{each: _merged(each) for each in ("latest", "earliest", "largest", "smallest")},
     }
     return known[name]
+
+
+def _merged(name: str) -> Callable[[Any, Any, Any], Any]:
+    return lambda key, left, right: left if right is None else aggregator(name)(key, right, left)
 
 
 def joiner(name: str) -> Callable[[Any, Any, Any], Any]:

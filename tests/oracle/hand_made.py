@@ -350,6 +350,67 @@ def a_loop_of_topics(case: Case) -> None:
     case.feed("in", "k", "x", 1, ("h", "1"))
 
 
+def joined_windows(case: Case) -> None:
+    """Tables with windowed keys: by key, and each with the other as its foreign key."""
+    counts = []
+    for topic in ("left", "right"):
+        grouped = case.add("group_by_key", case.stream(topic), grouped=STRINGS)
+        windowed = case.add("windowed_by", grouped, type="time", size=10, grace=5)
+        counts.append(case.add("reduce", windowed, f="concat", materialized=STRINGS | {"store": f"{topic}-store"}))
+    both = case.add("outer_join", counts[0], other=counts[1], f="pair")
+    case.to(case.add("to_stream", both, key_f="key-text"), key="string")
+    by_foreign_key = case.add(
+        "join", counts[0], other=counts[1], f="pair", key_f="key", materialized={"value": "string"}
+    )
+    case.to(case.add("to_stream", by_foreign_key, key_f="key-text"), "out-2", key="string")
+    for topic, time in [
+        ("left", 1),
+        ("right", 5),
+        ("right", 12),
+        ("left", 8),
+        ("left", 13),
+        ("right", 3),
+        ("left", 40),
+    ]:
+        case.feed(topic, "k", f"{topic}{time}", time)
+
+
+def foreign_keys_that_raise(case: Case) -> None:
+    case.dead_letters = "dead-letters"
+    left, right = case.table("left"), case.table("right")
+    for number, op in enumerate(("join", "left_join")):
+        joined = case.add(op, left, other=right, f="pair", key_f="fail:sea", materialized=STRINGS)
+        case.to(case.add("to_stream", joined), f"out-{number}")
+    case.feed("right", "s", "shore", 1)
+    for time, value in enumerate(["sand", "sea", "surf", "sea", None]):
+        case.feed("left", "k", value, 10 + time)
+
+
+def a_table_joined_with_itself(case: Case) -> None:
+    table = case.table("in")
+    upper = case.add("map_values", table, f="upper")
+    case.to(case.add("to_stream", case.add("join", table, other=upper, f="pair")), "out-1")
+    case.to(case.add("to_stream", case.add("outer_join", upper, other=upper, f="pair")), "out-2")
+    joined = case.add("left_join", table, other=table, f="pair", key_f="first-letter", materialized=STRINGS)
+    case.to(case.add("to_stream", joined), "out-3")
+    for time, (key, value) in enumerate([("a", "be"), ("b", "alpha"), ("b", "be"), ("a", None), ("b", None)]):
+        case.feed("in", key, value, time)
+
+
+def numbers_as_foreign_keys(case: Case) -> None:
+    """The other table has keys of eight bytes, and hashes of values are those of numbers."""
+    numbers, longs = {"key": "long", "value": "string"}, {"key": "string", "value": "long"}
+    names = case.add("table", topic="names", consumed=numbers, materialized=numbers)
+    orders = case.add("table", topic="orders", consumed=longs, materialized=longs)
+    for op in ("join", "left_join"):
+        joined = case.add(op, orders, other=names, f="right", key_f="number", materialized=STRINGS)
+        case.to(case.add("to_stream", joined), f"out-{op}")
+    for number, name in [("12345678", "Ann"), ("87654321", "Bob"), ("12345678", "Anna")]:
+        case.feed("orders", name[:1], number, len(name))
+        case.feed("names", number, name, 5)
+    case.feed("orders", "A", None, 9)
+
+
 HAND_MADE: dict[str, Callable[[Case], None]] = {
     build.__name__.replace("_", "-"): build
     for build in (
@@ -359,7 +420,8 @@ HAND_MADE: dict[str, Callable[[Case], None]] = {
         table_join_of_a_rekeyed_stream, join_with_a_table_that_is_not_stored, global_tables, branches, merged_branches,
         dynamic_topics, repartitions, stream_to_table, tables_of_tables, out_of_order_table, grouped_table_every_way,
         every_window, final_results, windowed_join_then_count, processors_share_a_store, process_and_group,
-        processor_api, a_stream_that_ends_nowhere, a_loop_of_topics,
+        processor_api, a_stream_that_ends_nowhere, a_loop_of_topics, joined_windows, foreign_keys_that_raise,
+        a_table_joined_with_itself, numbers_as_foreign_keys,
     )
 }  # fmt: skip
 

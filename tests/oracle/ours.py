@@ -1,6 +1,7 @@
 """A case on our own TopologyTestDriver."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.streams import Topology, TopologyTestDriver, ValueAndTimestamp
@@ -24,14 +25,28 @@ def driven_topology(topology: Topology, case: Case) -> Answer:
         for step in case.inputs:
             _feed(driver, step)
             answer.outputs.append(list(_drained(driver)))
-        answer.stores = {name: list(_entries(_contents(driver, name))) for name in case.stores()}
+        answer.stores = {name: entries(driver, name) for name in case.stores()}
     return answer
 
 
+@contextmanager
+def fed(case: Case) -> Iterator[TopologyTestDriver]:
+    """A driver that has seen all input."""
+    with TopologyTestDriver(topology_of(case), APPLICATION, settings_of(case)) as driver:
+        for step in case.inputs:
+            _feed(driver, step)
+        yield driver
+
+
+def entries(driver: TopologyTestDriver, store: str) -> list[Entry]:
+    return list(_entries(_contents(driver, store)))
+
+
 def settings_of(case: Case) -> dict[str, str]:
+    cache = {"statestore.cache.max.bytes": str(case.cache)}
     if case.dead_letters is None:
-        return {}
-    return {
+        return cache
+    return cache | {
         "errors.dead.letter.queue.topic.name": case.dead_letters,
         "deserialization.exception.handler": "continue",
         "processing.exception.handler": "continue",
@@ -68,7 +83,8 @@ def _contents(driver: TopologyTestDriver, name: str) -> Iterable[tuple[Any, Any]
             return way(name).all()
         except LookupError:
             continue
-    raise LookupError(name)
+    driver.get_versioned_key_value_store(name)
+    return ()  # it cannot be listed, here as in Kafka
 
 
 def _entries(contents: Iterable[tuple[Any, Any]]) -> Iterator[Entry]:

@@ -10,7 +10,9 @@ from ottla.streams.topology.processor import (
     Processor,
     ProcessorContext,
     PunctuationType,
+    ValueTransformerWithKey,
 )
+from ottla.streams.topology.stores import ValueTimestampHeaders, VersionedRecord
 from tests.oracle.functions import text
 
 Spec = dict[str, Any]
@@ -67,12 +69,65 @@ class Window(_WithContext):
         self.store.put(record.key, record.value, record.timestamp)
         first = max(0, record.timestamp - self.spec["before"])
         last = record.timestamp + self.spec["after"]
-        if self.spec["every"]:
-            for windowed, value in self.store.fetch_all(first, last):
+        back = "backward_" if self.spec.get("backward") else ""
+        if self.spec["every"] or "keys" in self.spec:
+            if "keys" in self.spec:
+                entries = getattr(self.store, f"{back}fetch_keys")(*self.spec["keys"], first, last)
+            else:
+                entries = getattr(self.store, f"{back}fetch_all")(first, last)
+            for windowed, value in entries:
                 self.context.forward(record.with_key(windowed.key).with_value(text(windowed) + text(value)))
             return
-        for start, value in self.store.fetch_range(record.key, first, last):
+        for start, value in getattr(self.store, f"{back}fetch_range")(record.key, first, last):
             self.context.forward(record.with_value(f"{start}:{text(value)}"))
+
+
+class KeepHeaders(_WithContext):
+    """Puts values with their headers and tells what was there."""
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, headers = record
+        if key is None:
+            return
+        now = None if value is None else ValueTimestampHeaders(value, timestamp, headers)
+        if self.spec["windows"]:
+            before = self.store.fetch(key, timestamp)
+            self.store.put(key, now, timestamp)
+        else:
+            before = self.store.delete(key) if now is None else self.store.get(key)
+            if now is not None:
+                self.store.put(key, now)
+        self.context.forward(record.with_value(self._told(before)))
+
+    def _told(self, found: ValueTimestampHeaders | None) -> str:
+        if found is None:
+            return "null"
+        headers = "".join(f" {name}={(data or b'').decode()}" for name, data in found.headers)
+        return f"{text(found.value)}@{found.timestamp}{headers}"
+
+
+class Versions(_WithContext):
+    """Puts a version, or deletes, or only looks; then tells what is valid now and around the record's time."""
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, _ = record
+        if key is None:
+            return
+        told = ""
+        if self.spec["puts"]:
+            if value is None and self.spec["deletes"]:
+                told = _version(self.store.delete(key, timestamp))
+            else:
+                told = str(self.store.put(key, value, timestamp))
+        told += f" now {_version(self.store.get(key))}"
+        for look in self.spec["looks"]:
+            time = max(0, timestamp + look)
+            told += f" {time}={_version(self.store.get(key, time))}"
+        self.context.forward(record.with_value(told))
+
+
+def _version(found: VersionedRecord | None) -> str:
+    return "null" if found is None else f"{text(found.value)}@{found.timestamp}"
 
 
 class AddHeader(_WithContext):
@@ -144,7 +199,7 @@ class FixedTimes(_WithContext, FixedKeyProcessor):
 
 _PROCESSORS: dict[str, type[_WithContext]] = {
     "put-get": PutGet, "put-if-absent": PutIfAbsent, "range": Range, "window": Window, "headers": AddHeader,
-    "times": Times, "child": Child, "clock": Clock,
+    "versions": Versions, "keep-headers": KeepHeaders, "times": Times, "child": Child, "clock": Clock,
 }  # fmt: skip
 _FIXED_KEY_PROCESSORS: dict[str, type[_WithContext]] = {"count": Count, "times": FixedTimes}
 
@@ -152,4 +207,33 @@ _FIXED_KEY_PROCESSORS: dict[str, type[_WithContext]] = {"count": Count, "times":
 def processor(spec: Spec, *, fixed_key: bool = False) -> Callable[[], Any]:
     """A supplier of the processor that the description asks for."""
     kind = (_FIXED_KEY_PROCESSORS if fixed_key else _PROCESSORS)[spec["kind"]]
+    return lambda: kind(spec)
+
+
+class Marked(ValueTransformerWithKey):
+    """Tells key and value; of deleted rows too, if they are to be `kept`."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+
+    def transform(self, key: Any, value: Any) -> Any:
+        if value is None and not self.spec.get("kept"):
+            return None
+        return f"{text(key)}<{text(value)}>"
+
+
+class Changed(Marked):
+    """How often a row has changed, by a store."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.store = context.state_store(self.spec["store"])
+
+    def transform(self, key: Any, value: Any) -> Any:
+        now = str(int(self.store.get(key) or "0") + 1)
+        self.store.put(key, now)
+        return None if value is None else f"{text(value)}#{now}"
+
+
+def transformer(spec: Spec) -> Callable[[], ValueTransformerWithKey]:
+    kind = {"marked": Marked, "changed": Changed}[spec["kind"]]
     return lambda: kind(spec)

@@ -14,23 +14,27 @@ from ottla.streams import (
     KStream,
     KTable,
     Materialized,
+    Printed,
     Produced,
     Repartitioned,
     Serde,
     Serdes,
     SessionWindows,
+    SlidingWindows,
     Stores,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
+    TableJoined,
     TimestampExtractor,
     TimeWindows,
     Topology,
+    UnlimitedWindows,
 )
 from ottla.streams.topology.stores import StoreSpec
 from tests.oracle import expressions, functions
 from tests.oracle.cases import Case, Step
-from tests.oracle.processors import processor
+from tests.oracle.processors import processor, transformer
 
 
 def topology_of(case: Case, *, columns: bool = False) -> Topology:
@@ -41,7 +45,7 @@ def topology_of(case: Case, *, columns: bool = False) -> Topology:
     maker = _Maker(_Expressions() if columns else _Functions())
     for step in case.steps:
         maker.add(step)
-    topology = maker.builder.build()
+    topology = maker.builder.build(topology_optimization=case.optimization)
     for step in maker.afterwards:
         _add_to_topology(topology, step)
     return topology
@@ -96,6 +100,10 @@ def _materialized(step: Step) -> Materialized[Any, Any] | None:
         **_serdes(options),
         logging=options.get("logging", True),
         retention_ms=options.get("retention"),
+        store_type="in_memory" if options.get("type") == "memory" else "rocksDB",
+        history_retention_ms=options.get("history"),
+        segment_interval_ms=options.get("segment"),
+        caching=options.get("caching", True),
     )
 
 
@@ -117,6 +125,18 @@ def _pair(step: Step) -> Callable[[Any, Any], tuple[Any, Any]]:
 def _pairs(step: Step) -> Callable[[Any, Any], list[tuple[Any, Any]]]:
     many, pair = functions.flat_mapper(step["f"]), _pair(step)
     return lambda k, v: [pair(k, each) for each in many(k, v)]
+
+
+def _windows(step: Step) -> Any:
+    grace = step.get("grace", 0)
+    match step["type"]:
+        case "session":
+            return SessionWindows.of(step["gap"], grace_ms=grace)
+        case "sliding":
+            return SlidingWindows.of(step["size"], grace_ms=grace)
+        case "unlimited":
+            return UnlimitedWindows.of(start_ms=step["start"])
+    return TimeWindows.of(step["size"], grace_ms=grace, advance_ms=step.get("advance"))
 
 
 class _Functions:
@@ -143,6 +163,10 @@ class _Functions:
         if "merger" in step:
             how.append(functions.merger(step["merger"]))
         return how
+
+    def table_fold(self, step: Step) -> list[Any]:
+        both = [functions.aggregator(step[part]) for part in ("f", "subtractor")]
+        return [functions.initializer(step["initial"]), *both]
 
     def joiner(self, name: str) -> dict[str, Any]:
         function = functions.joiner(name)
@@ -174,20 +198,35 @@ class _Expressions(_Functions):
         found = expressions.aggregator(step["f"])
         return super().fold(step) if found is None else [found]
 
+    def table_fold(self, step: Step) -> list[Any]:
+        return super().table_fold(step) if step["f"] != "one-more" else self.fold(step)
+
     def joiner(self, name: str) -> dict[str, Any]:
         found = expressions.joiner(name)
         return super().joiner(name) if found is None else {"joiner": found}
 
 
+def _in_partition(number: int) -> Callable[[str, Any, Any, int], int]:
+    return lambda topic, key, value, partitions: number % partitions
+
+
 def _store(step: Step) -> StoreSpec:
     key, value = serde(step["key"]), serde(step["value"])
     assert key is not None and value is not None
+    if step["kind"] == "versioned":
+        return Stores.versioned_key_value(
+            step["name"], key, value, history_retention_ms=step["history"], segment_interval_ms=step.get("segment")
+        )
     if step["kind"] == "window":
         return Stores.window(
             step["name"], key, value, window_size_ms=step["size"], retention_ms=step["retention"],
-            retain_duplicates=step["duplicates"],
+            retain_duplicates=step["duplicates"], in_memory=step.get("memory", False),
+            headers=step.get("headers", False),
         )  # fmt: skip
-    return Stores.key_value(step["name"], key, value, logging=step.get("logging", True))
+    return Stores.key_value(
+        step["name"], key, value, logging=step.get("logging", True), most_entries=step.get("most"),
+        headers=step.get("headers", False),
+    )  # fmt: skip
 
 
 class _Maker:
@@ -261,6 +300,9 @@ class _Maker:
     def _foreach(self, step: Step) -> Any:
         return self._in(step).foreach(lambda key, value: None, name=step.get("name"))
 
+    def _print(self, step: Step) -> Any:
+        self._in(step).print(Printed.to_file("/dev/null"), name=step.get("name"))
+
     def _merge(self, step: Step) -> Any:
         return self._in(step).merge(self.made[step["other"]], name=step.get("name"))
 
@@ -300,7 +342,11 @@ class _Maker:
         return self._in(step).to_stream(key, name=step.get("name"))
 
     def _suppress(self, step: Step) -> Any:
-        return self._in(step).suppress(Suppressed.until_window_closes(name=step.get("name")))
+        name = step.get("name")
+        if "limit" not in step:
+            return self._in(step).suppress(Suppressed.until_window_closes(name=name))
+        most: dict[str, Any] = {"max_records": step.get("max_records"), "max_bytes": step.get("max_bytes")}
+        return self._in(step).suppress(Suppressed.until_time_limit(step["limit"], name=name, **most))
 
     # ---- groups
 
@@ -314,14 +360,15 @@ class _Maker:
         return source.group_by(self.language.key_selector(step["key_f"]), _grouped(step))
 
     def _windowed_by(self, step: Step) -> Any:
-        if step["type"] == "session":
-            windowed = self._in(step).windowed_by(SessionWindows.of(step["gap"], grace_ms=step["grace"]))
-        else:
-            windows = TimeWindows.of(step["size"], grace_ms=step["grace"], advance_ms=step.get("advance"))
-            windowed = self._in(step).windowed_by(windows)
+        windowed = self._in(step).windowed_by(_windows(step))
         if "emit" not in step:
             return windowed
         return windowed.emit_strategy(Emit.ON_CLOSE if step["emit"] == "close" else Emit.ON_UPDATE)
+
+    def _cogroup(self, step: Step) -> Any:
+        aggregator = functions.aggregator(step["f"])
+        other = (self.made[step["other"]],) if "other" in step else ()
+        return self._in(step).cogroup(*other, aggregator)
 
     def _count(self, step: Step) -> Any:
         return self._in(step).count(_materialized(step), name=step.get("name"))
@@ -332,8 +379,10 @@ class _Maker:
 
     def _aggregate(self, step: Step) -> Any:
         if "subtractor" in step:
-            both = [functions.aggregator(step[part]) for part in ("f", "subtractor")]
-            how = [functions.initializer(step["initial"]), *both]
+            how = self.language.table_fold(step)
+        elif "f" not in step:
+            how = [functions.initializer(step["initial"])]
+            how += [functions.merger(step["merger"])] if "merger" in step else []
         else:
             how = self.language.fold(step)
         return self._in(step).aggregate(*how, materialized=_materialized(step), name=step.get("name"))
@@ -350,11 +399,14 @@ class _Maker:
         return self._joined(step, "outer_join")
 
     def _joined(self, step: Step, method: str) -> Any:
-        other = self.made[step["other"]]
-        join = getattr(self._in(step), method)
+        source, other = self._in(step), self.made[step["other"]]
+        join = getattr(source, method)
         how = self.language.joiner(step["f"])
+        if isinstance(source, KTable):
+            return join(other, materialized=_materialized(step), **self._foreign_key(step), **how)
         if isinstance(other, KStream):
-            windows = JoinWindows.between(before_ms=step["before"], after_ms=step["after"], grace_ms=step["grace"])
+            make = JoinWindows.eager if step.get("eager") else JoinWindows.between
+            windows = make(before_ms=step["before"], after_ms=step["after"], grace_ms=step["grace"])
             options = step.get("stream_joined", {})
             said = StreamJoined(
                 **_serdes(options), other_value_serde=serde(options.get("other")), name=options.get("name"),
@@ -363,9 +415,26 @@ class _Maker:
             return join(other, windows=windows, joined=said, **how)
         if isinstance(other, KTable):
             options = step.get("joined", {})
-            joined = Joined(**_serdes(options), other_value_serde=serde(options.get("other")), name=options.get("name"))
+            joined = Joined(
+                **_serdes(options), other_value_serde=serde(options.get("other")), name=options.get("name"),
+                grace_ms=options.get("grace"),
+            )  # fmt: skip
             return join(other, joined=joined, **how)
         return join(other, key_mapper=self.language.key_selector(step["key_f"]), name=step.get("name"), **how)
+
+    def _foreign_key(self, step: Step) -> dict[str, Any]:
+        if "key_f" not in step:
+            return {"name": step.get("name")}
+        function = self.language.key_selector(step["key_f"])
+        options = step.get("table_joined", {})
+        place = _in_partition(options["partition"]) if "partition" in options else None
+        joined: TableJoined[Any, Any] = TableJoined(place, place, options.get("name"))
+        return {"foreign_key": function, "foreign_key_with_key": True, "joined": joined}
+
+    def _transform_values(self, step: Step) -> Any:
+        supplier = transformer(step["transformer"])
+        kept, used = _materialized(step), step.get("stores", ())
+        return self._in(step).transform_values(supplier, kept, stores=used, name=step.get("name"))
 
     # ---- processors
 

@@ -14,14 +14,14 @@ from ottla.client.offsets import EARLIEST, READ_COMMITTED, Found, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import Record
 from ottla.streams import StreamsApp, StreamsBuilder
-from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced, StreamJoined
+from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced, StreamJoined, Suppressed
 from ottla.streams.expressions import value
 from ottla.streams.record import Record as StreamRecord
 from ottla.streams.serdes import Serdes
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.topology.topology import Stores
-from ottla.streams.windows import JoinWindows, SessionWindows, TimeWindows
+from ottla.streams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows
 from tests.spark.decided import stable_ends
 from tests.support.patience import eventually
 
@@ -162,6 +162,15 @@ def session_count(builder: StreamsBuilder, lines: str, _: str, out: str) -> None
     counts.to(out, Produced(key_serde=Serdes.session_windowed(TEXT), value_serde=LONG))
 
 
+def held_cogroup(builder: StreamsBuilder, lines: str, others: str, out: str) -> None:
+    """Two streams in one table over sliding windows, with a record cache, and its changes held back for a while."""
+    first, second = (builder.stream(topic, CONSUMED).group_by_key(GROUPED) for topic in (lines, others))
+    both = first.cogroup(lambda _, line, count: count + 1).cogroup(second, lambda _, line, count: count + 100)
+    counts = both.windowed_by(SlidingWindows.of(150, grace_ms=300)).aggregate(int, Materialized("counts", TEXT, LONG))
+    held = counts.suppress(Suppressed.until_time_limit(100, max_records=40))
+    held.to_stream().to(out, Produced(key_serde=Serdes.time_windowed(TEXT, 150), value_serde=LONG))
+
+
 class Punctual(Processor):
     """Counts keys, and every half second of stream time tells what it has."""
 
@@ -188,6 +197,20 @@ def joined(builder: StreamsBuilder, lines: str, others: str, out: str) -> None:
     options = StreamJoined(key_serde=TEXT, value_serde=TEXT, other_value_serde=TEXT)
     within = JoinWindows.of(100, grace_ms=50)
     left.left_join(right, lambda one, other: f"{one}/{other}", within, options).to(out, PRODUCED)
+
+
+def foreign_keys(builder: StreamsBuilder, lines: str, others: str, out: str) -> None:
+    """Rows, and how many there are of each kind: a count tells of every change that is lost or doubled."""
+    texts: Materialized[Any, Any] = Materialized(key_serde=TEXT, value_serde=TEXT)
+    left, right = builder.table(lines, CONSUMED), builder.table(others, CONSUMED)
+    rows = left.left_join(
+        right, lambda one, other: f"{one}/{other}", texts, foreign_key=lambda line: "abcdef"[len(line) % 6], name="fk"
+    )
+    rows.to_stream().to(out, PRODUCED)
+    counts = rows.group_by(lambda _, row: (f"rows of {row[:2]}", row), GROUPED).count(
+        Materialized("counts", TEXT, LONG)
+    )
+    counts.to_stream().map_values(str).to(out, PRODUCED)
 
 
 NATIVE: Mapping[str, Build] = {
@@ -234,8 +257,8 @@ class Told(NamedTuple):
 
 
 def driven(builder: StreamsBuilder, records: list[Input], topic: str) -> list[Told]:
-    """What the test driver says."""
-    with TopologyTestDriver(builder.build()) as driver:
+    """What the test driver says, every update of it."""
+    with TopologyTestDriver(builder.build(), config={"statestore.cache.max.bytes": 0}) as driver:
         for record in records:
             driver.pipe_raw(record.topic, record.key, record.value, record.timestamp)
         return [Told(raw.key, raw.value, raw.timestamp) for raw in driver.output(topic)]

@@ -58,10 +58,11 @@ def _stop(session: "SparkSession") -> None:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator["Cluster"]:
     """One node for the whole session. Topics stay, so each test takes names of its own from `topic`. Records stay as
-    well: those of many tests are of 1970, and retention would take them after five minutes."""
+    well: those of many tests are years old, and a look for what is too old to keep would take them in the midst of a
+    test, from changelogs of windows too, which have a retention of their own."""
     from ottla.testing import Cluster  # noqa: PLC0415
 
-    with Cluster(1, log_retention_ms=-1) as cluster:
+    with Cluster(1, log_retention_check_interval_ms=86_400_000) as cluster:
         yield cluster
 
 

@@ -1,4 +1,4 @@
-"""Jobs for the tests of the Spark host. Each fails once when a file asks for it, at the worst of moments."""
+"""Jobs for the tests of the Spark host. Each fails while a file asks for it, at the worst of moments."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,13 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-def fails_once(flag: str) -> None:
-    """Whoever takes the file away fails."""
-    try:
-        Path(flag).unlink()
-    except FileNotFoundError:
-        return
-    raise RuntimeError(f"{flag} asked for it")
+def fails_while_told(flag: str) -> None:
+    """As long as the file is there."""
+    if Path(flag).exists():
+        raise RuntimeError(f"{flag} asked for it")
 
 
 def copy(spark: "SparkSession", arguments: Mapping[str, Any]) -> "StreamingQuery":
@@ -42,7 +39,7 @@ def copy(spark: "SparkSession", arguments: Mapping[str, Any]) -> "StreamingQuery
 def _failing(write: "Callable[[DataFrame, int], None]", flag: str) -> "Callable[[DataFrame, int], None]":
     def failing(rows: "DataFrame", batch_id: int) -> None:
         write(rows, batch_id)
-        fails_once(flag)
+        fails_while_told(flag)
 
     return failing
 

@@ -1,6 +1,8 @@
 """An application to be killed: runs one of the topologies here, and dies by SIGKILL at one step of one batch.
 
 python -m tests.spark.mortal_app BOOTSTRAP DIRECTORY NAME TOPOLOGY POINT BATCH
+
+One with several queries dies in the batch of that number that any of them writes, and runs until then.
 """
 
 import os
@@ -8,13 +10,29 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.sink.sink import Written
+from ottla.pipelines.source.origins import Origins
 from ottla.streams import StreamsApp, StreamsBuilder
-from tests.spark.applications import Build, World, counted_by_source, hopping_count, joined, punctual, shouted
+from tests.spark.applications import (
+    Build,
+    World,
+    counted_by_source,
+    foreign_keys,
+    held_cogroup,
+    hopping_count,
+    joined,
+    punctual,
+    shouted,
+)
 from tests.spark.sink_app import Kill, MortalSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 MORTAL: Final[Mapping[str, Build]] = {
     "stateless": shouted,
@@ -22,14 +40,30 @@ MORTAL: Final[Mapping[str, Build]] = {
     "counted-by-source": counted_by_source,
     "join": joined,
     "processor": punctual,
+    "cogroup": held_cogroup,
 }
+OF_SEVERAL_QUERIES: Final[Mapping[str, Build]] = {"foreign-keys": foreign_keys}
 RECORDS_IN_BATCH: Final = 25
 
 
 def app_of(world: World, topology: str) -> StreamsApp:
     builder = StreamsBuilder()
-    MORTAL[topology](builder, *(f"{world.name}.{short}" for short in ("lines", "others", "out")))
+    build = {**MORTAL, **OF_SEVERAL_QUERIES}[topology]
+    build(builder, *(f"{world.name}.{short}" for short in ("lines", "others", "out")))
     return world.app(builder, **{"max.records.per.batch": RECORDS_IN_BATCH})
+
+
+class MortalTogether(MortalSink):
+    """The sinks of all queries die at the first chance from the nth batch on, whosever it is."""
+
+    left = 0
+
+    def write(
+        self, rows: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+    ) -> Written:
+        MortalTogether.left -= 1
+        self._batch = batch_id if MortalTogether.left <= 0 else -1
+        return super().write(rows, batch_id, offsets, origins)
 
 
 def mortal(point: str, batch: int, die: Callable[[], None]) -> Callable[..., MortalSink]:
@@ -43,9 +77,14 @@ def main(bootstrap: str, directory: str, name: str, topology: str, point: str, b
 
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session.new_session(name, "local[2]", **{"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": quick})
-    setattr(application, "TransactionalSink", mortal(point, int(batch), Kill(os.getpid())))  # noqa: B010  mypy
+    several = topology in OF_SEVERAL_QUERIES
+    sink: Callable[..., MortalSink] = mortal(point, int(batch), Kill(os.getpid()))
+    if several:
+        MortalTogether.left = int(batch)
+        sink = partial(MortalTogether, point=point, batch=-1, die=Kill(os.getpid()))
+    setattr(application, "TransactionalSink", sink)  # noqa: B010  mypy
     with Client(parse_bootstrap(bootstrap)) as client:
-        app_of(World(client, bootstrap, name, Path(directory)), topology).run(once=True)
+        app_of(World(client, bootstrap, name, Path(directory)), topology).run(once=not several)
 
 
 if __name__ == "__main__":

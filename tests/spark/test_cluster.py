@@ -2,14 +2,16 @@
 application's file imports from beside it is not on the workers' path."""
 
 import os
+import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.spark.applications import START, Input, World, driven, lasts, lines_of
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, eventually
 
 ON_A_CLUSTER = "OTTLA_ON_A_CLUSTER"
 pytestmark = [
@@ -61,15 +63,44 @@ app = StreamsApp("{name}", builder.build(), **{{"max.records.per.batch": 60}})
 """
 
 
-def run(world: World, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ottla", "streams", "run", str(world.directory / "app.py"), "--once",
+def long(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def command_of(world: World, *more: str, file: str = "app.py") -> list[str]:
+    return [sys.executable, "-m", "ottla", "streams", "run", str(world.directory / file), "--once",
                "--bootstrap", world.bootstrap, "--state-dir", str(world.directory / "state"), "--master", MASTER,
                "-X", "spark.executor.memory=512m", "-X", "spark.driver.memory=512m", *more]  # fmt: skip
+
+
+def run(world: World, *more: str, file: str = "app.py") -> subprocess.CompletedProcess[str]:
+    command = command_of(world, *more, file=file)
     path = os.pathsep.join(part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part)
     return subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
         timeout=10 * PATIENCE_SECONDS, check=False,
     )  # fmt: skip
+
+
+def test_an_archive_brings_all_that_a_python_without_any_package_needs(world: World) -> None:
+    lines, out = world.topic("lines"), world.topic("words")
+    for short in ("others", "windows", "seen"):
+        world.topic(short)
+    world.send([Input(lines, b"z", b"one two one", START)])
+    (world.directory / "app.py").write_text(APP.format(name=world.name))
+    (world.directory / "beside.py").write_text(BESIDE)
+    made = subprocess.run(
+        [sys.executable, "-m", "ottla", "streams", "package", "app.py", "-o", "packed.zip"],
+        cwd=world.directory, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
+        timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    for file in ("app.py", "beside.py"):
+        (world.directory / file).unlink()
+    bare = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
+    ended = run(world, "-X", f"spark.pyspark.python={bare}", file="packed.zip")
+    assert ended.returncode == 0, ended.stderr
+    assert {record.key: record.value for record in world.read(out)} == {b"one": long(2), b"two": long(1)}
 
 
 def test_counts_windows_and_processors_give_on_a_cluster_what_the_test_driver_says(
@@ -91,3 +122,46 @@ def test_counts_windows_and_processors_give_on_a_cluster_what_the_test_driver_sa
         found = {record.key: (record.value, record.timestamp) for record in world.read(out)}
         assert found == lasts(driven(made["builder"], records, out)), out  # type: ignore[arg-type]
         assert found
+
+
+def executors_of(pid: int) -> list[int]:
+    """JVMs of Spark's that work for the driver `pid`."""
+    parents: dict[int, int] = {}
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            parents[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"CoarseGrainedExecutorBackend" in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+        except OSError:  # it has just ended
+            continue
+
+    def is_ours(each: int) -> bool:
+        while each not in (0, pid):
+            each = parents.get(each, 0)
+        return each == pid
+
+    return [each for each in found if is_ours(each)]
+
+
+def test_an_executor_that_is_killed_costs_an_attempt_and_nothing_else(world: World) -> None:
+    lines, words = world.topic("lines"), world.topic("words")
+    for short in ("others", "windows", "seen"):
+        world.topic(short)
+    records = lines_of(29, [lines], 1500)
+    world.send(records)
+    (world.directory / "app.py").write_text(APP.format(name=world.name))
+    (world.directory / "beside.py").write_text(BESIDE)
+    output = world.directory / "output"
+    with output.open("w") as out:
+        running = subprocess.Popen(command_of(world), cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+    eventually(lambda: bool(world.read(words)) or running.poll() is not None, "the first results")
+    executors = executors_of(running.pid)
+    assert executors, output.read_text()
+    os.kill(executors[0], signal.SIGKILL)
+    assert running.wait(10 * PATIENCE_SECONDS) == 0, output.read_text()
+    expected = Counter(word for record in records for word in (record.value or b"").split())
+    found = {record.key: int.from_bytes(record.value or b"", "big") for record in world.read(words)}
+    assert found == expected

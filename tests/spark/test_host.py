@@ -20,10 +20,10 @@ QUICK = {
 }
 APPLICATION = """
 from ottla.streams import Consumed, Grouped, Materialized, Produced, Serdes, StreamsApp, StreamsBuilder
-from tests.spark.host_jobs import fails_once
+from tests.spark.host_jobs import fails_while_told
 
 def loud(text):
-    fails_once({flag!r})
+    fails_while_told({flag!r})
     return text.upper()
 
 builder = StreamsBuilder()
@@ -117,12 +117,14 @@ def test_two_applications_and_a_plain_writer_are_exactly_once_whoever_dies(host:
             client.start(name, entry, arguments)
         eventually(all_out, "the first lines")
 
-        for name in jobs:
-            (world.directory / f"{name}-fails").touch()
+        flags = [world.directory / f"{name}-fails" for name in jobs]
+        for flag in flags:
+            flag.touch()
         sender.send(100)
+        eventually(lambda: all(each["failures"] for each in client.status().values()), "a failure of each job")
+        for flag in flags:
+            flag.unlink()
         eventually(all_out, "lines after each job has failed in the midst of a batch")
-        assert [name for name in jobs if (world.directory / f"{name}-fails").exists()] == []
-        assert all(each["failures"] for each in client.status().values())
 
         sender.send(100)
         os.kill(client.pid(), signal.SIGKILL)

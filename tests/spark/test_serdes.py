@@ -3,10 +3,13 @@
 import math
 import random
 import struct
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ottla.serdes import dates
 from ottla.serdes.base import Serde, SerdeError
 from ottla.serdes.types import ANY, DOUBLE, INT, LONG, STRING, Type, array_of, parse_schema, parse_type
 from ottla.streams.serdes import Serdes
@@ -17,7 +20,18 @@ if TYPE_CHECKING:
 
 TRADE = Serdes.json("ticker STRING, price DOUBLE, size INT, id LONG, hot BOOLEAN, tags ARRAY<STRING>, raw BINARY")
 NESTED = Serdes.json({"who": {"name": "string", "age": "int"}, "more": "any", "legs": [{"x": "long"}]})
+ORDER = Serdes.json(
+    "price DECIMAL(10,2), fine DECIMAL(38,12), at TIMESTAMP, day DATE, hour TIME, "
+    "tags MAP<STRING, ARRAY<STRUCT<n: INT, d: DATE>>>, m MAP<STRING, STRING>"
+)
 SERDES: list[Serde[Any]] = [
+    ORDER,
+    Serdes.json("date"),
+    Serdes.json("timestamp"),
+    Serdes.json("decimal(6, 3)"),
+    Serdes.json("map<string, decimal(5, 1)>"),
+    Serdes.json("array<time>"),
+    Serdes.time_windowed(Serdes.json("a int, d date"), 5000),
     Serdes.string,
     Serdes.bytes,
     Serdes.int,
@@ -49,6 +63,12 @@ DOUBLES = [
 ]
 DOUBLES += [math.inf, -math.inf, math.nan, 1.7976931348623157e308, 2.0**52, 2.0**53 - 1, 0.1, 1 / 3, 9007199254740993.0]
 DOUBLES += [near for power in range(-1074, 1024, 23) for near in (2.0**power, math.nextafter(2.0**power, 0))]
+
+
+def _field(name: str, text: str) -> str:
+    return f'{{"{name}":{text}}}'
+
+
 LONGS = [0, 1, -1, 255, 256, -256, (1 << 63) - 1, -(1 << 63), 1 << 31, -(1 << 31), (1 << 53) + 1]
 DOCUMENTS = [
     '{"a":1,"a":2}', '{"price":1,"price":2}', '{"deep":[{"a":1,"a":2}]}',
@@ -64,6 +84,29 @@ DOCUMENTS = [
     '{"who":{"name":"Ann","age":7},"more":{"b":[1,"x"],"a":null},"legs":[{"x":1},{"x":null},{}]}', '{"who":[]}',
     '{"legs":{}}', '{"legs":[{"x":"1"}]}', '{"who":{"age":"old"}}', '{"who":null,"more":5}',
     '{"Ticker":"upper"}', '{"ticker":"\\n\\t\\u0001"}', '{"price":12345678901234567890}', '{"more":"text"}',
+    *[_field("price", number) for number in (
+        "1", "1.5", "1.50", "1.500", "1.505", "-0", "-0.00", "1e2", "1E-2", "1e-3", "12e-1", "120E-3", "100E-2",
+        "0e-50",
+        '"7.25"', '" 7.25 "', '"x"', '""', "true", "[]", "99999999.99", "99999999.991", "100000000", "1e400",
+        "1e-400", "NaN",
+        "1.000000000000000000000000000000000000000000000001", '"1."', '".5"', '"1d"', "0.10", "10.01e1", "1.0E1",
+    )],
+    *[_field("fine", number) for number in ("0", "0.000000000001", "1e-12", "1e-13", "-5e-7",
+    "12345678901234567890123456")],
+    *[_field("at", moment) for moment in (
+        "0", "-1", "1767225600001", '"1767225600001"', '"2026-01-01"', '"2026-01-01T10:00:00.123456Z"',
+        '"2026-01-01T10"',
+        '"2026-01-01 10:00:00+01:30"', "1.0", "1e3", "true", "253402300799999", "253402300800000", "-62135596800000",
+        "-62135596800001", '"9999-12-31T23:59:59-01:00"', '"2026-02-30"', "{}", "99999999999999999999",
+    )],
+    *[_field("day", moment) for moment in ("0", "-719162", "-719163", "2932896", '"2026-12-31"', '"12"',
+    '"2026-12-31 "')],
+    *[_field("hour", moment) for moment in ("0", "86399999", "86400000", "-1", '"10:00"', '"10:00:61"', '"1:00"')],
+    '{"tags":{}}', '{"tags":{"b":[{"n":1,"d":5}],"a":null}}', '{"tags":{"a":[{"d":"x"}]}}', '{"tags":[]}',
+    '{"m":{"a":1}}',
+    '{"m":{"a":"x","a":"y"}}', '{"tags":{"a":[null,{}]}}', "20000", '"2026-12-31"', "1.5", "1.23456",
+    '{"a":1.5,"b":null}',
+    "[0,null,86399999]", "[86400000]",
     '{"more":null}', "[[1]]", '{"price":-0.0}', '{"price":0.1}', '{"size":-3}',
 ]  # fmt: skip
 
@@ -105,6 +148,12 @@ def _same(given: Any) -> Any:
         return {name: _same(part) for name, part in given.items()}
     if isinstance(given, list):
         return [_same(part) for part in given]
+    if isinstance(given, datetime):
+        return given.replace(tzinfo=None)
+    if isinstance(given, time):
+        return dates.ms_of_day(given)
+    if isinstance(given, Decimal):
+        return str(given)
     return bytes(given) if isinstance(given, bytearray) else given
 
 
@@ -174,6 +223,12 @@ def test_json_is_parsed_once_however_many_filters_follow(spark: "SparkSession") 
 
 
 STRUCT = parse_schema("b int, a struct<y: string, x: double>, c array<struct<z: int, y: long>>")
+ORDER_VALUE = {
+    "price": Decimal("-3.50"), "fine": Decimal("0.000000000001"), "at": datetime(2026, 10, 25, 1, 30, tzinfo=UTC),
+    "day": date(2026, 10, 25), "hour": time(9, 5, 3, 7000), "m": {"z": "ü\n", "a": None},
+    "tags": {"b": [{"n": 1, "d": date(1969, 12, 31)}, None], "a": None, "": []},
+}  # fmt: skip
+COARSE = parse_schema("price DECIMAL(10,2), at TIMESTAMP, tags MAP<STRING, ARRAY<STRUCT<n: INT, d: DATE>>>")
 WRITTEN: list[tuple[Serde[Any], Type, list[Any]]] = [
     (Serdes.string, STRING, [None, "", "Grüße 😀", "a"]),
     (Serdes.bytes, Serdes.bytes.type, [None, b"", b"\0\xff"]),
@@ -183,6 +238,17 @@ WRITTEN: list[tuple[Serde[Any], Type, list[Any]]] = [
     (Serdes.double, DOUBLE, [None, *DOUBLES]),
     (Serdes.double, LONG, [None, 5, -5]),
     (Serdes.boolean, Serdes.boolean.type, [None, True, False]),
+    (ORDER, ORDER.type, [None, ORDER_VALUE, dict.fromkeys(dict(ORDER.type.fields))]),
+    (Serdes.json, ORDER.type, [None, ORDER_VALUE]),
+    (Serdes.json(COARSE), COARSE, [{name: ORDER_VALUE[name] for name, _ in COARSE.fields}]),
+    (Serdes.json("date"), parse_type("date"), [None, date(1970, 1, 2), date(1, 1, 1), date(9999, 12, 31)]),
+    (Serdes.json("time"), parse_type("time"), [None, time(1), time(23, 59, 59, 999000)]),
+    (Serdes.json("timestamp"), parse_type("timestamp"), [None, datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)]),
+    (Serdes.json("decimal(20, 10)"), parse_type("decimal(12, 9)"), [None, *map(Decimal, ("1.5", "1E-9", "-1E-7",
+    "0"))]),
+    (Serdes.json("decimal(12, 2)"), INT, [None, 5, -5]),
+    (Serdes.json("map<string, long>"), parse_type("map<string, int>"), [None, {}, {"b": 1, "ä": None, "a": 2,
+    'q"': 3}]),
     (Serdes.json, STRUCT, [None, {"b": 1, "a": {"y": "q\"\n\x01é/", "x": 1e10}, "c": [{"z": 1, "y": None}, None]}]),
     (Serdes.json, STRUCT, [{"b": None}]),
     (Serdes.json, STRING, [None, "", 'quo"te', "é"]),
@@ -199,14 +265,17 @@ WRITTEN: list[tuple[Serde[Any], Type, list[Any]]] = [
 def test_every_serde_writes_on_spark_what_it_writes_in_python(spark: "SparkSession") -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from ottla.streams.run.expression_columns import spark_type  # noqa: PLC0415
+    from ottla.serdes.arrow import to_column  # noqa: PLC0415
     from ottla.streams.run.serde_columns import encode_column  # noqa: PLC0415
+    from ottla.streams.run.type_columns import spark_type  # noqa: PLC0415
 
     frames = []
     expected = []
     for place, (serde, kind, cases) in enumerate(WRITTEN):
         plain = "string" if kind == ANY else spark_type(kind)
-        frame = spark.createDataFrame(list(enumerate(cases)), f"row int, v {plain}").coalesce(1)
+        convert = to_column(kind) or (lambda given: given)
+        rows = [(row, convert(_filled(kind, case) if kind != ANY else case)) for row, case in enumerate(cases)]
+        frame = spark.createDataFrame(rows, f"row int, v {plain}").coalesce(1)
         column = F.parse_json("v") if kind == ANY else F.col("v")
         encoded = encode_column(serde, column, kind).alias("data")
         frames.append(frame.select(F.lit(place).alias("place"), "row", encoded))

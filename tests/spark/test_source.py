@@ -19,12 +19,12 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.producer import Producer
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.failures import RESTARTS, SLOW_WORKER
 from ottla.pipelines.source.connector import FASTER, SMALL_BATCH, Choice, choose, decide, read_stream
 from ottla.pipelines.source.data_source import OttlaDataSource, arrow_schema, source_schema
 from ottla.pipelines.source.options import parse_options
 from ottla.protocol.records import NewRecord
 from ottla.streams import Consumed, Produced, Serdes, StreamsApp, StreamsBuilder
-from ottla.streams.run.application import RESTARTS, SLOW_WORKER
 from tests.support.patience import eventually
 
 T = TypeVar("T")

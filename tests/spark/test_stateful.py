@@ -23,42 +23,46 @@ def test_tasks_are_spread_over_all_partitions_by_sparks_own_hash(spark: "SparkSe
     assert list(hashed) == [spark_hash(number) for number in numbers]
 
 
-def test_records_are_packed_by_topic_partition_and_come_out_as_they_were() -> None:
-    from ottla.pipelines.source.columns import HEADERS_TYPE  # noqa: PLC0415
-    from ottla.streams.run.stages import records_of  # noqa: PLC0415
-    from ottla.streams.run.stateful import Packing  # noqa: PLC0415
+def test_records_travel_in_cells_and_come_out_as_they_were() -> None:
+    import numpy as np  # noqa: PLC0415
 
-    headers = [[{"key": "h", "value": b"1"}], None, None, [{"key": "h", "value": None}]]
-    columns = {
-        "key": pa.array([b"a", None, b"c", b"d"], pa.binary()),
-        "value": pa.array([None, b"2", b"3", b"4"], pa.binary()),
-        "topic": pa.array(["one", "one", "two", "one"]),
-        "partition": pa.array([0, 0, 0, 1], pa.int32()),
-        "offset": pa.array([5, 6, 1, 9], pa.int64()),
-        "timestamp": pa.array([10, 11, 12, 13], pa.int64()),
-        "headers": pa.array(headers, HEADERS_TYPE),
+    from ottla.model.ids import TopicPartition  # noqa: PLC0415
+    from ottla.pipelines.source.columns import HEADERS_TYPE, Columns  # noqa: PLC0415
+    from ottla.streams.run.cells import cell, records_in  # noqa: PLC0415
+
+    headers = [[{"key": "h", "value": b"1"}], None, [{"key": "h", "value": None}]]
+    columns = Columns(
+        keys=pa.array([b"a", None, b"c"], pa.binary()),
+        values=pa.array([None, b"2", b"3"], pa.binary()),
+        offsets=np.array([5, 6, 9]),
+        timestamps=np.array([10, 11, -1]),
+        timestamp_types=np.array([0, 0, 0], np.int32),
+        headers=pa.array(headers, HEADERS_TYPE),
+        have_headers=np.array([True, False, True]),
+    )
+    (row,) = cell(7, TopicPartition("one", 3), columns).to_pylist()
+    assert {**row, "records": None} == {
+        "slot": 7,
+        "task": 3,
+        "topic": "one",
+        "first": 5,
+        "number": 3,
+        "records": None,
+        "more": None,
     }
-    cells = [row for batch in Packing([7, 8])(iter([pa.record_batch(columns)])) for row in batch.to_pylist()]
-    assert [(cell["slot"], cell["task"], cell["topic"], cell["first"]) for cell in cells] == [
-        (7, 0, "one", 5),
-        (7, 0, "two", 1),
-        (8, 1, "one", 9),
-    ]
-    found = [record for cell in cells for batch in pa.ipc.open_stream(cell["records"]) for record in records_of(batch)]
-    assert found == [
-        Raw("one", 0, 5, b"a", None, 10, (("h", b"1"),)),
-        Raw("one", 0, 6, None, b"2", 11),
-        Raw("two", 0, 1, b"c", b"3", 12),
-        Raw("one", 1, 9, b"d", b"4", 13, (("h", None),)),
+    assert records_in("one", 3, row["records"]) == [
+        Raw("one", 3, 5, b"a", None, 10, (("h", b"1"),)),
+        Raw("one", 3, 6, None, b"2", 11),
+        Raw("one", 3, 9, b"c", b"3", -1, (("h", None),)),
     ]
 
 
 def test_a_partition_that_came_later_is_an_error_that_says_what_to_do() -> None:
-    from ottla.streams.run.stateful import Packing  # noqa: PLC0415
+    from ottla.model.ids import TopicPartition  # noqa: PLC0415
+    from ottla.streams.run.cells import slot_of  # noqa: PLC0415
 
-    columns = {"topic": pa.array(["grown"]), "partition": pa.array([2], pa.int32())}
     with pytest.raises(StreamsError, match="topic grown has got partition 2, but the application began with 2 and kee"):
-        list(Packing([7, 8])(iter([pa.record_batch(columns)])))
+        slot_of(TopicPartition("grown", 2), [7, 8])
 
 
 def test_results_keep_their_order_and_leave_the_partition_to_the_sink_where_nobody_chose_one() -> None:

@@ -2,10 +2,15 @@
 
 import json
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -178,7 +183,8 @@ def test_what_spark_writes_to_standard_error_goes_to_a_file(tmp_path: Path, capf
 def test_status_tells_what_runs_and_how_far_it_is_behind(application: Application, streams: Shell) -> None:
     where = ("--state-dir", application.state)
     (mine,) = [row for row in streams.json("status", *where) if row["application"] == application.name]
-    assert mine == {"application": application.name, "process": "-", "inputs": 2, "lag": 8, "queries": None}
+    mine_alone = {"application": application.name, "process": "-", "inputs": 2, "lag": 8, "queries": None}
+    assert mine == {**mine_alone, "instances": None}
     with application.directory.held({"queries": "http://127.0.0.1:1"}):
         one = streams.json("status", "--application-id", application.name, *where)
     assert one["process"] is not None
@@ -304,3 +310,47 @@ def test_an_input_that_does_not_exist_is_told(application: Application, streams:
     words = ("reset", "--application-id", application.name, "--state-dir", application.state)
     plan = streams.json(*words, "--input-topics", f"{application.lines},nowhere")
     assert plan["missing_topics"] == ["nowhere"]
+
+
+# ---- views
+
+
+def test_views_answer_without_the_application_and_keep_what_they_read(
+    application: Application, bootstrap: str, tmp_path: Path
+) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(application.counts, (7).to_bytes(8, "big"), b"kafka", 0)
+    producer.flush()
+    kept = tmp_path / "views"
+    for _ in range(2):  # the second time from where the first stopped
+        with standby(application, bootstrap, kept) as url, urlopen(f"{url}/stores/counts/keys/kafka") as answer:
+            assert json.load(answer)["value"] == 7
+    assert (kept / "counts.sqlite").is_file()
+
+
+@contextmanager
+def standby(application: Application, bootstrap: str, kept: Path) -> Iterator[str]:
+    words = [
+        *("streams", "views", str(application.file), "--bootstrap", bootstrap, "--views-dir", str(kept)),
+        *("-X", "application.server=127.0.0.1:0"),
+    ]
+    command = [sys.executable, "-m", "ottla", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            found = re.search(r"stores are served at (http://\S+)/stores", said)
+            assert found is not None, said
+            eventually(lambda: _status(f"{found[1]}/health") == 200, "the views")
+            yield found[1]
+        finally:
+            process.terminate()
+        assert process.wait(30) == 0
+
+
+def _status(url: str) -> int:
+    try:
+        with urlopen(url) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code

@@ -6,13 +6,15 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from ottla.client import admin
 from ottla.client.addresses import parse_bootstrap
@@ -23,15 +25,35 @@ from ottla.streams.run.running import Metric
 from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.serdes import Serdes
 from ottla.streams.topology.processor import Processor
+from ottla.streams.topology.stores import ValueAndTimestamp, VersionedRecord
 from ottla.streams.topology.topology import Stores, Topology
 from ottla.streams.views.lookups import QueryableStores
+from ottla.streams.views.queries import (
+    FailureReason,
+    KeyQuery,
+    MultiVersionedKeyQuery,
+    Position,
+    PositionBound,
+    PrefixQuery,
+    Query,
+    RangeQuery,
+    ResultOrder,
+    StateQueryRequest,
+    TimestampedKeyQuery,
+    TimestampedRangeQuery,
+    VersionedKeyQuery,
+    WindowKeyQuery,
+    WindowRangeQuery,
+)
 from ottla.streams.views.server import ViewServer
+from ottla.streams.windows import Window, Windowed
 from tests.support.patience import eventually
 from tests.support.requests import wait_until_stable
 from tests.support.wire import Wire
 
 NewTopicName = Callable[[], str]
 PATIENCE_S = 60
+STORES = ("counts", "numbers", "windows", "sessions", "versions")
 KEPT = {"retention.ms": "-1"}
 """The records are of 1970: retention would take them in the midst of a long run."""
 
@@ -52,16 +74,20 @@ class Application:
             Stores.window("windows", Serdes.string, Serdes.long, window_size_ms=10, retention_ms=1000),
             Stores.session("sessions", Serdes.string, Serdes.long, retention_ms=1000),
             Stores.key_value("scratch", Serdes.string, Serdes.long, logging=False),
+            Stores.versioned_key_value("versions", Serdes.string, Serdes.string, history_retention_ms=100),
         )
         topology.add_processor("p", Nothing, "in", stores=stores)
         self.app = StreamsApp(name, topology, bootstrap_servers=bootstrap, state_dir=str(directory))
+        self.stores: QueryableStores
         self._bootstrap = bootstrap
         self._producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{name}-0", "linger.ms": 0})
         self._producer.init_transactions()
 
     def make_topics(self, *stores: str) -> None:
         with Cluster(parse_bootstrap(self._bootstrap)) as cluster:
-            names = [self.changelog(store) for store in stores or ("counts", "numbers", "windows", "sessions")]
+            names = [self.changelog(store) for store in stores or STORES]
+            if not stores:
+                names.append(f"{self.app.application_id}-input")
             made = admin.create_topics(cluster, [admin.NewTopic(name, 2, configs=KEPT) for name in names])
             assert all(isinstance(each, admin.CreatedTopic) for each in made.values()), made
 
@@ -72,11 +98,25 @@ class Application:
     def changelog(self, store: str) -> str:
         return f"{self.app.application_id}-{store}-changelog"
 
-    def write(self, store: str, *pairs: tuple[bytes, bytes | None], partition: int = 0, commit: bool = True) -> None:
+    def write(
+        self,
+        store: str,
+        *pairs: tuple[bytes, bytes | None],
+        partition: int = 0,
+        commit: bool = True,
+        timestamp: int = 1000,
+        processed: int | None = None,
+    ) -> None:
+        """`processed`: the next offset of the input's partition, committed with what came of it."""
         self._producer.begin_transaction()
         for key, value in pairs:
-            self._producer.produce(self.changelog(store), value, key, partition, timestamp=1000)
+            self._producer.produce(self.changelog(store), value, key, partition, timestamp=timestamp)
         self._producer.flush()
+        if processed is not None:
+            where = KafkaPartition(f"{self.app.application_id}-input", partition, processed)
+            consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": self.app.application_id})
+            self._producer.send_offsets_to_transaction([where], consumer.consumer_group_metadata())
+            consumer.close()
         if commit:
             self._producer.commit_transaction()
         else:
@@ -112,6 +152,7 @@ class Browser:
 
 class FakeRunner:
     state = "RUNNING"
+    wrote = True
 
     def run(self, spark: object = None) -> None: ...
     def stop(self) -> None: ...
@@ -135,11 +176,20 @@ def served(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "windows", *((b"k" + struct.pack(">qi", start, 0), struct.pack(">q", start)) for start in (0, 10, 20))
     )
     application.write("sessions", (b"k" + struct.pack(">qq", 30, 10), struct.pack(">q", 2)))
+    for value, timestamp in ((b"a", 1000), (b"c", 1040), (b"late", 1020), (None, 1060), (b"too old", 900)):
+        application.write("versions", (b"k", value), timestamp=timestamp)
+    with serving(application) as browser:
+        yield application, browser
+
+
+@contextmanager
+def serving(application: Application) -> Iterator[Browser]:
     with QueryableStores(application.app) as stores:
         server = ViewServer(application.app, stores, runner=FakeRunner())
         browser = Browser(server.start())
         assert stores.wait_until_caught_up(PATIENCE_S), stores.follower.trouble
-        yield application, browser
+        application.stores = stores
+        yield browser
         browser.close()
         server.stop()
 
@@ -166,6 +216,7 @@ def test_the_stores_are_told_with_position_and_lag(browser: Browser, application
         ("numbers", "key-value"),
         ("windows", "window"),
         ("sessions", "session"),
+        ("versions", "versioned"),
     ]
     counts = shown["stores"][0]
     assert counts["changelog"] == application_served.changelog("counts")
@@ -173,8 +224,15 @@ def test_the_stores_are_told_with_position_and_lag(browser: Browser, application
     assert [(p["partition"], p["position"], p["lag"]) for p in counts["partitions"]] == [(0, 26, 0), (1, 2, 0)]
 
 
-def test_one_key_is_looked_up_by_its_text(browser: Browser) -> None:
-    assert browser("/stores/counts/keys/07") == {"store": "counts", "key": "07", "value": 7, "timestamp": 1000}
+def test_one_key_is_looked_up_by_its_text(browser: Browser, application_served: Application) -> None:
+    changelog = application_served.changelog("counts")
+    assert browser("/stores/counts/keys/07") == {
+        "store": "counts",
+        "key": "07",
+        "value": 7,
+        "timestamp": 1000,
+        "position": {changelog: {"0": 25, "1": 1}},
+    }
     assert browser(f"/stores/counts/keys/{quote('a/b ä', safe='')}")["value"] == 7
     assert browser("/stores/numbers/keys/42")["value"] == {"x": [1, 2]}
     assert browser("/stores/numbers/keys/0000002a?format=hex")["key"] == 42
@@ -308,3 +366,91 @@ def test_a_lookup_is_right_while_the_view_grows_and_quick_when_it_has(applicatio
         eventually(quick, "a lookup within 5 ms")
         browser.close()
         server.stop()
+
+
+# ---- queries of version 2
+
+
+def asked(application: Application, store: str, query: Query, partition: int = 0) -> Any:
+    result = application.stores.query(StateQueryRequest(store, query, partitions=frozenset({partition})))
+    (found,) = result.partition_results.values()
+    assert found.is_success, found
+    return found.result
+
+
+def test_each_partition_answers_for_itself(application_served: Application) -> None:
+    request = StateQueryRequest("counts", KeyQuery("a/b ä"))
+    results = application_served.stores.query(request).partition_results
+    assert {number: result.result for number, result in results.items()} == {0: None, 1: 7}
+    only = application_served.stores.query(request).only_partition_result
+    assert only is not None and only.result == 7
+
+
+def test_keys_and_ranges_are_asked_with_and_without_times_from_either_end(application_served: Application) -> None:
+    def ask(query: Query) -> Any:
+        return asked(application_served, "counts", query)
+
+    assert ask(TimestampedKeyQuery("07")) == ValueAndTimestamp(7, 1000)
+    assert ask(KeyQuery("nobody")) is None
+    assert list(ask(RangeQuery("03", "05"))) == [("03", 3), ("04", 4), ("05", 5)]
+    assert list(ask(RangeQuery("23", "24", ResultOrder.DESCENDING))) == [("24", 24), ("23", 23)]
+    assert list(ask(TimestampedRangeQuery(upper="00"))) == [("00", ValueAndTimestamp(0, 1000))]
+    assert next(ask(PrefixQuery(b"2", ResultOrder.DESCENDING))) == ("24", 24)
+    assert [value for _, value in ask(RangeQuery(upper="24"))] == list(range(25))
+
+
+def test_windows_and_sessions_are_asked_by_key_and_by_time(application_served: Application) -> None:
+    def windowed(start: int, end: int) -> Windowed:
+        return Windowed("k", Window(start, end))
+
+    found = asked(application_served, "windows", WindowKeyQuery("k", 5, 15))
+    assert list(found) == [(10, 10)]
+    found = asked(application_served, "windows", WindowRangeQuery(time_from_ms=10))
+    assert list(found) == [(windowed(10, 20), 10), (windowed(20, 30), 20)]
+    found = asked(application_served, "sessions", WindowRangeQuery("k"))
+    assert list(found) == [(windowed(10, 30), 2)]
+
+
+def test_versions_are_asked_as_of_a_time_and_between_times(application_served: Application, browser: Browser) -> None:
+    versions = [VersionedRecord("a", 1000, 1020), VersionedRecord("late", 1020, 1040), VersionedRecord("c", 1040, 1060)]
+
+    def ask(query: Query) -> Any:
+        return asked(application_served, "versions", query)
+
+    assert ask(VersionedKeyQuery("k")) is None
+    assert ask(VersionedKeyQuery("k", 1039)) == versions[1]
+    assert list(ask(MultiVersionedKeyQuery("k"))) == versions[::-1]
+    assert list(ask(MultiVersionedKeyQuery("k", 1020, 1059, ResultOrder.ASCENDING))) == versions[1:]
+    assert browser("/stores/versions/keys/k?as_of=1040")["value"] == "c"
+    assert browser("/stores/versions/keys/k", 404)["error"] == "not_found"
+    shown = browser("/stores/versions/versions/k?to=1010")["versions"]
+    assert shown == [{"value": "a", "timestamp": 1000, "valid_to": 1020}]
+
+
+def test_a_query_that_does_not_fit_the_store_is_told_as_such(application_served: Application) -> None:
+    result = application_served.stores.query(StateQueryRequest("counts", WindowKeyQuery("k")))
+    assert {each.failure_reason for each in result.partition_results.values()} == {FailureReason.UNKNOWN_QUERY_TYPE}
+    result = application_served.stores.query(StateQueryRequest("counts", KeyQuery("k"), partitions=frozenset({7})))
+    assert result.partition_results[7].failure_reason is FailureReason.DOES_NOT_EXIST
+
+
+def test_a_bound_is_reached_once_the_input_it_names_has_been_processed(application: Application) -> None:
+    """Read your own write: the position is that of the input, whatever came of it."""
+    topic = f"{application.app.application_id}-input"
+    bound = PositionBound.at(Position().with_component(topic, 0, 41))
+    request = StateQueryRequest("counts", KeyQuery("own"), bound, frozenset({0}))
+    application.make_topics()
+    with serving(application) as browser:
+        before = application.stores.query(request).partition_results[0]
+        assert before.failure_reason is FailureReason.NOT_UP_TO_BOUND
+        assert browser(f"/stores/counts/keys/own?bound={topic}:0:41", 409)["error"] == "conflict"
+        application.write("counts", (b"own", struct.pack(">q", 1)), processed=42)
+        after = application.stores.query(request, timeout_s=PATIENCE_S).partition_results[0]
+        assert (after.result, after.position.components[topic]) == (1, {0: 41})
+        assert browser(f"/stores/counts/keys/own?bound={topic}:0:41&wait_ms=1000")["position"][topic] == {"0": 41}
+
+
+def test_http_answers_go_backwards_and_for_one_partition(browser: Browser) -> None:
+    assert keys(browser("/stores/counts/range?from=03&to=05&reverse=true")) == ["05", "04", "03"]
+    assert keys(browser("/stores/counts/all?partition=1")) == ["a/b ä"]
+    assert "bound=x: TOPIC:PARTITION:OFFSET is expected" in browser("/stores/counts/all?bound=x", 400)["message"]

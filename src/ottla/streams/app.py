@@ -7,15 +7,18 @@
 # ruff: noqa: PLC0415  what only a running application needs is imported when it runs
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.streams.errors import StreamsError
 from ottla.streams.run.config import MARKER_SUFFIX, Config, ConfigError
 from ottla.streams.run.installed import check_spark
+from ottla.streams.run.life import CREATED, ERROR, NOT_RUNNING, Hooks
 
 if TYPE_CHECKING:
-    from ottla.streams.run.running import Running
+    from ottla.streams.run.life import StateListener, StateRestoreListener, UncaughtExceptionHandler
+    from ottla.streams.run.running import Metric, Running
     from ottla.streams.topology.graph import Graph
     from ottla.streams.topology.topology import Topology
 
@@ -27,14 +30,17 @@ _LONGEST_ID: Final = 200
 class StreamsApp:
     """`config` takes Kafka's names: `commit_interval_ms=100` or `**{"commit.interval.ms": 100}`."""
 
-    __slots__ = ("_runner", "application_id", "config", "topology")
+    __slots__ = ("_runner", "application_id", "config", "hooks", "topology")
 
     def __init__(self, application_id: str, topology: "Topology", **config: Any) -> None:
         self.application_id = _checked_id(application_id)
         if hasattr(topology, "build") and not hasattr(topology, "describe"):
             raise TypeError("a topology is expected: pass builder.build(), not the builder")
-        self.topology = topology
         self.config = Config(config)
+        optimization = self.config["topology.optimization"]
+        self.topology = topology if optimization == "none" else topology.optimized(optimization)
+        topology.check_expressions(self.config["default.key.serde"], self.config["default.value.serde"])
+        self.hooks = Hooks()
         self._runner: Running | None = None
 
     def __repr__(self) -> str:
@@ -43,7 +49,9 @@ class StreamsApp:
     def changed(self, *, application_id: str | None = None, config: Mapping[str, Any] | None = None) -> "StreamsApp":
         """The same topology under another name or with other settings on top."""
         settings = self.config.with_changes(config or {}).given
-        return StreamsApp(application_id or self.application_id, self.topology, **settings)
+        changed = StreamsApp(application_id or self.application_id, self.topology, **settings)
+        changed.hooks = self.hooks
+        return changed
 
     @property
     def master(self) -> str:
@@ -91,6 +99,46 @@ class StreamsApp:
                 if tell is not None:
                     tell({"queries": url})
             runner.run()
+
+    @property
+    def state(self) -> str:
+        """As KafkaStreams.State: CREATED, REBALANCING, RUNNING, PENDING_SHUTDOWN, NOT_RUNNING, PENDING_ERROR, ERROR."""
+        return CREATED if self._runner is None else self._runner.state
+
+    def set_state_listener(self, listener: "StateListener") -> None:
+        """A function that is called with the new state and the old one. Before the application runs."""
+        self._require_created("a state listener")
+        self.hooks.on_state = listener
+
+    def set_uncaught_exception_handler(self, handler: "UncaughtExceptionHandler") -> None:
+        """A function that is given the error of a query and gives a StreamThreadExceptionResponse. Without one the
+        application ends. Before the application runs."""
+        self._require_created("an uncaught exception handler")
+        self.hooks.on_failure = handler
+
+    def set_global_state_restore_listener(self, listener: "StateRestoreListener") -> None:
+        """Before the application runs."""
+        self._require_created("a restore listener")
+        self.hooks.on_restore = listener
+
+    def _require_created(self, what: str) -> None:
+        if self.state not in (CREATED, NOT_RUNNING, ERROR):
+            raise StreamsError(f"{self.application_id} is {self.state}: {what} has to be set before it runs")
+
+    def pause(self) -> None:
+        """From any thread: the batch under way ends, and none is processed until `resume`."""
+        self.hooks.pause()
+
+    def resume(self) -> None:
+        self.hooks.resume()
+
+    @property
+    def is_paused(self) -> bool:
+        return self.hooks.paused
+
+    def metrics(self) -> "Sequence[Metric]":
+        """Under Kafka Streams' names; none before it runs."""
+        return () if self._runner is None else self._runner.metrics()
 
     def explain(self) -> str:
         """Which Spark operator each node becomes and why, as text. Raises CannotRun without pyspark."""

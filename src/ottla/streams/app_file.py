@@ -2,13 +2,14 @@
 
 import os
 import sys
-import traceback
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from ottla.streams import archive
 from ottla.streams.app import StreamsApp
+from ottla.streams.own_lines import own_lines, place_of
 
 NAME: Final = "app"
 _MODULE: Final = "ottla_app_{stem}"
@@ -19,10 +20,16 @@ class AppFileError(Exception):
 
 
 def load(path: str) -> tuple[StreamsApp, ModuleType]:
-    """Runs the file. What lies beside it can be imported by it, here and in Spark's workers."""
+    """Runs the file, or the one in an archive. What lies beside it can be imported by it, here and in Spark's
+    workers."""
     file = Path(path)
     if not file.is_file():
         raise AppFileError(f"{path}: there is no such file")
+    if archive.is_archive(path):
+        try:
+            file = Path(archive.unpacked_application(path))
+        except archive.CannotArchive as error:
+            raise AppFileError(str(error)) from error
     folder = str(file.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -54,13 +61,6 @@ def _run(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise AppFileError(f"{file}{_line_in(file, error)}: {type(error).__name__}: {error}") from error
+        where = place_of(error) or str(file)
+        raise AppFileError(f"{where}: {type(error).__name__}: {error}{own_lines(error)}") from error
     return module
-
-
-def _line_in(file: Path, error: Exception) -> str:
-    """The last line of the user's own file that led there: what lies below is ours."""
-    if isinstance(error, SyntaxError):
-        return f", line {error.lineno}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-    return f", line {lines[-1]}" if lines else ""

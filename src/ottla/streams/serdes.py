@@ -1,6 +1,7 @@
 """Serdes of streams: those of `ottla.serdes`, and those of windowed keys.
 
-Serdes.string, Serdes.bytes, Serdes.int, Serdes.long, Serdes.double, Serdes.boolean
+Serdes.string, Serdes.bytes, Serdes.short, Serdes.int, Serdes.long, Serdes.float, Serdes.double, Serdes.boolean
+Serdes.uuid, Serdes.list(Serdes.string)
 Serdes.json                                         any JSON
 Serdes.json("ticker STRING, price DOUBLE")          JSON objects with these fields
 Serdes.time_windowed(Serdes.string, size_ms=5000)   keys of windowed aggregates

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
-from ottla.serdes.base import Serde
+from ottla.serdes.base import Serde, Where, placed
 from ottla.streams.record import NO_TIMESTAMP, Headers, Raw
 from ottla.streams.run.config import Config
 from ottla.streams.serdes import Serdes
@@ -23,10 +23,11 @@ from ottla.streams.tasks.global_tables import GlobalTables
 from ottla.streams.tasks.memory_stores import MemoryBackend
 from ottla.streams.tasks.stores.key_value import KeyValues
 from ottla.streams.tasks.stores.session import Sessions
+from ottla.streams.tasks.stores.versioned import Versions
 from ottla.streams.tasks.stores.window import Windows
 from ottla.streams.tasks.task import Task
 from ottla.streams.topology.graph import SinkNode, SubTopology, decorated
-from ottla.streams.topology.stores import ValueAndTimestamp
+from ottla.streams.topology.stores import StateStore, ValueAndTimestamp
 
 if TYPE_CHECKING:
     from ottla.streams.topology.topology import Topology
@@ -79,8 +80,13 @@ class TestInputTopic(Generic[K, V]):
             timestamp = self._time
             self._time += self._advance_ms
         pairs = tuple(headers.items()) if isinstance(headers, Mapping) else tuple(headers)
-        data = self._key_serde.serialize(key), self._value_serde.serialize(value)
-        self._driver.pipe_raw(self._topic, *data, timestamp, pairs)
+        where = Where(self._topic)
+        where.headers = list(pairs)
+        data = (
+            placed(self._key_serde, where).serialize(key),
+            placed(self._value_serde, where).serialize(value),
+        )
+        self._driver.pipe_raw(self._topic, *data, timestamp, tuple(where.headers))
 
     def pipe_many(self, records: "Iterable[tuple[Any, ...]]") -> None:
         """Of (key, value) or (key, value, timestamp) or (key, value, timestamp, headers)."""
@@ -119,7 +125,10 @@ class TestOutputTopic(Generic[K, V]):
         if not self._records:
             raise EmptyTopicError(f"nothing (more) was written to {self._topic}")
         raw = self._records.popleft()
-        key, value = self._key_serde.deserialize(raw.key), self._value_serde.deserialize(raw.value)
+        where = Where(self._topic)
+        where.headers = list(raw.headers)
+        key = placed(self._key_serde, where).deserialize(raw.key)
+        value = placed(self._value_serde, where).deserialize(raw.value)
         return TestRecord(key, value, raw.timestamp, raw.headers)
 
     def read_value(self) -> V | None:
@@ -160,6 +169,10 @@ class TopologyTestDriver:
         initial_wall_clock_ms: int = 0,
     ) -> None:
         self._config = _settings(config or {})
+        if self._config["topology.optimization"] != "none":
+            topology = topology.optimized(self._config["topology.optimization"])
+        if not self._config["statestore.cache.max.bytes"]:
+            topology = topology.without_caches()
         resolved = topology.with_default_serdes(
             self._config.get("default.key.serde"), self._config.get("default.value.serde")
         )
@@ -286,6 +299,16 @@ class TopologyTestDriver:
     def get_session_store(self, name: str) -> Sessions:
         return self._store(name, Sessions)
 
+    def get_state_store(self, name: str) -> Any:
+        """Of any kind, also one of your own."""
+        found = self._task.stores.get(name) or self._globals.stores.get(name)
+        if found is None:
+            raise LookupError(f"there is no store {name}")
+        return found
+
+    def get_versioned_key_value_store(self, name: str) -> Versions:
+        return self._store(name, Versions)
+
     # ---- metrics
 
     @property
@@ -306,7 +329,8 @@ class TopologyTestDriver:
             known = ", ".join((*self._task.stores, *self._globals.stores)) or "none"
             raise LookupError(f"there is no store {name}; there are {known}")
         if not isinstance(found, kind):
-            raise LookupError(f"store {name} is of another kind: {found.spec.kind.value}")
+            told = type(found).__name__ if isinstance(found, StateStore) else found.spec.kind.value
+            raise LookupError(f"store {name} is of another kind: {told}")
         return found
 
     # ---- the loop
@@ -354,7 +378,7 @@ class TopologyTestDriver:
         return Serdes.bytes, Serdes.bytes
 
 
-S = TypeVar("S", KeyValues, Windows, Sessions)
+S = TypeVar("S", KeyValues, Windows, Sessions, Versions)
 
 
 class PlainKeyValues:

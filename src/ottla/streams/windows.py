@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 LONGEST_MS = 0x7FFF_FFFF_FFFF_FFFF
+_DAY_MS = 86_400_000
 
 
 class Window(NamedTuple):
@@ -65,6 +66,55 @@ class TimeWindows:
 
 
 @dataclass(frozen=True, slots=True)
+class UnlimitedWindows:
+    """One window that begins at `start_ms` and never ends. What is earlier falls into none."""
+
+    start_ms: int
+
+    @classmethod
+    def of(cls, *, start_ms: int = 0) -> "UnlimitedWindows":
+        _check_whole(start_ms=start_ms)
+        if start_ms < 0:
+            raise ValueError(f"start_ms must not be negative: {start_ms}")
+        return cls(start_ms)
+
+    @property
+    def size_ms(self) -> int:
+        """Up to the last moment there is."""
+        return LONGEST_MS - self.start_ms
+
+    @property
+    def advance_ms(self) -> int:
+        return LONGEST_MS
+
+    @property
+    def grace_ms(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindows:
+    """Windows [start, end], both inclusive, that end or begin at records: two records are together in one if their
+    times differ by at most `difference_ms`. Unlike hopping windows there is one for each set of records only."""
+
+    difference_ms: int
+    grace_ms: int
+
+    @classmethod
+    def of(cls, difference_ms: int, *, grace_ms: int) -> "SlidingWindows":
+        _check_whole(difference_ms=difference_ms, grace_ms=grace_ms)
+        if difference_ms < 0:
+            raise ValueError(f"difference_ms must not be negative: {difference_ms}")
+        if grace_ms < 0:
+            raise ValueError(f"grace_ms must not be negative: {grace_ms}")
+        return cls(difference_ms, grace_ms)
+
+    @property
+    def size_ms(self) -> int:
+        return self.difference_ms
+
+
+@dataclass(frozen=True, slots=True)
 class SessionWindows:
     """Windows that grow with activity and end after a pause of more than `gap_ms`."""
 
@@ -88,10 +138,19 @@ class JoinWindows:
     before_ms: int
     after_ms: int
     grace_ms: int
+    is_eager: bool = False
+    """What Kafka's deprecated `JoinWindows.of` means by left and outer joins: a record without a match comes out at
+    once, and again with its matches if some come later."""
 
     @classmethod
     def of(cls, difference_ms: int, *, grace_ms: int) -> "JoinWindows":
         return cls(difference_ms, difference_ms, grace_ms).checked()
+
+    @classmethod
+    def eager(cls, *, before_ms: int, after_ms: int, grace_ms: int | None = None) -> "JoinWindows":
+        """Without a grace, a day less the size, as it was in Kafka before 3.0."""
+        grace = max(_DAY_MS - before_ms - after_ms, 0) if grace_ms is None else grace_ms
+        return cls(before_ms, after_ms, grace, True).checked()
 
     @classmethod
     def between(cls, *, before_ms: int, after_ms: int, grace_ms: int) -> "JoinWindows":

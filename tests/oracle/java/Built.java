@@ -2,17 +2,21 @@
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.function.BiFunction;
 import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.BranchedKStream;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
 import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Initializer;
@@ -20,15 +24,25 @@ import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.SessionWindowedCogroupedKStream;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TableJoined;
+import org.apache.kafka.streams.kstream.TimeWindowedCogroupedKStream;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.UnlimitedWindows;
+import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKeySupplier;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 
@@ -71,6 +85,9 @@ final class Built {
                 if (in instanceof KGroupedTable grouped) yield onGroupedTable(op, grouped, step);
                 if (in instanceof TimeWindowedKStream windowed) yield onWindowed(op, windowed, step);
                 if (in instanceof SessionWindowedKStream windowed) yield onSessions(op, windowed, step);
+                if (in instanceof CogroupedKStream cogrouped) yield onCogrouped(op, cogrouped, step);
+                if (in instanceof TimeWindowedCogroupedKStream windowed) yield onWindowedCogrouped(windowed, step);
+                if (in instanceof SessionWindowedCogroupedKStream windowed) yield onSessionsCogrouped(windowed, step);
                 throw new IllegalArgumentException("nothing to take from: " + step);
             }
         };
@@ -117,6 +134,9 @@ final class Built {
             case "foreach":
                 if (named(step)) stream.foreach((k, v) -> { }, Options.named(step));
                 else stream.foreach((k, v) -> { });
+                return null;
+            case "print":
+                stream.print(Options.printed(step));
                 return null;
             case "merge": {
                 KStream<Object, Object> other = (KStream<Object, Object>) made.get(text(step, "other"));
@@ -231,13 +251,50 @@ final class Built {
                 return named(step) ? table.toStream(Options.named(step)) : table.toStream();
             case "group_by":
                 return table.groupBy((k, v) -> pair(step, k, v), Options.grouped(step));
+            case "transform_values": {
+                ValueTransformerWithKeySupplier<Object, Object, Object> supplier = () -> Processors.transformer(step.get("transformer"));
+                String[] stores = texts(step.path("stores")).toArray(new String[0]);
+                if (stored && named(step)) return table.transformValues(supplier, Options.materialized(step), Options.named(step), stores);
+                if (stored) return table.transformValues(supplier, Options.<KeyValueStore<Bytes, byte[]>>materialized(step), stores);
+                return named(step) ? table.transformValues(supplier, Options.named(step), stores) : table.transformValues(supplier, stores);
+            }
+            case "join", "left_join", "outer_join":
+                return step.hasNonNull("key_f") ? foreignKeyJoin(op, table, step) : join(op, table, step);
             case "suppress": {
-                Suppressed until = Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded());
+                Suppressed until = Options.suppressed(step);
                 return table.suppress(named(step) ? until.withName(text(step, "name")) : until);
             }
             default:
                 throw unknown(step);
         }
+    }
+
+    private Object join(String op, KTable<Object, Object> table, JsonNode step) {
+        ValueJoiner<Object, Object, Object> joiner = (l, r) -> Functions.join(text(step, "f"), null, l, r);
+        KTable<Object, Object> other = (KTable<Object, Object>) made.get(text(step, "other"));
+        Named name = named(step) ? Options.named(step) : null;
+        if (!step.hasNonNull("materialized")) {
+            return switch (op) {
+                case "join" -> name == null ? table.join(other, joiner) : table.join(other, joiner, name);
+                case "left_join" -> name == null ? table.leftJoin(other, joiner) : table.leftJoin(other, joiner, name);
+                default -> name == null ? table.outerJoin(other, joiner) : table.outerJoin(other, joiner, name);
+            };
+        }
+        Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> kept = Options.materialized(step);
+        return switch (op) {
+            case "join" -> name == null ? table.join(other, joiner, kept) : table.join(other, joiner, name, kept);
+            case "left_join" -> name == null ? table.leftJoin(other, joiner, kept) : table.leftJoin(other, joiner, name, kept);
+            default -> name == null ? table.outerJoin(other, joiner, kept) : table.outerJoin(other, joiner, name, kept);
+        };
+    }
+
+    private Object foreignKeyJoin(String op, KTable<Object, Object> table, JsonNode step) {
+        ValueJoiner<Object, Object, Object> joiner = (l, r) -> Functions.join(text(step, "f"), null, l, r);
+        KTable<Object, Object> other = (KTable<Object, Object>) made.get(text(step, "other"));
+        BiFunction<Object, Object, Object> foreign = (k, v) -> Functions.key(text(step, "key_f"), k, v);
+        Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> kept = Options.materialized(step);
+        TableJoined<Object, Object> joined = Options.tableJoined(step);
+        return op.equals("join") ? table.join(other, foreign, joiner, joined, kept) : table.leftJoin(other, foreign, joiner, joined, kept);
     }
 
     private Object onGrouped(String op, KGroupedStream<Object, Object> grouped, JsonNode step) {
@@ -246,6 +303,8 @@ final class Built {
         switch (op) {
             case "windowed_by":
                 return windowed(grouped, step);
+            case "cogroup":
+                return grouped.cogroup((k, v, a) -> Functions.aggregate(f, k, v, a));
             case "count":
                 return named(step) ? grouped.count(Options.named(step), counted(step)) : grouped.count(counted(step));
             case "reduce":
@@ -276,13 +335,65 @@ final class Built {
             SessionWindowedKStream<Object, Object> sessions = grouped.windowedBy(windows);
             return step.has("emit") ? sessions.emitStrategy(emit) : sessions;
         }
+        TimeWindowedKStream<Object, Object> windowed = switch (text(step, "type")) {
+            case "sliding" -> grouped.windowedBy(sliding(step));
+            case "unlimited" -> grouped.windowedBy(unlimited(step));
+            default -> grouped.windowedBy(timeWindows(step));
+        };
+        return step.has("emit") ? windowed.emitStrategy(emit) : windowed;
+    }
+
+    private static TimeWindows timeWindows(JsonNode step) {
         Duration size = Options.millis(step, "size");
         TimeWindows windows = step.has("grace")
             ? TimeWindows.ofSizeAndGrace(size, Options.millis(step, "grace"))
             : TimeWindows.ofSizeWithNoGrace(size);
-        if (step.has("advance")) windows = windows.advanceBy(Options.millis(step, "advance"));
-        TimeWindowedKStream<Object, Object> windowed = grouped.windowedBy(windows);
-        return step.has("emit") ? windowed.emitStrategy(emit) : windowed;
+        return step.has("advance") ? windows.advanceBy(Options.millis(step, "advance")) : windows;
+    }
+
+    private static SlidingWindows sliding(JsonNode step) {
+        return SlidingWindows.ofTimeDifferenceAndGrace(Options.millis(step, "size"), Options.millis(step, "grace"));
+    }
+
+    private static UnlimitedWindows unlimited(JsonNode step) {
+        return UnlimitedWindows.of().startOn(Instant.ofEpochMilli(step.get("start").asLong()));
+    }
+
+    private Object onCogrouped(String op, CogroupedKStream<Object, Object> cogrouped, JsonNode step) {
+        String f = text(step, "f");
+        Initializer<Object> initial = () -> Functions.initial(text(step, "initial"));
+        switch (op) {
+            case "cogroup":
+                return cogrouped.cogroup((KGroupedStream<Object, Object>) made.get(text(step, "other")), (k, v, a) -> Functions.aggregate(f, k, v, a));
+            case "aggregate":
+                return named(step)
+                    ? cogrouped.aggregate(initial, Options.named(step), Options.materialized(step))
+                    : cogrouped.aggregate(initial, Options.materialized(step));
+            case "windowed_by":
+                return switch (text(step, "type")) {
+                    case "session" -> cogrouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(Options.millis(step, "gap"), Options.millis(step, "grace")));
+                    case "sliding" -> cogrouped.windowedBy(sliding(step));
+                    case "unlimited" -> cogrouped.windowedBy(unlimited(step));
+                    default -> cogrouped.windowedBy(timeWindows(step));
+                };
+            default:
+                throw unknown(step);
+        }
+    }
+
+    private Object onWindowedCogrouped(TimeWindowedCogroupedKStream<Object, Object> windowed, JsonNode step) {
+        Initializer<Object> initial = () -> Functions.initial(text(step, "initial"));
+        return named(step)
+            ? windowed.aggregate(initial, Options.named(step), Options.materialized(step))
+            : windowed.aggregate(initial, Options.materialized(step));
+    }
+
+    private Object onSessionsCogrouped(SessionWindowedCogroupedKStream<Object, Object> windowed, JsonNode step) {
+        String merger = text(step, "merger");
+        Initializer<Object> initial = () -> Functions.initial(text(step, "initial"));
+        return named(step)
+            ? windowed.aggregate(initial, (k, l, r) -> Functions.merge(merger, k, l, r), Options.named(step), Options.materialized(step))
+            : windowed.aggregate(initial, (k, l, r) -> Functions.merge(merger, k, l, r), Options.materialized(step));
     }
 
     private Object onWindowed(String op, TimeWindowedKStream<Object, Object> windowed, JsonNode step) {
@@ -348,10 +459,25 @@ final class Built {
         String name = text(step, "name");
         Serde key = Options.serde(step, "key");
         Serde value = Options.serde(step, "value");
-        if (text(step, "kind").equals("window")) {
-            return Stores.windowStoreBuilder(
-                Stores.persistentWindowStore(name, Options.millis(step, "retention"), Options.millis(step, "size"), step.path("duplicates").asBoolean()), key, value);
+        if (text(step, "kind").equals("versioned")) {
+            return Stores.versionedKeyValueStoreBuilder(Options.versionedStore(name, step), key, value);
         }
+        if (text(step, "kind").equals("window")) {
+            boolean duplicates = step.path("duplicates").asBoolean();
+            if (step.path("headers").asBoolean()) {
+                return Stores.timestampedWindowStoreWithHeadersBuilder(
+                    Stores.persistentTimestampedWindowStoreWithHeaders(name, Options.millis(step, "retention"), Options.millis(step, "size"), duplicates), key, value);
+            }
+            return Stores.windowStoreBuilder(
+                step.path("memory").asBoolean()
+                    ? Stores.inMemoryWindowStore(name, Options.millis(step, "retention"), Options.millis(step, "size"), duplicates)
+                    : Stores.persistentWindowStore(name, Options.millis(step, "retention"), Options.millis(step, "size"), duplicates),
+                key, value);
+        }
+        if (step.path("headers").asBoolean()) {
+            return Stores.timestampedKeyValueStoreWithHeadersBuilder(Stores.persistentTimestampedKeyValueStoreWithHeaders(name), key, value);
+        }
+        if (step.has("most")) return Stores.keyValueStoreBuilder(Stores.lruMap(name, step.get("most").asInt()), key, value);
         StoreBuilder<?> builder = Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore(name), key, value);
         return step.path("logging").asBoolean(true) ? builder : builder.withLoggingDisabled();
     }

@@ -55,12 +55,17 @@ final class Functions {
     static Object key(String name, Object key, Object value) {
         if (name.equals("key")) return key;
         if (name.equals("null")) return null;
+        if (name.equals("number")) return value;
         if (name.equals("key-text")) return text(key);
         if (name.equals("value")) return value == null ? null : text(value);
         if (name.equals("first-letter")) return value == null || text(value).isEmpty() ? null : text(value).substring(0, 1);
         if (name.equals("key-upper")) return key == null ? null : text(key).toUpperCase();
         if (name.equals("key-letter")) return key == null || text(key).isEmpty() ? null : text(key).substring(0, 1);
         if (name.equals("unwindowed")) return key instanceof Windowed<?> windowed ? windowed.key() : key;
+        if (name.startsWith("fail:")) {
+            if (text(value).equals(after(name, "fail:"))) throw new IllegalStateException("asked to fail");
+            return key("first-letter", key, value);
+        }
         throw new IllegalArgumentException("no such key selector: " + name);
     }
 
@@ -110,6 +115,12 @@ final class Functions {
         if (name.equals("remove")) return text(aggregate) + "-" + text(key) + text(value);
         if (name.equals("sum-length")) return (aggregate == null ? 0L : (Long) aggregate) + text(value).length();
         if (name.equals("minus-length")) return (aggregate == null ? 0L : (Long) aggregate) - text(value).length();
+        if (name.equals("latest")) return text(value);
+        if (name.equals("earliest")) return aggregate == null ? text(value) : aggregate;
+        if (name.equals("largest")) return aggregate == null || ((String) aggregate).compareTo(text(value)) < 0 ? text(value) : aggregate;
+        if (name.equals("smallest")) return aggregate == null || ((String) aggregate).compareTo(text(value)) > 0 ? text(value) : aggregate;
+        if (name.equals("one-more")) return (aggregate == null ? 0L : (Long) aggregate) + 1;
+        if (name.equals("one-less")) return (aggregate == null ? 0L : (Long) aggregate) - 1;
         if (name.startsWith("append<")) {
             String both = text(aggregate) + text(value);
             return both.length() < Integer.parseInt(after(name, "append<")) ? both : null;
@@ -121,6 +132,7 @@ final class Functions {
         return switch (name) {
             case "concat" -> text(left) + "&" + text(right);
             case "sum" -> (Long) left + (Long) right;
+            case "latest", "earliest", "largest", "smallest" -> right == null ? left : aggregate(name, key, right, left);
             default -> throw new IllegalArgumentException("no such merger: " + name);
         };
     }

@@ -2,6 +2,8 @@
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
+import java.util.Optional;
+import java.util.Set;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.kstream.Consumed;
@@ -10,14 +12,20 @@ import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StreamPartitioner;
 import org.apache.kafka.streams.processor.TimestampExtractor;
 import org.apache.kafka.streams.processor.UsePartitionTimeOnInvalidTimestamp;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.VersionedBytesStoreSupplier;
 
 @SuppressWarnings({"unchecked", "rawtypes"})
 final class Options {
@@ -90,7 +98,8 @@ final class Options {
 
     static Joined joined(JsonNode step) {
         JsonNode options = step.path("joined");
-        return Joined.with(serde(options, "key"), serde(options, "value"), serde(options, "other"), text(options, "name"));
+        Joined joined = Joined.with(serde(options, "key"), serde(options, "value"), serde(options, "other"), text(options, "name"));
+        return options.hasNonNull("grace") ? joined.withGracePeriod(millis(options, "grace")) : joined;
     }
 
     static StreamJoined streamJoined(JsonNode step) {
@@ -101,28 +110,64 @@ final class Options {
         return joined;
     }
 
+    static TableJoined tableJoined(JsonNode step) {
+        JsonNode options = step.path("table_joined");
+        TableJoined joined = TableJoined.with(null, null);
+        if (options.hasNonNull("partition")) {
+            int number = options.get("partition").asInt();
+            StreamPartitioner<Object, Void> place = (topic, key, value, partitions) -> Optional.of(Set.of(number % partitions));
+            joined = joined.withPartitioner(place).withOtherPartitioner(place);
+        }
+        return options.hasNonNull("name") ? joined.withName(text(options, "name")) : joined;
+    }
+
+    static Printed printed(JsonNode step) {
+        Printed printed = Printed.toFile("/dev/null");
+        return step.hasNonNull("name") ? printed.withName(text(step, "name")) : printed;
+    }
+
+    @SuppressWarnings("deprecation")
     static JoinWindows joinWindows(JsonNode step) {
         Duration before = millis(step, "before");
         Duration after = millis(step, "after");
+        if (step.path("eager").asBoolean()) return JoinWindows.of(before).before(before).after(after).grace(millis(step, "grace"));
         JoinWindows windows = step.has("grace")
             ? JoinWindows.ofTimeDifferenceAndGrace(before.compareTo(after) > 0 ? before : after, millis(step, "grace"))
             : JoinWindows.ofTimeDifferenceWithNoGrace(before.compareTo(after) > 0 ? before : after);
         return windows.before(before).after(after);
     }
 
+    static Suppressed suppressed(JsonNode step) {
+        if (!step.hasNonNull("limit")) return Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded());
+        Suppressed.EagerBufferConfig full = Suppressed.BufferConfig.maxRecords(step.path("max_records").asLong(Long.MAX_VALUE));
+        return Suppressed.untilTimeLimit(millis(step, "limit"), full.withMaxBytes(step.path("max_bytes").asLong(Long.MAX_VALUE)));
+    }
+
     static Duration millis(JsonNode step, String field) {
         return Duration.ofMillis(step.get(field).asLong());
+    }
+
+    private static Materialized versioned(JsonNode options) {
+        return Materialized.as(versionedStore(text(options, "store"), options));
+    }
+
+    static VersionedBytesStoreSupplier versionedStore(String name, JsonNode options) {
+        return options.hasNonNull("segment")
+            ? Stores.persistentVersionedKeyValueStore(name, millis(options, "history"), millis(options, "segment"))
+            : Stores.persistentVersionedKeyValueStore(name, millis(options, "history"));
     }
 
     static <S extends StateStore> Materialized<Object, Object, S> materialized(JsonNode step) {
         JsonNode options = step.path("materialized");
         Serde key = serde(options, "key");
         Serde value = serde(options, "value");
+        if (options.hasNonNull("history")) return (Materialized<Object, Object, S>) (Materialized) versioned(options).withKeySerde(key).withValueSerde(value);
         Materialized<Object, Object, S> materialized = options.hasNonNull("store")
             ? Materialized.<Object, Object, S>as(text(options, "store")).withKeySerde(key).withValueSerde(value)
             : Materialized.<Object, Object, S>with(key, value);
         if (options.hasNonNull("retention")) materialized.withRetention(millis(options, "retention"));
         if (options.hasNonNull("logging") && !options.get("logging").asBoolean()) materialized.withLoggingDisabled();
+        if (options.hasNonNull("caching") && !options.get("caching").asBoolean()) materialized.withCachingDisabled();
         if (options.path("type").asText().equals("memory")) materialized.withStoreType(new BuiltInDslStoreSuppliers.InMemoryDslStoreSuppliers());
         return materialized;
     }

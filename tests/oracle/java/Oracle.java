@@ -72,7 +72,8 @@ public class Oracle {
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "oracle");
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "nowhere:9092");
         settings.put(StreamsConfig.STATE_DIR_CONFIG, state.toString());
-        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, "0");
+        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, asked.path("cache").asText("0"));
+        settings.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, asked.path("optimization").asText("none"));
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class.getName());
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class.getName());
         if (asked.hasNonNull("dead_letters")) {

@@ -4,12 +4,15 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
+import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.Cancellable;
 import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
@@ -20,6 +23,11 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.TimestampedKeyValueStoreWithHeaders;
+import org.apache.kafka.streams.state.TimestampedWindowStoreWithHeaders;
+import org.apache.kafka.streams.state.ValueTimestampHeaders;
+import org.apache.kafka.streams.state.VersionedKeyValueStore;
+import org.apache.kafka.streams.state.VersionedRecord;
 import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.state.WindowStoreIterator;
 
@@ -32,6 +40,8 @@ final class Processors {
             case "put-if-absent" -> new PutIfAbsent(spec);
             case "range" -> new Range(spec);
             case "window" -> new Window(spec);
+            case "keep-headers" -> new KeepHeaders(spec);
+            case "versions" -> new Versions(spec);
             case "headers" -> new AddHeader();
             case "times" -> new Times();
             case "child" -> new Child(spec);
@@ -46,6 +56,60 @@ final class Processors {
             case "times" -> new FixedTimes();
             default -> throw new IllegalArgumentException("no such processor of values: " + spec);
         };
+    }
+
+    static ValueTransformerWithKey<Object, Object, Object> transformer(JsonNode spec) {
+        return switch (spec.get("kind").asText()) {
+            case "marked" -> new Marked(spec);
+            case "changed" -> new Changed(spec);
+            default -> throw new IllegalArgumentException("no such transformer: " + spec);
+        };
+    }
+
+    /** Tells key and value; of deleted rows too, if they are to be kept. */
+    private static final class Marked implements ValueTransformerWithKey<Object, Object, Object> {
+        private final boolean kept;
+
+        Marked(JsonNode spec) {
+            kept = spec.path("kept").asBoolean();
+        }
+
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {}
+
+        @Override
+        public Object transform(Object key, Object value) {
+            return value == null && !kept ? null : Functions.text(key) + "<" + Functions.text(value) + ">";
+        }
+
+        @Override
+        public void close() {}
+    }
+
+    /** How often a row has changed, by a store. */
+    private static final class Changed implements ValueTransformerWithKey<Object, Object, Object> {
+        private final String name;
+        private KeyValueStore<Object, Object> store;
+
+        Changed(JsonNode spec) {
+            name = spec.get("store").asText();
+        }
+
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
+            store = context.getStateStore(name);
+        }
+
+        @Override
+        public Object transform(Object key, Object value) {
+            Object before = store.get(key);
+            String now = String.valueOf(before == null ? 1 : Integer.parseInt(Functions.text(before)) + 1);
+            store.put(key, now);
+            return value == null ? null : Functions.text(value) + "#" + now;
+        }
+
+        @Override
+        public void close() {}
     }
 
     /** Puts the value under the key and tells what was there. */
@@ -153,8 +217,16 @@ final class Processors {
             store.put(record.key(), record.value(), time);
             long from = Math.max(0, time - spec.get("before").asLong());
             long to = time + spec.get("after").asLong();
-            if (spec.path("every").asBoolean()) {
-                try (KeyValueIterator<Windowed<Object>, Object> found = store.fetchAll(Instant.ofEpochMilli(from), Instant.ofEpochMilli(to))) {
+            Instant first = Instant.ofEpochMilli(from);
+            Instant last = Instant.ofEpochMilli(to);
+            boolean backward = spec.path("backward").asBoolean();
+            boolean keys = spec.has("keys");
+            if (keys || spec.path("every").asBoolean()) {
+                Object low = keys ? spec.get("keys").get(0).asText() : null;
+                Object high = keys ? spec.get("keys").get(1).asText() : null;
+                try (KeyValueIterator<Windowed<Object>, Object> found =
+                        keys ? (backward ? store.backwardFetch(low, high, first, last) : store.fetch(low, high, first, last))
+                             : (backward ? store.backwardFetchAll(first, last) : store.fetchAll(first, last))) {
                     while (found.hasNext()) {
                         KeyValue<Windowed<Object>, Object> entry = found.next();
                         context().forward(record.withKey((Object) entry.key.key()).withValue(Functions.text(entry.key) + Functions.text(entry.value)));
@@ -162,12 +234,89 @@ final class Processors {
                 }
                 return;
             }
-            try (WindowStoreIterator<Object> found = store.fetch(record.key(), Instant.ofEpochMilli(from), Instant.ofEpochMilli(to))) {
+            try (WindowStoreIterator<Object> found = backward ? store.backwardFetch(record.key(), first, last) : store.fetch(record.key(), first, last)) {
                 while (found.hasNext()) {
                     KeyValue<Long, Object> entry = found.next();
                     context().forward(record.withValue(entry.key + ":" + Functions.text(entry.value)));
                 }
             }
+        }
+    }
+
+    /** Puts values with their headers and tells what was there. */
+    private static final class KeepHeaders extends ContextualProcessor<Object, Object, Object, Object> {
+        private final JsonNode spec;
+        private StateStore store;
+
+        KeepHeaders(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(spec.get("store").asText());
+        }
+
+        private static String told(ValueTimestampHeaders<Object> found) {
+            if (found == null) return "null";
+            StringBuilder text = new StringBuilder(Functions.text(found.value()) + "@" + found.timestamp());
+            for (Header header : found.headers()) text.append(" ").append(header.key()).append("=").append(new String(header.value(), StandardCharsets.UTF_8));
+            return text.toString();
+        }
+
+        @Override
+        @SuppressWarnings("unchecked")
+        public void process(Record<Object, Object> record) {
+            if (record.key() == null) return;
+            ValueTimestampHeaders<Object> now = record.value() == null ? null : ValueTimestampHeaders.make(record.value(), record.timestamp(), new RecordHeaders(record.headers()));
+            String before;
+            if (store instanceof TimestampedWindowStoreWithHeaders<?, ?>) {
+                TimestampedWindowStoreWithHeaders<Object, Object> windows = (TimestampedWindowStoreWithHeaders<Object, Object>) store;
+                before = told(windows.fetch(record.key(), record.timestamp()));
+                windows.put(record.key(), now, record.timestamp());
+            } else {
+                TimestampedKeyValueStoreWithHeaders<Object, Object> values = (TimestampedKeyValueStoreWithHeaders<Object, Object>) store;
+                before = told(now == null ? values.delete(record.key()) : values.get(record.key()));
+                if (now != null) values.put(record.key(), now);
+            }
+            context().forward(record.withValue(before));
+        }
+    }
+
+    /** Puts a version, or deletes, or only looks; then tells what is valid now and around the record's time. */
+    private static final class Versions extends ContextualProcessor<Object, Object, Object, Object> {
+        private final JsonNode spec;
+        private VersionedKeyValueStore<Object, Object> store;
+
+        Versions(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(spec.get("store").asText());
+        }
+
+        private static String told(VersionedRecord<Object> found) {
+            return found == null ? "null" : Functions.text(found.value()) + "@" + found.timestamp();
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            if (record.key() == null) return;
+            StringBuilder text = new StringBuilder();
+            if (spec.path("puts").asBoolean()) {
+                if (record.value() == null && spec.path("deletes").asBoolean()) text.append(told(store.delete(record.key(), record.timestamp())));
+                else text.append(store.put(record.key(), record.value(), record.timestamp()));
+            }
+            text.append(" now ").append(told(store.get(record.key())));
+            for (JsonNode look : spec.get("looks")) {
+                long time = Math.max(0, record.timestamp() + look.asLong());
+                text.append(" ").append(time).append("=").append(told(store.get(record.key(), time)));
+            }
+            context().forward(record.withValue(text.toString()));
         }
     }
 

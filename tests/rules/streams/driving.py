@@ -13,9 +13,10 @@ Input = tuple[Any, ...]
 
 
 def driver_of(build: Callable[[StreamsBuilder], None], config: Mapping[str, Any] | None = None) -> TopologyTestDriver:
+    """Without record caches, so that every update shows."""
     builder = StreamsBuilder(default_key_serde=Serdes.string, default_value_serde=Serdes.string)
     build(builder)
-    return TopologyTestDriver(builder.build(), "app", config)
+    return TopologyTestDriver(builder.build(), "app", {"statestore.cache.max.bytes": 0, **(config or {})})
 
 
 def feed(driver: TopologyTestDriver, inputs: Sequence[Input]) -> None:

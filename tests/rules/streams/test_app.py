@@ -185,6 +185,23 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_line(tmp_path: Path, tex
         load(written(tmp_path, text))
 
 
+def test_an_error_in_a_module_beside_the_file_is_told_with_its_own_line_and_those_that_led_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own_rates.py").write_text('RATES = {}\nEURO = RATES["euro"]\n')
+    path = written(tmp_path, "import json\nimport own_rates\n")
+    with pytest.raises(AppFileError) as refused:
+        load(path)
+    assert str(refused.value).splitlines() == [
+        f"{tmp_path}/own_rates.py, line 2: KeyError: 'euro'",
+        f'  File "{path}", line 2, in <module>',
+        "    import own_rates",
+        f'  File "{tmp_path}/own_rates.py", line 2, in <module>',
+        '    EURO = RATES["euro"]',
+        "           ~~~~~^^^^^^^^",
+    ]
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(AppFileError, match=r"none\.py: there is no such file"):
         load(str(tmp_path / "none.py"))

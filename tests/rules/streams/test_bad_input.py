@@ -14,6 +14,7 @@ from ottla.streams.record import Raw, Record
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.memory_stores import MemoryBackend
 from ottla.streams.tasks.task import Task
+from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology.graph import TimestampExtractor
 from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.windows import JoinWindows
@@ -293,3 +294,33 @@ def test_behind_an_aggregate_the_letter_is_its_result_since_no_one_record_led_to
         headers = dict(letter.headers)
         assert (letter.key, letter.value, letter.timestamp) == (b"k", b"bad", 9)
         assert [headers[f"__streams.errors.{name}"] for name in ("partition", "offset")] == [b"-1", b"-1"]
+
+
+@pytest.mark.parametrize(("chosen", "places"), [({2, 0}, [0, 2]), ([1], [1]), ((), []), (1, [1])])
+def test_a_partitioner_may_name_several_partitions_or_none(chosen: Any, places: list[int]) -> None:
+    """KIP-837. With none of them the record is dropped and counted."""
+    builder = StreamsBuilder(default_key_serde=Serdes.string, default_value_serde=Serdes.string)
+    builder.stream("in").to("out", Produced(partitioner=lambda topic, key, value, count: chosen))
+    topology = builder.build()
+    (sub,) = topology.sub_topologies()
+    task = Task(sub, topology.graph, "app", 0, {}, partition_count=lambda _: 3)
+    assert [raw.partition for raw in task.process([Raw("in", 0, 0, b"k", b"v", 1)])] == places
+    assert task.dropped == ({} if places else {"no-partition": 1})
+
+
+def test_a_processor_has_no_store_that_it_is_not_connected_with() -> None:
+    """Another one of the same task is: Kafka refuses as well."""
+
+    class Curious(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            context.state_store("kv")
+
+        def process(self, record: Record) -> None:
+            pass
+
+    builder = StreamsBuilder(default_key_serde=Serdes.string, default_value_serde=Serdes.string)
+    stream = builder.stream("in")
+    stream.group_by_key().count("kv")
+    stream.process(Curious, name="curious")
+    with pytest.raises(StreamsError, match="curious has no store kv; it is connected with: none"):
+        TopologyTestDriver(builder.build())

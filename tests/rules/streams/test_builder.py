@@ -33,7 +33,7 @@ from ottla.streams import (
     TopologyError,
 )
 from ottla.streams import expressions as e
-from ottla.streams.topology.graph import ProcessorNode, SinkNode, SourceNode
+from ottla.streams.topology.graph import Form, ProcessorNode, SinkNode, SourceNode
 from ottla.streams.topology.operations import (
     Branch,
     BufferSide,
@@ -77,6 +77,10 @@ def same(value: Any) -> Any:
 
 
 def second(_first: Any, value: Any) -> Any:
+    return value
+
+
+def third(_key: Any, _first: Any, value: Any) -> Any:
     return value
 
 
@@ -175,7 +179,7 @@ def test_a_count_has_a_timestamped_store_of_longs() -> None:
     builder.stream("in").group_by_key().count("counts")
     topology = builder.build()
     assert the_only(topology, StreamAggregate) == StreamAggregate("counts", Fold("count"))
-    spec = StoreSpec("counts", StoreKind.KEY_VALUE, Serdes.string, Serdes.long, timestamped=True)
+    spec = StoreSpec("counts", StoreKind.KEY_VALUE, Serdes.string, Serdes.long, timestamped=True, caching=True)
     assert topology.graph.stores == {"counts": spec}
 
 
@@ -198,6 +202,7 @@ def test_a_window_store_keeps_windows_for_size_and_grace() -> None:
         changelog_config={"retention.ms": "5"},
         window_size_ms=1000,
         retention_ms=1200,
+        caching=True,
     )
     assert table.queryable_store_name == "w"
 
@@ -286,13 +291,13 @@ def test_the_repartition_of_a_grouped_table_carries_changes() -> None:
     builder = text_builder()
     builder.table("t").group_by(swapped, Grouped(name="by")).count()
     topology = builder.build()
-    assert sink(topology, "by-repartition").changes
+    assert sink(topology, "by-repartition").form is Form.CHANGE
     (source,) = [
         node
         for node in topology.graph.nodes.values()
         if isinstance(node, SourceNode) and node.topics == ("by-repartition",)
     ]
-    assert source.changes
+    assert source.form is Form.CHANGE
     assert DropNullKeys() not in operations(topology).values()
 
 
@@ -331,8 +336,8 @@ def test_a_join_looks_through_tables_without_a_store() -> None:
 def test_a_join_stops_at_the_nearest_store() -> None:
     builder = text_builder()
     table = builder.table("t").filter(second, "kept").map_values(same)
-    builder.stream("s").join(table, second, name="j", with_key=True).to("out")
-    expected = StreamTableJoin("kept", second, False, with_key=True, view=(TableMapValues(same),))
+    builder.stream("s").join(table, third, name="j", with_key=True).to("out")
+    expected = StreamTableJoin("kept", third, False, with_key=True, view=(TableMapValues(same),))
     assert operations(builder.build())["j"] == expected
 
 

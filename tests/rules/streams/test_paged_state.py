@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.streams.run.paged_state import DIRECTORY, MOST_ENTRIES, PagedState
+from ottla.streams.run.paged_state import DIRECTORY, MOST_ENTRIES, MOST_READ, PagedState
 
 
 class Pages:
@@ -40,12 +40,12 @@ ends = st.tuples(st.just("end of batch"), st.just(b""), st.just(b""))
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.one_of(puts, deletes, floods, ends), max_size=60), keys, keys)
+@given(st.lists(st.one_of(puts, deletes, floods, ends), max_size=60), keys, keys, st.sampled_from((2, 5, MOST_READ)))
 def test_it_holds_what_was_put_over_any_number_of_batches(
-    steps: list[tuple[str, bytes, bytes]], low: bytes, high: bytes
+    steps: list[tuple[str, bytes, bytes]], low: bytes, high: bytes, most_read: int
 ) -> None:
     pages, model = Pages(), dict[bytes, bytes]()
-    state = PagedState(pages)
+    state = PagedState(pages, most_read)
     for step, key, value in steps:
         if step == "put":
             state.put(key, value)
@@ -59,7 +59,7 @@ def test_it_holds_what_was_put_over_any_number_of_batches(
                 model[b"%s.%d" % (key, number)] = value
         else:
             state.flush()
-            state = PagedState(pages)
+            state = PagedState(pages, most_read)
         assert state.get(key) == model.get(key)
     assert list(state.scan()) == sorted(model.items())
     assert list(state.scan(low, high)) == sorted((key, value) for key, value in model.items() if low <= key <= high)
@@ -81,6 +81,20 @@ def test_a_batch_that_touches_one_key_reads_and_writes_one_page() -> None:
     state.put(b"05000", b"new")
     state.flush()
     assert pages.calls == 4  # the directory and the page, each read and written
+
+
+def test_a_batch_that_touches_everything_keeps_no_more_pages_than_it_may() -> None:
+    pages = Pages()
+    state = PagedState(pages)
+    for number in range(10_000):
+        state.put(b"%05d" % number, b"value")
+    state.flush()
+    state = PagedState(pages, most_read=8)
+    for number in range(10_000):
+        state.put(b"%05d" % number, b"new")
+        assert state.pages_in_memory <= 8
+    state.flush()
+    assert {value for _, value in PagedState(pages).scan()} == {b"new"}
 
 
 def test_a_batch_that_changes_nothing_writes_nothing() -> None:

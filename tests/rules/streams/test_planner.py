@@ -7,7 +7,19 @@ import pytest
 from ottla.serdes.base import Serde
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined
-from ottla.streams.expressions import avg, count, header, key, spark, value
+from ottla.streams.expressions import (
+    avg,
+    count,
+    header,
+    initcap,
+    json_array_length,
+    key,
+    like,
+    spark,
+    sum_,
+    upper,
+    value,
+)
 from ottla.streams.plan.columns import unread_fields
 from ottla.streams.plan.plan import Mode, Plan, QueryPlan, in_order
 from ottla.streams.plan.planner import plan
@@ -62,6 +74,29 @@ def test_expressions_become_columns() -> None:
     assert query.aggregate is None
 
 
+def test_an_expression_that_spark_cannot_compute_alike_is_pythons() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).map_values(upper(initcap(value))).to("out", PRODUCED)
+    query = only(planned(builder))
+    assert query.first.mode is Mode.PYTHON
+    assert reason(query, "KSTREAM-MAPVALUES-0000000001") == "Spark has no column that does what initcap does"
+
+
+def test_whether_there_is_a_column_may_depend_on_the_arguments() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", CONSUMED).filter(like(value, "a%")).to("out", PRODUCED)
+    assert only(planned(builder)).first.mode is Mode.NATIVE
+    builder.stream("other", CONSUMED).filter(like(value, key)).to("out", PRODUCED)
+    assert [query.first.mode for query in planned(builder).queries] == [Mode.NATIVE, Mode.PYTHON]
+
+
+def test_an_aggregate_of_what_spark_cannot_compute_alike_is_a_tasks() -> None:
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", CONSUMED).group_by_key(GROUPED)
+    grouped.aggregate(sum_(json_array_length(value)), materialized=COUNTS).to_stream().to("out", COUNTED)
+    assert only(planned(builder)).first.mode is Mode.TASK
+
+
 def test_a_function_of_sparks_columns_next_to_a_python_function_is_refused() -> None:
     builder = StreamsBuilder()
     stream = builder.stream("in", CONSUMED).map_values(spark(lambda column: column))
@@ -113,6 +148,16 @@ def test_a_native_count_behind_a_repartition_takes_the_sub_topology_in_front_of_
     assert (query.number, query.first.mode) == (0, Mode.NATIVE)
     assert found.unneeded_topics == frozenset({"counts-repartition"})
     assert query.tail is not None and query.tail.mode is Mode.NATIVE
+
+
+def test_an_aggregate_whose_state_comes_from_its_changelog_is_a_task_behind_its_repartition_topic() -> None:
+    builder = StreamsBuilder()
+    words = builder.stream("in", CONSUMED).group_by(value, GROUPED)
+    words.count(COUNTS)
+    found = plan(builder.build().with_default_serdes().sub_topologies(), restored=frozenset({"counts"}))
+    assert [query.first.mode for query in found.queries] == [Mode.NATIVE, Mode.TASK]
+    assert found.unneeded_topics == frozenset()
+    assert "its state came from the changelog" in found.text()
 
 
 def test_python_functions_around_a_native_count_stay_python() -> None:
@@ -203,7 +248,22 @@ def test_queries_are_ordered_by_the_topics_between_them() -> None:
     rekeyed.join(table, lambda left, right: left + right, joined=options).to("out", PRODUCED)
     found = planned(builder).queries
     assert [query.number for query in found] == [0, 1]
-    assert [query.number for query in in_order(found)] == [1, 0]
+    assert [[query.number for query in group] for group in in_order(found)] == [[1], [0]]
+
+
+def test_both_sides_of_a_join_by_foreign_key_are_tasks_that_feed_each_other() -> None:
+    builder = StreamsBuilder()
+    kept: Materialized[Any, Any] = Materialized("orders", key_serde=TEXT, value_serde=TEXT)
+    orders = builder.stream("orders", CONSUMED).select_key(lambda _, text: text).to_table(kept)
+    result: Materialized[Any, Any] = Materialized(key_serde=TEXT, value_serde=TEXT)
+    customers = builder.table("customers", CONSUMED)
+    joined = orders.join(customers, lambda left, right: left + right, result, foreign_key=value.upper(), name="fk")
+    joined.group_by(lambda key, both: (both, both), GROUPED).count(COUNTS)
+    found = planned(builder).queries
+    assert [query.first.mode for query in found] == [Mode.PYTHON, Mode.TASK, Mode.TASK, Mode.TASK]
+    assert [[query.number for query in group] for group in in_order(found)] == [[0], [1, 2], [3]]
+    why = "the table has to be read as of the record that asks"
+    assert reason(found[1], "fk-subscription-response-resolver") == why
 
 
 def test_a_count_behind_a_repartition_of_values_that_spark_cannot_read_is_native_all_the_same() -> None:
@@ -232,9 +292,9 @@ def test_the_text_names_every_node_with_its_operator_and_reason() -> None:
     builder.stream("in", CONSUMED).filter(lambda _, text: bool(text)).to("out", PRODUCED)
     assert planned(builder).text() == (
         "Query 0 (sub-topology 0)\n"
-        "  P KSTREAM-SOURCE-0000000000  source, then mapInArrow: in one stage with KSTREAM-FILTER-0000000001\n"
-        "  P KSTREAM-FILTER-0000000001  mapInArrow: it calls a Python function\n"
-        "  P KSTREAM-SINK-0000000002    mapInArrow, then the transactional sink: "
+        "  P KSTREAM-SOURCE-0000000000  source, then a Python stage: in one stage with KSTREAM-FILTER-0000000001\n"
+        "  P KSTREAM-FILTER-0000000001  a Python stage: it calls a Python function\n"
+        "  P KSTREAM-SINK-0000000002    a Python stage, then the transactional sink: "
         "in one stage with KSTREAM-FILTER-0000000001"
     )
 

@@ -278,13 +278,13 @@ def test_a_buffer_gives_results_back_as_they_were() -> None:
     store.put(20, b"k", held)
     store.put(20, b"k", held._replace(new="newer", old="new"))
     store.put(30, b"later", Held("x", None, 6, (), None))
-    assert store.prior(20, b"k") == (True, "old")
+    assert store.prior(b"k", 20) == (True, "old")
     store.flush()
     again = HeldBack(spec, context(backend), 10)
     assert (again.count, again.earliest()) == (2, 20)
-    assert list(again.take_until(25)) == [(b"k", held._replace(new="newer", old="new"))]
+    assert list(again.take_while(lambda when: when <= 25)) == [(b"k", held._replace(new="newer", old="new"))]
     assert (again.count, again.earliest()) == (1, 30)
-    assert list(again.take_until(30)) == [(b"later", Held("x", None, 6, (), None))]
+    assert list(again.take_while(lambda when: when <= 30)) == [(b"later", Held("x", None, 6, (), None))]
     assert (again.count, again.size, again.earliest()) == (0, 0, None)
 
 

@@ -1,5 +1,6 @@
 """Tables: tombstones, old values, groups of rows, final results of windows."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.options import Grouped, Materialized, Produced, Suppressed
 from ottla.streams.errors import StreamsError
 from ottla.streams.serdes import Serdes
+from ottla.streams.topology.graph import TopologyError
 from ottla.streams.windows import SessionWindows, TimeWindows
 from tests.rules.streams.driving import driver_of, feed, results, run
 
@@ -150,3 +152,43 @@ def test_the_changelog_of_suppress_gets_the_state_at_each_commit_and_a_tombstone
         driver.output("app-final-store-changelog").clear()
         feed(driver, [("in", "other", "v", 10)])
         assert (b"k" + bytes(8), None) in [(raw.key, raw.value) for raw in driver.output("app-final-store-changelog")]
+
+
+def held_for(limit_ms: int, **bounds: Any) -> Callable[[StreamsBuilder], None]:
+    def build(builder: StreamsBuilder) -> None:
+        table = builder.table("in", materialized="rows")
+        table.suppress(Suppressed.until_time_limit(limit_ms, **bounds)).to_stream().to("out")
+
+    return build
+
+
+def test_suppress_by_time_hands_on_the_last_change_once_time_is_past_the_first() -> None:
+    inputs = [
+        ("in", "a", "1", 1),
+        ("in", "a", "2", 8),
+        ("in", "b", "3", 10),
+        ("in", "b", "4", 11),
+        ("in", "c", "5", 21),
+    ]
+    assert run(held_for(10), inputs) == [("a", "2", 8), ("b", "4", 11)]
+
+
+def test_suppress_by_time_hands_on_deletions_too() -> None:
+    inputs = [("in", "a", "1", 1), ("in", "a", None, 2), ("in", "b", "3", 50)]
+    assert run(held_for(10), inputs) == [("a", None, 2)]
+
+
+def test_a_full_buffer_hands_on_the_oldest_early() -> None:
+    inputs = [("in", "a", "1", 5), ("in", "b", "2", 4), ("in", "a", "3", 6), ("in", "c", "4", 7)]
+    assert run(held_for(1000, max_records=2), inputs) == [("b", "2", 4)]
+
+
+def test_a_full_buffer_ends_the_application_if_it_is_told_to() -> None:
+    with pytest.raises(StreamsError, match=r"is full: 2 records \(at most 1\)"):
+        run(held_for(1000, max_records=1, shut_down_when_full=True), [("in", "a", "1", 5), ("in", "b", "2", 4)])
+
+
+@pytest.mark.parametrize("bounds", [{"max_records": -1}, {"max_bytes": -1}, {"limit_ms": -1}])
+def test_a_buffer_has_no_negative_bounds(bounds: dict[str, Any]) -> None:
+    with pytest.raises(TopologyError, match="must not be negative: -1"):
+        Suppressed.until_time_limit(**{"limit_ms": 1, **bounds})

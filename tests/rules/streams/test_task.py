@@ -1,19 +1,21 @@
 """A task: order of records, time, bad input, exceptions, what survives from batch to batch."""
 
+import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Materialized, Produced
 from ottla.streams.errors import ErrorContext, StreamsError
-from ottla.streams.expressions import value
+from ottla.streams.expressions import BatchAggregate, own, value
 from ottla.streams.record import Raw, Record
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.memory_stores import MemoryBackend
 from ottla.streams.tasks.store_maker import backend_names
 from ottla.streams.tasks.task import Task
+from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology.graph import InvalidTimestamp, TimestampExtractor
 from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
 from ottla.streams.topology.topology import Topology
@@ -32,6 +34,20 @@ class Batches:
         self._config = config
         self.backends = {name: MemoryBackend() for name in backend_names(self._nodes)}
         self._saved: bytes | None = None
+
+    def waiting(
+        self, records: list[Raw], awaited: list[tuple[str, int]]
+    ) -> tuple[list[tuple[str, bytes | None, bytes | None, int]], list[Raw]]:
+        task = self.task()
+        if self._saved is not None:
+            task.restore(self._saved)
+        out = task.process(records, awaited=awaited) + task.commit()
+        self._saved = task.save()
+        told = [(raw.topic, raw.key, raw.value, raw.timestamp) for raw in out if not raw.topic.endswith("-changelog")]
+        return told, task.left()
+
+    def task(self) -> Task:
+        return Task(self._nodes, self.topology.graph, "app", 0, self.backends, self._config)
 
     def run(self, *records: Raw, now: int = 0) -> list[tuple[str, bytes | None, bytes | None, int]]:
         task = Task(self._nodes, self.topology.graph, "app", 0, self.backends, self._config, now=now)
@@ -53,6 +69,67 @@ def copying(builder: StreamsBuilder) -> None:
 def test_the_partition_whose_first_record_is_oldest_goes_next_and_offsets_keep_their_order() -> None:
     out = Batches(copying).run(*raws("a", 5, 1, 20), *raws("b", 6, 7))
     assert [row[2] for row in out] == [b"a5", b"a1", b"b6", b"b7", b"a20"]
+
+
+def test_records_wait_for_a_partition_of_which_more_is_to_come() -> None:
+    task = Batches(copying).task()
+    assert [raw.value for raw in task.process([*raws("a", 5, 30), *raws("b", 6)], awaited=[("b", 0)])] == [b"a5", b"b6"]
+    assert [raw.value for raw in task.left()] == [b"a30"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_where_a_backlog_is_cut_changes_nothing_if_tasks_wait_for_what_is_to_come(seed: int) -> None:
+    dice = random.Random(seed)
+    backlog = {
+        name: raws(
+            name, *(3 * max(0, step * 5 + dice.randrange(-20, 20)) + tie for step in range(dice.randrange(1, 40)))
+        )
+        for tie, name in enumerate("abc")
+    }
+    whole = [raw.value for raw in Batches(three).task().process([raw for name in "abc" for raw in backlog[name]])]
+    batches = Batches(three)
+    out: list[bytes | None] = []
+    left: list[Raw] = []
+    while any(backlog.values()):
+        cuts = {name: dice.randrange(1, 9) for name, raws in backlog.items() if raws}
+        read = [raw for name, cut in cuts.items() for raw in backlog[name][:cut]]
+        backlog = {name: raws[cuts.get(name, 0) :] for name, raws in backlog.items()}
+        task = batches.task()
+        out += [
+            raw.value for raw in task.process([*left, *read], awaited=[(name, 0) for name in backlog if backlog[name]])
+        ]
+        left = task.left()
+    assert out == whole
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_stream_whose_records_go_together_waits_for_its_table_all_the_same(seed: int) -> None:
+    dice = random.Random(seed)
+
+    def enriched(builder: StreamsBuilder) -> None:
+        table: Materialized[Any, Any] = Materialized("known", Serdes.string, Serdes.string)
+        known = builder.table("table", Consumed(Serdes.string, Serdes.string), table)
+        stream = builder.stream("lines", Consumed(Serdes.string, Serdes.string))
+        stream.join(known, lambda line, found: f"{line}/{found}").to("out", Produced(Serdes.string, Serdes.string))
+
+    backlog = {
+        name: raws(name, *(2 * max(0, step * 5 + dice.randrange(-20, 20)) + tie for step in range(400)))
+        for tie, name in enumerate(("lines", "table"))
+    }
+    whole = Batches(enriched).run(*backlog["lines"], *backlog["table"])
+    batches, left = Batches(enriched), list[Raw]()
+    out: list[tuple[str, bytes | None, bytes | None, int]] = []
+    while any(backlog.values()):
+        cuts = {name: dice.randrange(60, 150) for name, some in backlog.items() if some}
+        read = [raw for name, cut in cuts.items() for raw in backlog[name][:cut]]
+        backlog = {name: some[cuts.get(name, 0) :] for name, some in backlog.items()}
+        made, left = batches.waiting([*left, *read], [(name, 0) for name, some in backlog.items() if some])
+        out += made
+    assert out == whole
+
+
+def three(builder: StreamsBuilder) -> None:
+    builder.stream("a").merge(builder.stream("b")).merge(builder.stream("c")).to("out")
 
 
 def test_equal_timestamps_alternate() -> None:
@@ -183,6 +260,16 @@ def test_invalid_timestamps_may_be_skipped_or_take_the_partitions_time() -> None
     assert [row[3] for row in partition_time.run(records[2])] == [10]
 
 
+def test_a_record_for_which_a_function_gives_no_time_is_skipped_and_counted() -> None:
+    extractor = TimestampExtractor(lambda key, text, timestamp, partition_time: int(text))
+    topology_builder = StreamsBuilder(default_key_serde=Serdes.string, default_value_serde=Serdes.string)
+    timed(extractor)(topology_builder)
+    with TopologyTestDriver(topology_builder.build()) as driver:
+        driver.create_input_topic("in").pipe_many([("k", "-5", 1), ("k", "7", 2)])
+        assert [record.timestamp for record in driver.create_output_topic("out")] == [7]
+        assert driver.dropped_records == {"invalid-timestamp": 1}
+
+
 def test_partition_time_needs_a_record_before() -> None:
     batches = Batches(timed(TimestampExtractor(on_invalid=InvalidTimestamp.PARTITION_TIME)))
     with pytest.raises(StreamsError, match="no record before it had a valid one"):
@@ -229,7 +316,8 @@ def test_a_task_per_batch_does_what_one_task_does(build: Any) -> None:
         at_once.add([raw])
         while at_once.step():
             pass
-    whole = [(raw.topic, raw.key, raw.value, raw.timestamp) for raw in at_once.take() if raw.topic == "out"]
+        whole += at_once.commit(flush=False)
+    whole = [(raw.topic, raw.key, raw.value, raw.timestamp) for raw in whole if raw.topic == "out"]
     assert [row for raw in records for row in one_by_one.run(raw)] == whole
 
 
@@ -259,3 +347,41 @@ def test_stores_shrink_again_when_windows_expire() -> None:
         batches.run(*[Raw("in", 0, 0, f"{start}-{number}".encode(), b"v", start) for number in range(5)])
     assert len(batches.backends["tumbling"]) <= 12
     assert len(batches.backends["sessions"]) <= 60
+
+
+class Longest(BatchAggregate):
+    """The longest text; `sizes` tells how many values each call was given."""
+
+    takes, keeps, returns = ("string",), "string", "string"
+    sizes: ClassVar[list[int]] = []
+
+    def initial(self) -> str:
+        return ""
+
+    def add(self, state: str, *columns: Any) -> str:
+        self.sizes.append(len(columns[0]))
+        texts: list[str] = [state, *columns[0].to_pylist()]
+        return max(texts, key=len)
+
+    def merge(self, state: str, other: str) -> str:
+        return max(state, other, key=len)
+
+    def result(self, state: str) -> str:
+        return state
+
+
+@pytest.mark.parametrize("windowed", [False, True])
+def test_an_aggregate_over_columns_is_called_once_for_each_key_of_a_batch(windowed: bool) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        grouped: Any = builder.stream("a").group_by_key()
+        longest = (grouped.windowed_by(TimeWindows.of(100, grace_ms=0)) if windowed else grouped).aggregate(
+            own(Longest(), value), materialized=Materialized("kept", Serdes.string, Serdes.string)
+        )
+        longest.to_stream(lambda key, _: key.key if windowed else key).to("out", Produced(Serdes.string, Serdes.string))
+
+    Longest.sizes.clear()
+    batches = Batches(build)
+    first = batches.run(*raws("a", 5, 10, 1), *raws("a", 7, key=b"j"))
+    assert first == [("out", b"k", b"a10", 10), ("out", b"j", b"a7", 7)]
+    assert batches.run(*raws("a", 3, 20)) == [("out", b"k", b"a10", 20)]
+    assert Longest.sizes == [3, 1, 2]

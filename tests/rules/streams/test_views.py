@@ -18,7 +18,7 @@ from ottla.streams import (
 )
 from ottla.streams.topology.stores import StoreKind
 from ottla.streams.views.lookups import queryable
-from ottla.streams.views.view import BadKey, Change, Entry, Page, Place, View, split_key
+from ottla.streams.views.view import BadKey, Change, Entry, Page, Place, Slice, View, split_key
 
 ID = bytes(16)
 
@@ -99,7 +99,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(tmp_path: Path) -> No
     after: Place | None = None
     sizes = []
     while True:
-        page = view.range(b"02", after=after, limit=10)
+        page = view.range(b"02", slice_=Slice(after, limit=10))
         seen += keys(page)
         sizes.append(len(page.entries))
         if not page.more:
@@ -112,8 +112,8 @@ def test_pages_follow_each_other_without_gap_or_repetition(tmp_path: Path) -> No
 
 def test_a_page_that_ends_with_the_last_entry_has_no_more(tmp_path: Path) -> None:
     view = key_value(tmp_path, (b"a", b"v"), (b"b", b"v"))
-    assert view.range(limit=2).more is False
-    assert view.range(limit=1).more is True
+    assert view.range(slice_=Slice(limit=2)).more is False
+    assert view.range(slice_=Slice(limit=1)).more is True
     view.close()
 
 

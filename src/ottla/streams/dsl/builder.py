@@ -1,18 +1,21 @@
 """StreamsBuilder: where a topology begins."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ottla.streams.dsl.draft import Draft, GlobalTableStep, SourceStep, SourceTable, StateStoreStep, TableSourceStep
 from ottla.streams.dsl.kstream import SOURCE, KStream
 from ottla.streams.dsl.ktable import GlobalKTable, KTable
+from ottla.streams.dsl.optimizing import optimized
 from ottla.streams.dsl.options import Consumed, Materialized, checked_name, renamed
 from ottla.streams.dsl.table_stores import as_materialized, key_value_store, named_store
 from ottla.streams.topology.graph import GlobalTable, TopologyError
+from ottla.streams.topology.optimization import rules_of
+from ottla.streams.topology.processor import Processor
 from ottla.streams.topology.stores import StoreSpec
-from ottla.streams.topology.topology import Topology
+from ottla.streams.topology.topology import Topology, user_processor
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
@@ -51,10 +54,8 @@ class StreamsBuilder:
         *,
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """A topic, several, or all that match a compiled pattern, as a stream. The topics have to exist.
-
-        Unlike in Java, topics that appear later and match are found when the application starts again.
-        """
+        """A topic, several, or all that match a compiled pattern, as a stream. The topics have to exist; those that
+        come to match a pattern are found while the application runs."""
         said = renamed(consumed or Consumed(), name)
         pattern = topics.pattern if isinstance(topics, re.Pattern) else None
         if isinstance(topics, str):
@@ -137,8 +138,12 @@ class StreamsBuilder:
     ) -> GlobalKTable[Any, Any]:
         """A topic that every task has in whole. Its changes take effect at batches, in no time order with streams."""
         said, stored, _ = self._table_options(topic, consumed, materialized)
+        if stored.history_retention_ms is not None:
+            raise TopologyError(f"the global table of {topic} cannot be versioned: leave history_retention_ms out")
         source, processor = self._table_names(checked_name(name) or said.name)
-        store = replace(key_value_store(stored, said.key_serde, said.value_serde), logged=False, source_topic=topic)
+        store = replace(
+            key_value_store(stored, said.key_serde, said.value_serde), logged=False, caching=False, source_topic=topic
+        )
         table = GlobalTable(store, topic, source, processor, said.key_serde, said.value_serde, said.extractor)
         self._draft.add(GlobalTableStep(table), self._draft.root)
         return GlobalKTable(store.name, said.key_serde, said.value_serde)
@@ -148,9 +153,43 @@ class StreamsBuilder:
         self._draft.add(StateStoreStep(store), self._draft.root)
         return self
 
-    def build(self) -> Topology:
-        """The topology. Raises TopologyError for what cannot be: unknown stores, names or topics taken twice."""
-        return self._draft.write(Topology(self._default_key_serde, self._default_value_serde))
+    def add_global_store(
+        self,
+        store: StoreSpec,
+        topic: str,
+        supplier: Callable[[], Processor],
+        consumed: "Consumed[Any, Any] | None" = None,
+        *,
+        name: str | None = None,
+    ) -> "StreamsBuilder":
+        """A store that every task has in whole, filled by a processor from a topic. It forwards nothing."""
+        said = renamed(consumed or Consumed(), name)
+        source, processor = self._table_names(said.name)
+        user_processor(processor, supplier)
+        serdes = said.key_serde or store.key_serde, said.value_serde or store.value_serde
+        kept = replace(store, logged=False)
+        table = GlobalTable(kept, topic, source, processor, *serdes, said.extractor, supplier)
+        self._draft.add(GlobalTableStep(table), self._draft.root)
+        return self
+
+    def build(self, *, topology_optimization: str = "none") -> Topology:
+        """The topology. Raises TopologyError for what cannot be: unknown stores, names or topics taken twice, and
+        expressions that do not fit the records that reach them.
+
+        `topology_optimization` is Kafka's setting: none, all, or some of its rules. An application whose settings have
+        it optimizes its topology itself.
+        """
+        try:
+            rules = rules_of(topology_optimization)
+        except ValueError as error:
+            raise TopologyError(f"topology.optimization: {error}") from None
+        draft = optimized(self._draft, rules) if rules else self._draft
+        topology = draft.write(Topology(self._default_key_serde, self._default_value_serde, self._rebuilt))
+        topology.is_written()
+        return topology.check_expressions(sure=False)
+
+    def _rebuilt(self, topology_optimization: str) -> Topology:
+        return self.build(topology_optimization=topology_optimization)
 
     def _table_options(
         self, topic: str, consumed: "Consumed[Any, Any] | None", materialized: "Materialized[Any, Any] | str | None"

@@ -5,17 +5,35 @@ wants old values, which sources are the same. Names are numbered here, as Kafka 
 where the user gave one, so that a topology keeps its numbers when names are added.
 """
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.streams.dsl.options import Consumed, checked_name
 from ottla.streams.expressions import Expression
-from ottla.streams.topology.graph import GlobalTable, Partitioner, RepartitionTopic, SinkNode, SourceNode, TopologyError
-from ottla.streams.topology.operations import DropNullKeys, Function, Operation, PassThrough, TableSource
-from ottla.streams.topology.stores import StoreSpec
+from ottla.streams.topology.graph import (
+    Form,
+    GlobalTable,
+    Partitioner,
+    RepartitionTopic,
+    SinkNode,
+    SourceNode,
+    TopologyError,
+)
+from ottla.streams.topology.operations import (
+    DropNullKeys,
+    Function,
+    Operation,
+    PassThrough,
+    StreamSelfJoin,
+    StreamStreamJoin,
+    TableSource,
+)
+from ottla.streams.topology.stores import StoreKind, StoreSpec
 from ottla.streams.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -27,9 +45,16 @@ REPARTITION: Final = "-repartition"
 class Step:
     """Something that was said: it becomes one node or more."""
 
-    __slots__ = ("children", "grace_ms", "keeps_null_keys", "name", "parents", "priority")
+    __slots__ = ("children", "grace_ms", "is_versioned", "keeps_null_keys", "name", "parents", "priority")
 
-    def __init__(self, name: str, *, grace_ms: int | None = None, keeps_null_keys: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        grace_ms: int | None = None,
+        keeps_null_keys: bool = False,
+        is_versioned: bool | None = None,
+    ) -> None:
         self.name = name
         self.parents: list[Step] = []
         self.children: list[Step] = []
@@ -38,6 +63,14 @@ class Step:
         """Of the windows that it aggregates over."""
         self.keeps_null_keys = keeps_null_keys
         """Left and outer joins hand on what has no key, so a repartition in front of one must not drop it (KIP-962)."""
+
+        self.is_versioned = is_versioned
+        """Whether it is a versioned table; None where it has no store of its own, and is what its parents are."""
+
+    def gives_versions(self) -> bool:
+        if self.is_versioned is not None:
+            return self.is_versioned
+        return bool(self.parents) and all(parent.gives_versions() for parent in self.parents)
 
     @abstractmethod
     def write(self, topology: Topology) -> None: ...
@@ -116,8 +149,9 @@ class OperationStep(Step):
         connected: Sequence[str] = (),
         grace_ms: int | None = None,
         keeps_null_keys: bool = False,
+        is_versioned: bool | None = None,
     ) -> None:
-        super().__init__(name, grace_ms=grace_ms, keeps_null_keys=keeps_null_keys)
+        super().__init__(name, grace_ms=grace_ms, keeps_null_keys=keeps_null_keys, is_versioned=is_versioned)
         self.operation = operation
         self.own_stores = own_stores
         self.connected = connected
@@ -128,6 +162,15 @@ class OperationStep(Step):
             topology.add_state_store(store, self.name)
         if self.connected:
             topology.connect_processor_and_state_stores(self.name, *self.connected)
+
+
+class MergeStep(OperationStep):
+    """KStream.merge."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, PassThrough)
 
 
 class SinkStep(Step):
@@ -144,16 +187,18 @@ class SinkStep(Step):
 class TableSourceStep(Step):
     """A topic as a table: a source and the processor that fills its store."""
 
-    __slots__ = ("consumed", "source_name", "supplier", "topic")
+    __slots__ = ("consumed", "reuses_topic", "source_name", "supplier", "topic")
 
     def __init__(
         self, name: str, source_name: str, topic: str, consumed: Consumed[Any, Any], supplier: "SourceTable"
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, is_versioned=supplier.is_versioned)
         self.source_name = source_name
         self.topic = topic
         self.consumed = consumed
         self.supplier = supplier
+        self.reuses_topic = False
+        """Whether the topic itself is the changelog of the table's store."""
 
     def write(self, topology: Topology) -> None:
         said = self.consumed
@@ -163,7 +208,8 @@ class TableSourceStep(Step):
         topology.add_node(source)
         topology.add_operation(self.name, self.supplier.operation(), self.source_name)
         for store in self.supplier.stores():
-            topology.add_state_store(store, self.name)
+            kept = replace(store, logged=False, source_topic=self.topic) if self.reuses_topic else store
+            topology.add_state_store(kept, self.name)
 
 
 class GlobalTableStep(Step):
@@ -188,7 +234,7 @@ class RepartitionNames:
 class RepartitionStep(Step):
     """A hop over an internal topic: filter, sink, source. Behind KTable.group_by there is no filter."""
 
-    __slots__ = ("changes", "key_serde", "names", "partitioner", "partitions", "value_serde")
+    __slots__ = ("changes", "is_mergeable", "key_serde", "names", "partitioner", "partitions", "value_serde")
 
     def __init__(
         self,
@@ -199,7 +245,9 @@ class RepartitionStep(Step):
         partitions: int | None = None,
         partitioner: Partitioner | None = None,
         changes: bool = False,
+        is_mergeable: bool = True,
     ) -> None:
+        """`is_mergeable`: nobody asked for this very topic, so another one will do."""
         super().__init__(names.source)
         self.names = names
         self.key_serde = key_serde
@@ -207,6 +255,7 @@ class RepartitionStep(Step):
         self.partitions = partitions
         self.partitioner = partitioner
         self.changes = changes
+        self.is_mergeable = is_mergeable and not changes
 
     def write(self, topology: Topology) -> None:
         names = self.names
@@ -217,10 +266,9 @@ class RepartitionStep(Step):
             topology.add_operation(names.filter, operation, *parents)
             parents = (names.filter,)
         serdes = (self.key_serde, self.value_serde)
-        topology.add_node(
-            SinkNode(names.sink, names.topic, parents, None, *serdes, self.partitioner, True, changes=self.changes)
-        )
-        topology.add_node(SourceNode(names.source, (names.topic,), None, *serdes, changes=self.changes))
+        form = Form.CHANGE if self.changes else Form.PLAIN
+        topology.add_node(SinkNode(names.sink, names.topic, parents, None, *serdes, self.partitioner, True, form=form))
+        topology.add_node(SourceNode(names.source, (names.topic,), None, *serdes, form=form))
 
     def _feeds_relaxed_join(self) -> bool:
         below = list(self.children)
@@ -234,7 +282,7 @@ class RepartitionStep(Step):
 class StreamJoinStep(Step):
     """Both directions of a windowed join, and the node in which they meet."""
 
-    __slots__ = ("joins", "outer_store", "windowed")
+    __slots__ = ("is_self_join", "joins", "outer_store", "windowed")
 
     def __init__(
         self,
@@ -242,14 +290,25 @@ class StreamJoinStep(Step):
         windowed: tuple[str, str],
         joins: Sequence[tuple[str, Operation, StoreSpec]],
         outer_store: StoreSpec | None,
+        *,
+        keeps_null_keys: bool,
     ) -> None:
-        super().__init__(name, keeps_null_keys=outer_store is not None)
+        super().__init__(name, keeps_null_keys=keeps_null_keys)
         self.windowed = windowed
         self.joins = joins
         """Name, operation, and the store of the other side, of this direction and of the other one."""
         self.outer_store = outer_store
+        self.is_self_join = False
+        """Whether both sides are the same stream and share one buffer."""
 
     def write(self, topology: Topology) -> None:
+        if self.is_self_join:
+            _, operation, store = self.joins[1]
+            assert isinstance(operation, StreamStreamJoin)
+            joining = StreamSelfJoin(store.name, operation.joiner, operation.windows, operation.with_key)
+            topology.add_operation(self.name, joining, self.windowed[0])
+            topology.add_state_store(store, self.name)
+            return
         for (name, operation, store), parent in zip(self.joins, self.windowed, strict=True):
             topology.add_operation(name, operation, parent)
             topology.add_state_store(store, name)
@@ -267,10 +326,10 @@ class View:
 
     stores: tuple[str, ...]
     store: str
-    steps: tuple["TableLogic", ...] = ()
+    steps: tuple[Callable[[], Operation], ...] = ()
 
     def operations(self) -> tuple[Operation, ...]:
-        return tuple(step.operation() for step in self.steps)
+        return tuple(step() for step in self.steps)
 
 
 class TableLogic:
@@ -289,16 +348,21 @@ class TableLogic:
     @abstractmethod
     def view(self) -> View: ...
 
+    @abstractmethod
+    def stored(self) -> StoreSpec | None:
+        """The store that its view looks into."""
+
 
 class SourceTable(TableLogic):
     """A topic or a stream. It has a store if it was named, or if somebody needs it."""
 
-    __slots__ = ("_kept", "_send_old", "_store")
+    __slots__ = ("_kept", "_send_old", "_store", "is_versioned")
 
     def __init__(self, store: StoreSpec, *, kept: bool) -> None:
         self._store = store
         self._kept = kept
         self._send_old = False
+        self.is_versioned = store.kind is StoreKind.VERSIONED
 
     def operation(self) -> Operation:
         return TableSource(self._store.name if self._kept else None, self._send_old)
@@ -315,6 +379,9 @@ class SourceTable(TableLogic):
     def view(self) -> View:
         self._kept = True
         return View((self._store.name,), self._store.name)
+
+    def stored(self) -> StoreSpec:
+        return self._store
 
 
 class AggregateTable(TableLogic):
@@ -340,11 +407,41 @@ class AggregateTable(TableLogic):
     def view(self) -> View:
         return View((self._store.name,), self._store.name)
 
+    def stored(self) -> StoreSpec:
+        return self._store
+
+
+class CogroupedTable(TableLogic):
+    """Several aggregates write one store, and meet in a node that hands on what they send."""
+
+    __slots__ = ("send_old", "store")
+
+    def __init__(self, store: StoreSpec) -> None:
+        self.store = store
+        self.send_old = False
+
+    def operation(self) -> Operation:
+        return PassThrough()
+
+    def stores(self) -> tuple[StoreSpec, ...]:
+        return ()
+
+    def wants_old(self, force: bool) -> bool:
+        self.send_old = True
+        return True
+
+    def view(self) -> View:
+        return View((self.store.name,), self.store.name)
+
+    def stored(self) -> StoreSpec:
+        return self.store
+
 
 class DerivedTable(TableLogic):
-    """filter and map_values: without a store of its own it is computed from its parent whenever it is looked at."""
+    """filter, map_values, transform_values: without a store of its own it is computed from its parent whenever it is
+    looked at."""
 
-    __slots__ = ("_make", "_parent", "_send_old", "_store")
+    __slots__ = ("_make", "_parent", "_send_old", "_store", "_unseen")
 
     def __init__(
         self,
@@ -353,11 +450,14 @@ class DerivedTable(TableLogic):
         make: Callable[[str | None, bool], Operation],
         *,
         send_old: bool = False,
+        unseen: str | None = None,
     ) -> None:
+        """`unseen`: why it cannot be computed by others."""
         self._parent = parent
         self._store = store
         self._make = make  # (store, send_old) -> operation
         self._send_old = send_old
+        self._unseen = unseen
 
     def operation(self) -> Operation:
         return self._make(self._store.name if self._store else None, self._send_old)
@@ -373,8 +473,16 @@ class DerivedTable(TableLogic):
     def view(self) -> View:
         if self._store is not None:
             return View((self._store.name,), self._store.name)
+        if self._unseen is not None:
+            raise TopologyError(
+                f"{self._unseen}, to which a join has no access: give the table a name (materialized), so that the "
+                "join looks into its own store"
+            )
         below = self._parent.logic.view()
-        return View(below.stores, below.store, (*below.steps, self))
+        return View(below.stores, below.store, (*below.steps, self.operation))
+
+    def stored(self) -> StoreSpec | None:
+        return self._store or self._parent.logic.stored()
 
 
 class SuppressedTable(TableLogic):
@@ -397,7 +505,10 @@ class SuppressedTable(TableLogic):
 
     def view(self) -> View:
         below = self._parent.logic.view()
-        return View((self._store.name, *below.stores), below.store, (*below.steps, self))
+        return View((self._store.name, *below.stores), below.store, (*below.steps, self.operation))
+
+    def stored(self) -> StoreSpec | None:
+        return self._parent.logic.stored()
 
 
 class OldValues:
@@ -420,7 +531,7 @@ class OldValues:
 class Draft:
     """All steps of a builder. Streams and tables add to it; `write` makes the topology."""
 
-    __slots__ = ("_copartitioned", "_merged", "_next_number", "_next_priority", "root")
+    __slots__ = ("_copartitioned", "_merged", "_next_number", "_next_priority", "added", "root")
 
     def __init__(self) -> None:
         self.root = Root("root")
@@ -429,6 +540,23 @@ class Draft:
         self._copartitioned: list[tuple[str, ...]] = []
         self._merged: dict[str, str] = {}
         """Which source stands for which other one."""
+        self.added: dict[Step, None] = {}
+        """All steps, in the order in which they were first added."""
+
+    def copied(self) -> "Draft":
+        """With steps of its own, so that a rule may change them."""
+        result = Draft()
+        result._next_number, result._next_priority = self._next_number, self._next_priority
+        result._copartitioned, result._merged = list(self._copartitioned), dict(self._merged)
+        mine: dict[Step, Step] = {self.root: result.root} | {step: copy(step) for step in self.added}
+        for old, new in mine.items():
+            new.parents = [mine[parent] for parent in old.parents]
+            new.children = [mine[child] for child in old.children]
+        result.added = {mine[step]: None for step in self.added}
+        return result
+
+    def rename_source(self, name: str, other: str) -> None:
+        self._merged[name] = other
 
     def new_name(self, prefix: str) -> str:
         name = f"{prefix}{self._next_number:010d}"
@@ -444,6 +572,7 @@ class Draft:
         return generated if name is None else (checked_name(name + suffix) or generated)
 
     def add(self, step: Step, *parents: Step) -> None:
+        self.added.setdefault(step)
         for parent in parents:
             parent.attach(step)
             step.priority = self._next_priority
@@ -466,7 +595,7 @@ class Draft:
 
     def write(self, topology: Topology) -> Topology:
         """Into an empty topology. May be called again, also after more has been said."""
-        self._merge_sources()
+        self.merge_sources()
         for step in self._in_order():
             step.write(topology)
         groups = [tuple(self._merged.get(name, name) for name in group) for group in self._copartitioned]
@@ -474,7 +603,8 @@ class Draft:
         _check_fixed_counts(topology)
         return topology
 
-    def _merge_sources(self) -> None:
+    def merge_sources(self) -> None:
+        """Of equal topics."""
         by_topic: dict[tuple[str | None, str], SourceStep] = {}
         for step in list(self.root.children):
             if not isinstance(step, SourceStep):
@@ -545,17 +675,43 @@ def step_of(
     return step
 
 
-def checked(function: Function | None, what: str) -> Function:
-    """What is neither a callable nor an expression is most likely a result, or an argument in the wrong place."""
-    if function is None or not (callable(function) or isinstance(function, Expression)):
+def of_value(with_key: bool) -> str:
+    """What a function of values is called with."""
+    return "key, value" if with_key else "value"
+
+
+def checked(function: Function | None, what: str, given: str) -> Function:
+    """What is neither a callable nor an expression is most likely a result, or an argument in the wrong place.
+
+    `given` names what the callable is called with: `key, value`.
+    """
+    if isinstance(function, Expression):
+        return function
+    if function is None or not callable(function):
         raise TopologyError(f"{what} is {function!r}: a function or a column expression is expected")
+    _check_parameters(function, what, given)
     return function
 
 
-def checked_callable(function: Any, what: str) -> Callable[..., Any]:
+def checked_callable(function: Any, what: str, given: str) -> Callable[..., Any]:
     """For what Spark has no column for."""
     if isinstance(function, Expression):
         raise TopologyError(f"{what} is an expression, but here a function is expected")
     if not callable(function):
         raise TopologyError(f"{what} is {function!r}: a function is expected")
+    _check_parameters(function, what, given)
     return function  # type: ignore[no-any-return]
+
+
+def _check_parameters(function: Callable[..., Any], what: str, given: str) -> None:
+    """A function with other parameters would fail at the first record, long after it was written."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # some that are written in C do not tell
+    try:
+        signature.bind(*given.split(", ") if given else ())
+    except TypeError:
+        code = getattr(function, "__code__", None)
+        where = "" if code is None else f" ({code.co_filename.rpartition('/')[2]}, line {code.co_firstlineno})"
+        raise TopologyError(f"{what} is called with ({given}), but takes {signature}{where}") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overloa
 
 from ottla.streams.dsl.draft import (
     Draft,
+    MergeStep,
     OperationStep,
     RepartitionStep,
     SinkStep,
@@ -16,6 +17,7 @@ from ottla.streams.dsl.draft import (
     Step,
     checked,
     checked_callable,
+    of_value,
     step_of,
 )
 from ottla.streams.dsl.options import (
@@ -23,6 +25,7 @@ from ottla.streams.dsl.options import (
     Grouped,
     Joined,
     Materialized,
+    Printed,
     Produced,
     Repartitioned,
     StreamJoined,
@@ -121,11 +124,13 @@ class KStream(Generic[K, V]):
 
     def filter(self, predicate: Expression | Callable[[K, V], bool], *, name: str | None = None) -> "KStream[K, V]":
         """Keeps the records for which the predicate holds."""
-        return self._filtered(Filter(checked(predicate, "the predicate of filter")), name)
+        return self._filtered(Filter(checked(predicate, "the predicate of filter", "key, value")), name)
 
     def filter_not(self, predicate: Expression | Callable[[K, V], bool], *, name: str | None = None) -> "KStream[K, V]":
         """Drops the records for which the predicate holds."""
-        return self._filtered(Filter(checked(predicate, "the predicate of filter_not"), negated=True), name)
+        return self._filtered(
+            Filter(checked(predicate, "the predicate of filter_not", "key, value"), negated=True), name
+        )
 
     def _filtered(self, operation: Filter | Peek, name: str | None) -> "KStream[K, V]":
         prefix = "KSTREAM-FILTER-" if isinstance(operation, Filter) else "KSTREAM-PEEK-"
@@ -138,7 +143,7 @@ class KStream(Generic[K, V]):
     def select_key(self, function: Callable[[K, V], K2], *, name: str | None = None) -> "KStream[K2, V]": ...
     def select_key(self, function: Expression | Callable[[K, V], Any], *, name: str | None = None) -> "KStream[Any, V]":
         """Gives each record a new key. Grouping or joining behind it goes over a repartition topic."""
-        operation = SelectKey(checked(function, "the function of select_key"))
+        operation = SelectKey(checked(function, "the function of select_key", "key, value"))
         step = step_of(self._draft, name, "KSTREAM-KEY-SELECT-", operation, self._step)
         return self._next(step, value_serde=self.value_serde, needs_repartition=True)
 
@@ -164,6 +169,8 @@ class KStream(Generic[K, V]):
             raise TopologyError("map takes expressions by name: map(key=..., value=...)")
         if (function is None) == (key is None and value is None):
             raise TopologyError("map takes a function (key, value) -> (key, value), or expressions: key=..., value=...")
+        if function is not None:
+            checked_callable(function, "the function of map", "key, value")
         step = step_of(self._draft, name, "KSTREAM-MAP-", MapPairs(function, key, value), self._step)
         return self._next(step, needs_repartition=True)
 
@@ -181,7 +188,7 @@ class KStream(Generic[K, V]):
         self, function: Expression | Callable[..., Any], *, with_key: bool = False, name: str | None = None
     ) -> "KStream[K, Any]":
         """A new value for each record; the key stays, so no repartition is needed."""
-        operation = MapValues(checked(function, "the function of map_values"), with_key)
+        operation = MapValues(checked(function, "the function of map_values", of_value(with_key)), with_key)
         step = step_of(self._draft, name, "KSTREAM-MAPVALUES-", operation, self._step)
         return self._next(step, key_serde=self.key_serde)
 
@@ -189,7 +196,7 @@ class KStream(Generic[K, V]):
         self, function: Callable[[K, V], Iterable[tuple[K2, V2]]], *, name: str | None = None
     ) -> "KStream[K2, V2]":
         """Any number of (key, value) pairs for each record."""
-        operation = FlatMap(checked_callable(function, "the function of flat_map"))
+        operation = FlatMap(checked_callable(function, "the function of flat_map", "key, value"))
         step = step_of(self._draft, name, "KSTREAM-FLATMAP-", operation, self._step)
         return self._next(step, needs_repartition=True)
 
@@ -207,24 +214,32 @@ class KStream(Generic[K, V]):
         self, function: Expression | Callable[..., Iterable[Any]], *, with_key: bool = False, name: str | None = None
     ) -> "KStream[K, Any]":
         """Any number of values for each record, all under its key. An expression has to give an array."""
-        operation = FlatMapValues(checked(function, "the function of flat_map_values"), with_key)
+        operation = FlatMapValues(checked(function, "the function of flat_map_values", of_value(with_key)), with_key)
         step = step_of(self._draft, name, "KSTREAM-FLATMAPVALUES-", operation, self._step)
         return self._next(step, key_serde=self.key_serde)
 
     def peek(self, function: Callable[[K, V], Any], *, name: str | None = None) -> "KStream[K, V]":
         """Calls the function and hands the record on. A batch may run again after a crash, and the function with it."""
-        return self._filtered(Peek(checked_callable(function, "the function of peek")), name)
+        return self._filtered(Peek(checked_callable(function, "the function of peek", "key, value")), name)
 
     def foreach(self, function: Callable[[K, V], Any], *, name: str | None = None) -> None:
         """Calls the function and ends here. Not exactly once: see peek."""
-        operation = Peek(checked_callable(function, "the function of foreach"), last=True)
+        operation = Peek(checked_callable(function, "the function of foreach", "key, value"), last=True)
         step_of(self._draft, name, "KSTREAM-FOREACH-", operation, self._step)
+
+    def print(self, printed: "Printed[K, V] | None" = None, *, name: str | None = None) -> None:
+        """Writes each record as a line, to the standard output or a file, and ends here. On Spark each worker writes:
+        the lines of a cluster are in the logs of its executors. Not exactly once: see peek."""
+        said = renamed(printed or Printed(), name)
+        step_name = self._draft.named(said.name, "KSTREAM-PRINTER-")
+        operation = Peek(said.printing(self.name), last=True)
+        self._draft.add(OperationStep(step_name, lambda: operation), self._step)
 
     def merge(self, other: "KStream[K, V]", *, name: str | None = None) -> "KStream[K, V]":
         """Records of both, in no order between the two."""
         if not isinstance(other, KStream) or other._draft is not self._draft:
             raise TopologyError("merge takes another stream of the same builder")
-        step = OperationStep(self._draft.named(name, "KSTREAM-MERGE-"), PassThrough)
+        step = MergeStep(self._draft.named(name, "KSTREAM-MERGE-"))
         self._draft.add(step, self._step, other._step)
         return KStream(
             self._draft,
@@ -249,7 +264,14 @@ class KStream(Generic[K, V]):
         key_serde = said.key_serde or self.key_serde
         value_serde = said.value_serde or self.value_serde
         names = self._draft.repartition_names(said.name or self._draft.new_name("KSTREAM-REPARTITION-"))
-        step = RepartitionStep(names, key_serde, value_serde, partitions=said.partitions, partitioner=said.partitioner)
+        step = RepartitionStep(
+            names,
+            key_serde,
+            value_serde,
+            partitions=said.partitions,
+            partitioner=said.partitioner,
+            is_mergeable=False,
+        )
         self._draft.add(step, self._step)
         return KStream(self._draft, step, (names.source,), key_serde=key_serde, value_serde=value_serde)
 
@@ -260,7 +282,7 @@ class KStream(Generic[K, V]):
         """
         said = renamed(produced or Produced(), name)
         if not isinstance(topic, str):
-            checked(topic, "the topic of to")
+            checked(topic, "the topic of to", "key, value, metadata")
         sink = SinkNode(
             self._draft.named(said.name, "KSTREAM-SINK-"),
             topic if isinstance(topic, str) else None,
@@ -288,7 +310,7 @@ class KStream(Generic[K, V]):
             parent, sources = RepartitionStep(names, key_serde, value_serde), (names.source,)
             self._draft.add(parent, self._step)
         table = SourceTable(key_value_store(said, key_serde, value_serde), kept=kept)
-        step = OperationStep(step_name, table.operation, own_stores=table.stores)
+        step = OperationStep(step_name, table.operation, own_stores=table.stores, is_versioned=table.is_versioned)
         self._draft.add(step, parent)
         return KTable(
             self._draft,
@@ -338,7 +360,7 @@ class KStream(Generic[K, V]):
         from ottla.streams.dsl.grouped import KGroupedStream  # noqa: PLC0415
 
         said = renamed(grouped or Grouped(), name)
-        operation = SelectKey(checked(function, "the function of group_by"))
+        operation = SelectKey(checked(function, "the function of group_by", "key, value"))
         step = step_of(self._draft, said.name, "KSTREAM-KEY-SELECT-", operation, self._step)
         return KGroupedStream(
             self._draft,
@@ -477,7 +499,7 @@ class KStream(Generic[K, V]):
     ) -> "KStream[Any, Any]":
         from ottla.streams.dsl.ktable import GlobalKTable, KTable  # noqa: PLC0415
 
-        checked(joiner, f"the joiner of {kind}")
+        checked(joiner, f"the joiner of {kind}", "key, left, right" if with_key else "left, right")
         if isinstance(other, KStream | KTable) and other._draft is not self._draft:
             raise TopologyError(f"{kind} with {other.name} of another builder: both sides belong to one topology")
         if isinstance(other, KStream):
@@ -555,9 +577,18 @@ class KStream(Generic[K, V]):
         sources = self._draft.copartition(stream._sources, table.sources)
         step_name = self._draft.named(given, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
         view = table.view()
+        buffer = None
+        if said.grace_ms is not None:
+            buffer = table.join_buffer(
+                step_name, said, said.key_serde or stream.key_serde, said.value_serde or stream.value_serde
+            )
+        waits_in = None if buffer is None else buffer.name
         step = OperationStep(
             step_name,
-            lambda: StreamTableJoin(view.store, joiner, left, with_key, view.operations()),
+            lambda: StreamTableJoin(
+                view.store, joiner, left, with_key, view.operations(), grace_ms=said.grace_ms, buffer=waits_in
+            ),
+            own_stores=lambda: () if buffer is None else (buffer,),
             connected=view.stores,
             keeps_null_keys=left,
         )
@@ -573,7 +604,7 @@ class KStream(Generic[K, V]):
         name: str | None,
         left: bool,
     ) -> "KStream[Any, Any]":
-        mapper = checked(key_mapper, "the key_mapper of a join with a global table")
+        mapper = checked(key_mapper, "the key_mapper of a join with a global table", "key, value")
         operation = StreamGlobalJoin(table.store_name, mapper, joiner, left, with_key)
         # Kafka numbers both kinds under this name.
         step = OperationStep(self._draft.named(name, "KSTREAM-LEFTJOIN-"), lambda: operation, keeps_null_keys=left)
@@ -640,7 +671,7 @@ class BranchedKStream(Generic[K, V]):
         self, predicate: Expression | Callable[[K, V], bool], branched: "Branched[K, V] | None" = None
     ) -> "BranchedKStream[K, V]":
         """The records for which no predicate before and this one holds."""
-        self._predicates.append(checked(predicate, "the predicate of branch"))
+        self._predicates.append(checked(predicate, "the predicate of branch", "key, value"))
         self._children.append(self._add(branched or Branched(), len(self._predicates)))
         return self
 

@@ -6,6 +6,7 @@ Names become parts of topic and store names, so they have to be such names. Noth
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from ottla.streams.topology.graph import Partitioner, Reset, TimestampExtractor, TopologyError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 _LONGEST_NAME: Final = 249
@@ -88,11 +90,22 @@ class Materialized(Generic[K, V]):
     """Whether there is a changelog topic; settings of that topic mean yes."""
     retention_ms: int | None = None
     """Of windows and sessions; at least window size (or gap) and grace together, which is also the default."""
+    history_retention_ms: int | None = None
+    """Makes the table versioned: its store keeps older values for this long, and joins look at it as of their time."""
+    store_type: str = "rocksDB"
+    """Or "in_memory": windows and sessions then come in the order of time, as Kafka's stores in memory have them."""
+    segment_interval_ms: int | None = None
+    """By what steps a versioned store forgets; chosen by the retention if not said."""
     caching: bool = True
-    """Kept for Kafka's sake: a micro-batch hands on the last value per key either way, the test driver every value."""
+    """Whether of several updates of a key within a micro-batch the last one goes out, or each (KIP-63). Without it an
+    aggregate is computed record by record, not by Spark itself."""
 
     def __post_init__(self) -> None:
         checked_name(self.name)
+        if self.store_type not in ("rocksDB", "in_memory"):
+            raise TopologyError(f"store_type={self.store_type!r}: rocksDB or in_memory is expected")
+        if self.history_retention_ms is not None and self.name is None:
+            raise TopologyError("a versioned table needs a name for its store: Materialized(name, ...)")
 
     @property
     def changelog_config(self) -> Mapping[str, str]:
@@ -123,9 +136,13 @@ class Joined(Generic[K, V, V2]):
     value_serde: "Serde[V] | None" = None
     other_value_serde: "Serde[V2] | None" = None
     name: str | None = None
+    grace_ms: int | None = None
+    """With a versioned table: records of the stream wait this long for late records of the table."""
 
     def __post_init__(self) -> None:
         checked_name(self.name)
+        if self.grace_ms is not None and self.grace_ms < 0:
+            raise TopologyError(f"a grace of {self.grace_ms} ms: time does not go back")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +163,24 @@ class StreamJoined(Generic[K, V, V2]):
 
 
 @dataclass(frozen=True, slots=True)
+class TableJoined(Generic[K, K2]):
+    """A join of two tables by foreign key. The name becomes part of its nodes', its topics' and its store's names.
+
+    A table that is partitioned otherwise than by its key needs its partitioner here; it is given (topic, key, None,
+    number of partitions) and names one partition, or None for the default.
+    """
+
+    partitioner: Partitioner | None = None
+    """Of this table, by its key: where answers go."""
+    other_partitioner: Partitioner | None = None
+    """Of the other table, by the foreign key: where subscriptions go."""
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        checked_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
 class Repartitioned(Generic[K, V]):
     """A repartition topic: NAME-repartition."""
 
@@ -162,6 +197,63 @@ class Repartitioned(Generic[K, V]):
 
 
 @dataclass(frozen=True, slots=True)
+class Printed(Generic[K, V]):
+    """How a stream is printed: `[LABEL]: KEY, VALUE` per record, or what `mapper` (key, value) makes of it."""
+
+    path: str | None = None
+    """The file that lines are added to; none: the standard output."""
+    label: str | None = None
+    """None: the name of the stream's node."""
+    mapper: Callable[[K, V], Any] | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        checked_name(self.name)
+        if self.path == "" or self.label == "":
+            raise TopologyError("a stream is printed to a file with a name and under a label with one, or without")
+
+    @classmethod
+    def to_sys_out(
+        cls, *, label: str | None = None, mapper: Callable[[K, V], Any] | None = None, name: str | None = None
+    ) -> "Printed[K, V]":
+        return cls(None, label, mapper, name)
+
+    @classmethod
+    def to_file(
+        cls,
+        path: str | PathLike[str],
+        *,
+        label: str | None = None,
+        mapper: Callable[[K, V], Any] | None = None,
+        name: str | None = None,
+    ) -> "Printed[K, V]":
+        return cls(fspath(path), label, mapper, name)
+
+    def printing(self, stream: str) -> "Printing":
+        return Printing(self.path, self.label or stream, self.mapper)
+
+
+class Printing:
+    """Writes a line per call. It travels to Spark's workers, so it opens its file where it writes."""
+
+    __slots__ = ("_label", "_mapper", "_path")
+
+    def __init__(self, path: str | None, label: str, mapper: Callable[[Any, Any], Any] | None) -> None:
+        self._path = path
+        self._label = label
+        self._mapper = mapper
+
+    def __call__(self, key: Any, value: Any) -> None:
+        shown = f"{key}, {value}" if self._mapper is None else self._mapper(key, value)
+        line = f"[{self._label}]: {shown}"
+        if self._path is None:
+            print(line, flush=True)
+            return
+        with open(self._path, "a", encoding="utf-8") as file:
+            print(line, file=file)
+
+
+@dataclass(frozen=True, slots=True)
 class Branched(Generic[K, V]):
     """A branch of `split`. With `chain` the branch is what that function makes of it; None: it ends in there."""
 
@@ -172,7 +264,15 @@ class Branched(Generic[K, V]):
         checked_name(self.name)
 
 
-Named = TypeVar("Named", Consumed[Any, Any], Produced[Any, Any], Grouped[Any, Any], Repartitioned[Any, Any])
+Named = TypeVar(
+    "Named",
+    Consumed[Any, Any],
+    Produced[Any, Any],
+    Grouped[Any, Any],
+    Printed[Any, Any],
+    Repartitioned[Any, Any],
+    TableJoined[Any, Any],
+)
 
 
 def renamed(options: Named, name: str | None) -> Named:
@@ -182,15 +282,23 @@ def renamed(options: Named, name: str | None) -> Named:
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """Holds results of windows back. Made by `until_window_closes`; time limits come later."""
+    """Holds changes of a table back. Made by `until_window_closes` or `until_time_limit`."""
 
     name: str | None = None
     max_records: int | None = None
     max_bytes: int | None = None
     logging: bool | Mapping[str, str] = True
+    limit_ms: int | None = None
+    """None: until the window closes."""
+    shut_down_when_full: bool = True
 
     def __post_init__(self) -> None:
         checked_name(self.name)
+        for name, most in (("max_records", self.max_records), ("max_bytes", self.max_bytes)):
+            if most is not None and most < 0:
+                raise TopologyError(f"{name} of a buffer must not be negative: {most}")
+        if self.limit_ms is not None and self.limit_ms < 0:
+            raise TopologyError(f"limit_ms must not be negative: {self.limit_ms}")
 
     @classmethod
     def until_window_closes(
@@ -204,3 +312,18 @@ class Suppressed:
         """One final result per window and key, at the end of its grace. A buffer that would outgrow its limits ends
         the application (Kafka's shutDownWhenFull): a final result must not be sent early."""
         return cls(name, max_records, max_bytes, logging)
+
+    @classmethod
+    def until_time_limit(
+        cls,
+        limit_ms: int,
+        *,
+        max_records: int | None = None,
+        max_bytes: int | None = None,
+        shut_down_when_full: bool = False,
+        logging: bool | Mapping[str, str] = True,
+        name: str | None = None,
+    ) -> "Suppressed":
+        """The last change of each key, once stream time is `limit_ms` past the first one that was held back. A buffer
+        that would outgrow its limits hands on the oldest early, or ends the application."""
+        return cls(name, max_records, max_bytes, logging, limit_ms, shut_down_when_full)

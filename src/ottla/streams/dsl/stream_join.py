@@ -47,7 +47,8 @@ def add_stream_join(
     stores = [
         _buffer(store, said, windows, key_serde, serde) for store, serde in zip(names.stores, serdes, strict=True)
     ]
-    outer_store = _outer_store(names.outer_store, said, windows, key_serde) if left_outer else None
+    waits = left_outer and not windows.is_eager
+    outer_store = _outer_store(names.outer_store, said, windows, key_serde) if waits else None
     for side, store, windowed in zip(sides, stores, names.windowed, strict=True):
         _add_buffer(draft, side.step, store, windowed)
     waiting = outer_store.name if outer_store else None
@@ -67,7 +68,7 @@ def add_stream_join(
         )
         for side in (0, 1)
     ]
-    step = StreamJoinStep(names.merge, names.windowed, joins, outer_store)
+    step = StreamJoinStep(names.merge, names.windowed, joins, outer_store, keeps_null_keys=left_outer)
     draft.add(step, sides[0].step, sides[1].step)
     return step
 

@@ -7,10 +7,15 @@ from ottla.streams.dsl.draft import Draft
 from ottla.streams.dsl.options import Materialized
 from ottla.streams.topology.graph import TopologyError
 from ottla.streams.topology.stores import StoreKind, StoreSpec
-from ottla.streams.windows import SessionWindows, TimeWindows
+from ottla.streams.topology.topology import segment_interval
+from ottla.streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
+
+
+TimeWindow = TimeWindows | SlidingWindows | UnlimitedWindows
+"""Windows that have a size, and so are told by their start alone."""
 
 
 def as_materialized(materialized: "Materialized[Any, Any] | str | None") -> "Materialized[Any, Any] | None":
@@ -31,27 +36,58 @@ def named_store(
 def key_value_store(
     said: "Materialized[Any, Any]", key_serde: "Serde[Any] | None", value_serde: "Serde[Any] | None"
 ) -> StoreSpec:
+    """A versioned one where a history is asked for."""
+    plain = _store(said, StoreKind.KEY_VALUE, key_serde, value_serde)
+    if said.history_retention_ms is None:
+        return plain
+    return replace(
+        plain,
+        kind=StoreKind.VERSIONED,
+        caching=False,
+        retention_ms=said.history_retention_ms,
+        segment_interval_ms=segment_interval(plain.name, said.history_retention_ms, said.segment_interval_ms),
+    )
+
+
+def _store(
+    said: "Materialized[Any, Any]",
+    kind: StoreKind,
+    key_serde: "Serde[Any] | None",
+    value_serde: "Serde[Any] | None",
+) -> StoreSpec:
     return StoreSpec(
         said.name or "",
-        StoreKind.KEY_VALUE,
+        kind,
         key_serde,
         value_serde,
         logged=said.logged,
         changelog_config=said.changelog_config,
+        caching=said.caching,
+        in_memory=said.store_type == "in_memory",
     )
 
 
-def window_store(
+def _not_versioned(said: "Materialized[Any, Any]") -> None:
+    if said.history_retention_ms is not None:
+        raise TopologyError(f"store {said.name} holds windows, which have no versions: leave history_retention_ms out")
+
+
+def time_store(
     said: "Materialized[Any, Any]",
-    windows: TimeWindows,
+    windows: TimeWindow,
     key_serde: "Serde[Any] | None",
     value_serde: "Serde[Any] | None",
 ) -> StoreSpec:
+    _not_versioned(said)
+    if isinstance(windows, SlidingWindows):
+        # What is to the left of a record is found in windows that begin up to twice the difference before it.
+        retention = _retention(said, 2 * windows.difference_ms, windows.grace_ms, "twice the time difference")
+    else:
+        retention = _retention(said, windows.size_ms, windows.grace_ms, "window size")
     return replace(
-        key_value_store(said, key_serde, value_serde),
-        kind=StoreKind.WINDOW,
+        _store(said, StoreKind.WINDOW, key_serde, value_serde),
         window_size_ms=windows.size_ms,
-        retention_ms=_retention(said, windows.size_ms, windows.grace_ms, "window size"),
+        retention_ms=retention,
     )
 
 
@@ -61,9 +97,9 @@ def session_store(
     key_serde: "Serde[Any] | None",
     value_serde: "Serde[Any] | None",
 ) -> StoreSpec:
+    _not_versioned(said)
     return replace(
-        key_value_store(said, key_serde, value_serde),
-        kind=StoreKind.SESSION,
+        _store(said, StoreKind.SESSION, key_serde, value_serde),
         timestamped=False,
         retention_ms=_retention(said, windows.gap_ms, windows.grace_ms, "gap"),
     )

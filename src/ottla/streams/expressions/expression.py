@@ -1,62 +1,53 @@
-"""The language of expressions: leaves, operators and functions over one record, and aggregates over many."""
+"""The language of expressions: leaves, operators and functions over one record."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from datetime import datetime, time
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from ottla.serdes import values as v
-from ottla.serdes.types import BINARY, BOOLEAN, DOUBLE, INT, LONG, NULL, STRING, Type, parse_type, struct_of
-from ottla.streams.expressions.folds import FOLDS, FoldFunctions, StructFold
-from ottla.streams.expressions.functions import (
+from ottla.serdes import dates
+from ottla.serdes.types import (
+    BINARY,
+    Type,
+    literal_type,
+    parse_type,
+)
+from ottla.streams.expressions.bound import (
     FIXED_TYPES,
-    HEADER_TYPE,
-    RULES,
+    FUNCTIONS,
     Bound,
+    Declaration,
     Evaluator,
     Inputs,
+    Parameters,
     Refused,
-    checked_pattern,
 )
+from ottla.streams.expressions.patterns import checked_pattern
 from ottla.streams.expressions.text import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import Column
 
 __all__ = [
-    "Aggregate",
-    "BoundAggregate",
     "Expression",
     "ExpressionError",
     "Inputs",
-    "aggregates",
     "array",
-    "avg",
-    "coalesce",
-    "concat",
-    "count",
-    "greatest",
     "header",
     "key",
-    "least",
     "left",
     "lit",
-    "max_",
-    "min_",
     "offset",
     "partition",
     "right",
     "spark",
     "struct",
-    "sum_",
     "timestamp",
     "topic",
     "value",
     "when",
 ]
-
-CAST_TYPES: Final = (LONG, INT, DOUBLE, STRING, BOOLEAN, BINARY)
 
 
 class ExpressionError(TypeError):
@@ -82,14 +73,17 @@ class Expression:
     def bind(self, types: Mapping[str, Type]) -> Bound:
         """With types: of `key` and `value`, or of `left` and `right` in a join. Raises ExpressionError."""
         if self.function == "lit":
-            return Bound("lit", _literal_type(self.options[0]), options=self.options)
+            kind = literal_type(self.options[0])
+            assert kind is not None, "lit() lets nothing else through"
+            return Bound("lit", kind, options=self.options)
         if self.function == "header":
-            return Bound("header", HEADER_TYPE, options=self.options)
-        if self.function == "leaf":
+            return Bound("header", BINARY, options=self.options)
+        if self.function in {"leaf", "variable"}:
             return self._bind_leaf(types)
-        args = [argument.bind(types) for argument in self.args]
         try:
-            return RULES[self.function](self.function, args, self.options)
+            plain = [argument.bind(types) for argument in self.args if argument.function != "lambda"]
+            lambdas = self._bind_lambdas(plain, types)
+            return FUNCTIONS[self.function].rule(self.function, [*plain, *lambdas], self.options)
         except Refused as refused:
             raise ExpressionError(f"{self!r}: {refused}") from None
 
@@ -98,8 +92,27 @@ class Expression:
         kind = types.get(name) or FIXED_TYPES.get(name)
         if kind is None:
             known = ", ".join([*types, *FIXED_TYPES])
-            raise ExpressionError(f"{name}: there is no {name} here; there are {known}")
-        return Bound("leaf", kind, options=self.options)
+            raise ExpressionError(f"{self!r}: there is no {self!r} here; there are {known}")
+        return Bound(self.function, kind, options=self.options)
+
+    def _bind_lambdas(self, plain: Sequence[Bound], types: Mapping[str, Type]) -> list[Bound]:
+        """The types of a lambda's parameters are known when those of the other arguments are."""
+        lambdas = [argument for argument in self.args if argument.function == "lambda"]
+        kinds = FUNCTIONS[self.function].lambda_types
+        if kinds is None:
+            if lambdas:
+                raise Refused("it takes no functions")
+            return []
+        wanted = kinds(plain)
+        if len(wanted) != len(lambdas):
+            raise Refused(f"{len(wanted)} functions are needed for {plain[0].type}, not {len(lambdas)}")
+        bound = []
+        for each, parameters in zip(lambdas, wanted, strict=True):
+            if len(parameters) != len(each.options):
+                raise Refused(f"for {plain[0].type} {each!r} needs {len(parameters)} parameters")
+            body = each.args[0].bind({**types, **dict(zip(each.options, parameters, strict=True))})
+            bound.append(Bound("lambda", body.type, (body,), each.options))
+        return bound
 
     def compile(self, types: Mapping[str, Type]) -> Evaluator:
         """A function from `Inputs` to the value, for plain Python."""
@@ -195,7 +208,7 @@ class Expression:
         return _call("negate", self)
 
     def __getitem__(self, name: str | int) -> "Expression":
-        """A field of a JSON object, or with a number an item of an array."""
+        """A field of a struct, the value of a map's key, or with a number an item of an array."""
         if isinstance(name, int):
             return self.get(name)
         if not isinstance(name, str):
@@ -212,6 +225,18 @@ class Expression:
 
     def __contains__(self, _: object) -> NoReturn:
         raise TypeError(f"{self!r}: use .contains(...) or .isin(...) instead of `in`")
+
+    def __getattr__(self, name: str) -> "Callable[..., Expression]":
+        """Every declared function is a method of its first argument, too: `value["name"].initcap()`."""
+        declared = FUNCTIONS.get(name)
+        if declared is not None and not name.startswith("_"):
+            return lambda *args, **named: call(declared, (self, *args), named)
+        from difflib import get_close_matches  # noqa: PLC0415  for the error alone
+
+        near = [] if name.startswith("_") else get_close_matches(name, [*FUNCTIONS, *dir(Expression)], 1)
+        raise AttributeError(
+            f"there is no function {name!r} of expressions" + (f"; do you mean {near[0]}?" if near else "")
+        )
 
     # ---- null, choice, type
 
@@ -233,10 +258,11 @@ class Expression:
         return _call("isin", self, *choices)
 
     def cast(self, name: str) -> "Expression":
-        """To long, int, double, string, boolean or binary. What cannot be converted becomes null."""
+        """To a type by its name: `long`, `decimal(10, 2)`, `timestamp`, `array<double>`, ... What cannot be converted
+        becomes null. Between a number and a timestamp milliseconds count, between an int and a date days."""
         kind = parse_type(name)
-        if kind not in CAST_TYPES:
-            raise ValueError(f"cast to {name} is not possible; to {', '.join(map(str, CAST_TYPES))} it is")
+        if kind.has("any"):
+            raise ValueError(f"cast to {name} is not possible: any stands for what has no type")
         return Expression("cast", (self,), (kind,))
 
     def field(self, path: str) -> "Expression":
@@ -337,6 +363,51 @@ def _call(function: str, *args: object) -> Expression:
     return Expression(function, [lit(argument) for argument in args])
 
 
+class Function:
+    """A declared function, to be called with expressions, constants and, where it takes them, Python functions."""
+
+    def __init__(self, declared: Declaration) -> None:
+        self._declared = declared
+        self.__doc__ = f"{declared.name}({declared.parameters}): {declared.about}"
+
+    def __call__(self, *args: object, **named: object) -> Expression:
+        return call(self._declared, args, named)
+
+    def __repr__(self) -> str:
+        return f"{self._declared.name}({self._declared.parameters})"
+
+
+def call(declared: Declaration, args: Sequence[object], named: Mapping[str, object]) -> Expression:
+    whole = Parameters.parse(declared.parameters).arrange(declared.name, args, named)
+    takes_functions = declared.lambda_types is not None
+    return Expression(
+        declared.name, [_traced(each) if takes_functions and _is_plain(each) else lit(each) for each in whole]
+    )
+
+
+def _is_plain(given: object) -> bool:
+    return callable(given) and not isinstance(given, Expression)
+
+
+_DEPTH: Final[ContextVar[int]] = ContextVar("depth of lambdas", default=0)
+
+
+def _traced(function: Any) -> Expression:
+    """A Python function as an expression: it is called once, with expressions that stand for its arguments.
+
+    A parameter is named after the depth as well, lest that of an inner lambda hide one of the same name around it.
+    """
+    names = list(inspect.signature(function).parameters)
+    depth = _DEPTH.get()
+    variables = [f"{name}@{depth}" for name in names]
+    token = _DEPTH.set(depth + 1)
+    try:
+        body = lit(function(*[Expression("variable", options=(each,)) for each in variables]))
+    finally:
+        _DEPTH.reset(token)
+    return Expression("lambda", (body,), variables)
+
+
 # ---- leaves
 
 key: Final = Expression("leaf", options=("key",))
@@ -358,7 +429,8 @@ def header(name: str) -> Expression:
 
 
 def lit(constant: object) -> Expression:
-    """A constant. An expression stays what it is; a list or a dict becomes an array or a struct."""
+    """A constant: text, bytes, numbers (Decimal too), dates and times. An expression stays what it is; a list or a dict
+    becomes an array or a struct."""
     match constant:
         case Expression():
             return constant
@@ -366,28 +438,19 @@ def lit(constant: object) -> Expression:
             return struct(**constant)
         case list() | tuple():
             return array(*constant)
-    if _literal_type(constant) is None:
+    if literal_type(constant) is None:
         raise TypeError(f"{constant!r} cannot be part of an expression")
-    return Expression("lit", options=(constant,))
+    return Expression("lit", options=(_one_form(constant),))
 
 
-def _literal_type(constant: object) -> Any:
+def _one_form(constant: object) -> object:
+    """Timestamps in UTC, both they and times to the millisecond."""
     match constant:
-        case None:
-            return NULL
-        case bool():
-            return BOOLEAN
-        case int() if v.INT_MIN <= constant <= v.INT_MAX:
-            return INT
-        case int() if v.LONG_MIN <= constant <= v.LONG_MAX:
-            return LONG
-        case float():
-            return DOUBLE
-        case str():
-            return STRING
-        case bytes():
-            return BINARY
-    return None
+        case datetime():
+            return dates.in_utc(constant)
+        case time():
+            return dates.to_ms(constant)
+    return constant
 
 
 # ---- functions
@@ -396,26 +459,6 @@ def _literal_type(constant: object) -> Any:
 def when(condition: object, result: object) -> Case:
     """`when(c, a).when(d, b).otherwise(e)`: the result of the first condition that is true."""
     return Case("case", (lit(condition), lit(result), lit(None)))
-
-
-def coalesce(*choices: object) -> Expression:
-    """The first that is not null."""
-    return _call("coalesce", *_at_least_one("coalesce", choices))
-
-
-def concat(*parts: object) -> Expression:
-    """Strings put together; null if any is null."""
-    return _call("concat", *_at_least_one("concat", parts))
-
-
-def least(*choices: object) -> Expression:
-    """Nulls do not count."""
-    return _call("least", *_at_least_one("least", choices))
-
-
-def greatest(*choices: object) -> Expression:
-    """Nulls do not count; NaN is above every number."""
-    return _call("greatest", *_at_least_one("greatest", choices))
 
 
 def struct(**fields: object) -> Expression:
@@ -436,137 +479,3 @@ def spark(function: "Callable[..., Column]", *args: object, returns: str = "stri
     a Python function stands in its way is refused with a TopologyError.
     """
     return Expression("spark", [lit(each) for each in args] or [value], (function, parse_type(returns)))
-
-
-def _at_least_one(name: str, args: tuple[object, ...]) -> tuple[object, ...]:
-    if not args:
-        raise TypeError(f"{name}() needs at least one argument")
-    return args
-
-
-# ---- aggregates
-
-
-class Aggregate:
-    """A count, sum, minimum, maximum or average over the records of a group, or several of them side by side.
-
-    Spark computes it natively. Record by record it is a fold; what is stored and sent on is `result(state)`.
-    """
-
-    __slots__ = ("expression", "kind", "parts")
-
-    def __init__(
-        self, kind: str, expression: Expression | None = None, parts: "Mapping[str, Aggregate] | None" = None
-    ) -> None:
-        self.kind = kind
-        self.expression = expression
-        self.parts = dict(parts or {})
-
-    def bind(self, types: Mapping[str, Type]) -> "BoundAggregate":
-        if self.kind == "struct":
-            parts = {name: part.bind(types) for name, part in self.parts.items()}
-            return BoundAggregate("struct", struct_of({name: part.type for name, part in parts.items()}), parts=parts)
-        if self.expression is None:
-            return BoundAggregate("count", LONG)
-        bound = self.expression.bind(types)
-        try:
-            return _AGGREGATE_RULES[self.kind](self.kind, bound)
-        except Refused as refused:
-            raise ExpressionError(f"{self!r}: {refused}") from None
-
-    def expressions(self) -> list[Expression]:
-        """All that it reads."""
-        own = [] if self.expression is None else [self.expression]
-        return own + [each for part in self.parts.values() for each in part.expressions()]
-
-    @property
-    def needs_spark(self) -> bool:
-        return any(each.needs_spark for each in self.expressions())
-
-    def __repr__(self) -> str:
-        if self.kind == "struct":
-            return f"aggregates({', '.join(f'{name}={part!r}' for name, part in self.parts.items())})"
-        name = self.kind if self.kind in {"count", "avg"} else f"{self.kind}_"
-        return f"{name}({'' if self.expression is None else repr(self.expression)})"
-
-
-@dataclass(frozen=True, slots=True)
-class BoundAggregate:
-    """An aggregate with types, and its fold for plain Python.
-
-    A state is made of numbers, strings, None and lists, so that JSON can carry it; states may be merged (sessions).
-    """
-
-    kind: str
-    type: Type
-    argument: Bound | None = None
-    """None: every record counts."""
-    parts: "Mapping[str, BoundAggregate] | None" = None
-
-    def fold(self) -> FoldFunctions:
-        if self.parts is not None:
-            return StructFold({name: part.fold() for name, part in self.parts.items()})
-        evaluate = None if self.argument is None else self.argument.evaluator()
-        return FOLDS[self.kind](evaluate, self.type)
-
-
-def _bind_count(kind: str, argument: Bound) -> BoundAggregate:
-    return BoundAggregate(kind, LONG, argument)
-
-
-def _bind_sum(kind: str, argument: Bound) -> BoundAggregate:
-    (number,) = RULES["abs"]("abs", [argument], ()).args  # the rule that makes a number of it, or refuses
-    total = LONG if number.type.is_integer else DOUBLE
-    return BoundAggregate(kind, total, RULES["cast"]("cast", [number], (total,)))
-
-
-def _bind_average(kind: str, argument: Bound) -> BoundAggregate:
-    (number, _) = RULES["div"]("div", [argument, argument], ()).args
-    return BoundAggregate(kind, DOUBLE, number)
-
-
-def _bind_extreme(kind: str, argument: Bound) -> BoundAggregate:
-    bound = RULES["least"]("least", [argument], ())
-    return BoundAggregate(kind, bound.type, argument)
-
-
-_AGGREGATE_RULES: Final = {
-    "count": _bind_count,
-    "sum": _bind_sum,
-    "min": _bind_extreme,
-    "max": _bind_extreme,
-    "avg": _bind_average,
-}
-
-
-def count(expression: Expression | None = None) -> Aggregate:
-    """The number of records, or of those for which the expression is not null. A long."""
-    return Aggregate("count", expression)
-
-
-def sum_(expression: Expression) -> Aggregate:
-    """A long for integers (null once it does not fit), a double for doubles. Null without any value."""
-    return Aggregate("sum", expression)
-
-
-def min_(expression: Expression) -> Aggregate:
-    return Aggregate("min", expression)
-
-
-def max_(expression: Expression) -> Aggregate:
-    return Aggregate("max", expression)
-
-
-def avg(expression: Expression) -> Aggregate:
-    """A double."""
-    return Aggregate("avg", expression)
-
-
-def aggregates(**parts: Aggregate) -> Aggregate:
-    """Several at once: `aggregates(low=min_(value["price"]), trades=count())` gives {"low": ..., "trades": ...}."""
-    if not parts:
-        raise TypeError("aggregates() needs at least one: aggregates(name=count(), ...)")
-    for name, part in parts.items():
-        if not isinstance(part, Aggregate):
-            raise TypeError(f"{name} has to be an aggregate such as count() or sum_(...), not {part!r}")
-    return Aggregate("struct", parts=parts)

@@ -11,13 +11,16 @@ _SYMBOLS: Final = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "&", "or": "|",
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "not": "~", "negate": "-",
 }  # fmt: skip
-_PLAIN_CALLS: Final = {"coalesce", "concat", "least", "greatest", "array"}
 
 
 def text_of(part: "Expression") -> str:
     match part.function:
         case "leaf":
             return str(part.options[0])
+        case "variable":
+            return variable_name(part.options[0])
+        case "lambda":
+            return f"lambda {', '.join(map(variable_name, part.options))}: {text_of(part.args[0])}"
         case "lit":
             return repr(part.options[0])
         case "header":
@@ -34,10 +37,15 @@ def text_of(part: "Expression") -> str:
             return f"spark({', '.join([name, *map(text_of, part.args)])})"
     if part.function in _SYMBOLS:
         return _operator_text(_SYMBOLS[part.function], part.args)
-    if part.function in _PLAIN_CALLS:
+    if not hasattr(type(part), part.function):
         return f"{part.function}({', '.join(map(text_of, part.args))})"
     options = [_option(option) for option in part.options if option is not None]
     return f"{_operand(part.args[0])}.{part.function}({', '.join([*map(text_of, part.args[1:]), *options])})"
+
+
+def variable_name(variable: str) -> str:
+    """A parameter of a lambda, without the depth that tells it from others."""
+    return variable.partition("@")[0]
 
 
 def _operator_text(symbol: str, args: "tuple[Expression, ...]") -> str:

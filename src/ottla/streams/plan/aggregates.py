@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.serdes.types import Type, windowed
 from ottla.streams.errors import AGGREGATE_RESULT
-from ottla.streams.expressions import Aggregate, ExpressionError
+from ottla.streams.expressions import Aggregate, BoundAggregate, ExpressionError
 from ottla.streams.plan.columns import (
     NotNative,
     has_columns,
@@ -55,7 +55,8 @@ def native_aggregate(sub: SubTopology, python: str | None) -> FoundAggregate | N
             aggregate = as_native(fold)
         case _:
             return None
-    if aggregate is None or len(sub.stores) != 1:
+    # Versions are not cached either.
+    if aggregate is None or len(sub.stores) != 1 or not sub.stores[0].caching:
         return None
     if any(isinstance(each, SourceNode) and needs_partition_time(each.extractor) for each in sub.nodes):
         return None
@@ -102,7 +103,7 @@ def _can_be_native(found: FoundAggregate) -> bool:
     if not _obstacles_before(found):
         return True
     # Behind a Python function the values have no type: counting is all that can be done with them.
-    return found.aggregate.kind == "count" and found.aggregate.expression is None
+    return found.aggregate.counts_records
 
 
 def is_windowed(found: "FoundAggregate") -> bool:
@@ -119,10 +120,21 @@ def _obstacles_before(found: FoundAggregate) -> dict[str, str]:
         types = types_behind(found.before)
         key, value = types[found.node.parents[0]]
         try:
-            found.aggregate.bind({"key": key, "value": value})
+            reason = _why_not_column(found.aggregate.bind({"key": key, "value": value}))
         except ExpressionError as error:
-            obstacles[found.node.name] = str(error)
+            reason = str(error)
+        if reason is not None:
+            obstacles[found.node.name] = reason
     return obstacles
+
+
+def _why_not_column(aggregate: BoundAggregate) -> str | None:
+    parts = () if aggregate.parts is None else aggregate.parts.values()
+    reasons = [
+        *(argument.why_not_column() for argument in aggregate.arguments),
+        *map(_why_not_column, parts),
+    ]
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def feeder_of(

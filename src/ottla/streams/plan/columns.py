@@ -6,12 +6,12 @@ from typing import Any, Final
 from ottla.serdes import primitives
 from ottla.serdes.base import Serde
 from ottla.serdes.json import JsonSerde
-from ottla.serdes.types import Type
+from ottla.serdes.types import ANY, Type, common
 from ottla.streams.expressions import Expression, ExpressionError
 from ottla.streams.plan.plan import NativeAggregate
 from ottla.streams.serdes import Serdes, SessionWindowedSerde, TimeWindowedSerde
 from ottla.streams.topology import operations as op
-from ottla.streams.topology.graph import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
+from ottla.streams.topology.graph import Form, Node, ProcessorNode, SinkNode, SourceNode, SubTopology
 
 Types = Mapping[str, tuple[Type, Type]]
 """Of key and value behind each node."""
@@ -47,8 +47,10 @@ class NotNative(Exception):
 
 def obstacle(node: Node) -> str | None:
     match node:
-        case SourceNode(changes=True) | SinkNode(changes=True):
+        case SourceNode(form=Form.CHANGE) | SinkNode(form=Form.CHANGE):
             return "old and new values travel together"
+        case SourceNode(form=form) | SinkNode(form=form) if form is not Form.PLAIN:
+            return "its values are wrapped"
         case SourceNode(extractor=extractor) if extractor.function is not None:
             return "its timestamps come from a function"
         case SourceNode(extractor=extractor) if extractor.wall_clock:
@@ -99,6 +101,8 @@ def functions_of(node: Node) -> list[object]:
             return list(predicates)
         case op.TableToStream(select_key=function):
             return [] if function is None else [function]
+        case op.SubscriptionSend(foreign_key=function):
+            return [function]
         case op.StreamAggregate(fold=fold) | op.WindowAggregate(fold=fold) if fold.native is not None:
             return [fold.native]
     return []
@@ -226,15 +230,19 @@ def _check_sink(node: SinkNode, before: tuple[Type, Type]) -> None:
         if not _fits(have, want):
             raise NotNative(node.name, f"a {part} of type {have} is to be written as {want}")
     if isinstance(node.chooser, Expression):
-        node.chooser.bind({"key": before[0], "value": before[1]})
+        reason = node.chooser.bind({"key": before[0], "value": before[1]}).why_not_column()
+        if reason is not None:
+            raise NotNative(node.name, reason)
 
 
 def _fits(have: Type, want: Type) -> bool:
     """Whether the sink's serde can write such a column. JSON takes everything but bytes."""
     if have.name == want.name == "windowed":
         return True
-    if want.name in ("any", "struct", "array"):
+    if want.name in ("any", "struct", "array", "map"):
         return have.name not in ("binary", "windowed")
+    if want.name in ("decimal", "date", "time", "timestamp"):
+        return have != ANY and common(have, want) == want
     return have == want or have.name == "null" or (have.name == "int" and want.name == "long")
 
 
@@ -244,7 +252,11 @@ def _types_after(operation: op.Operation, key: Type, value: Type) -> tuple[Type,
     def typed(function: object) -> Type:
         if not isinstance(function, Expression):
             raise ExpressionError("it calls a Python function")
-        return function.bind(types).type
+        bound = function.bind(types)
+        reason = bound.why_not_column()
+        if reason is not None:
+            raise ExpressionError(reason)
+        return bound.type
 
     match operation:
         case op.Filter(predicate=function):

@@ -19,7 +19,7 @@ class Mode(Enum):
 
 SPARK_OPERATOR: Final = {
     Mode.NATIVE: "Spark columns",
-    Mode.PYTHON: "mapInArrow",
+    Mode.PYTHON: "a Python stage",
     Mode.TASK: "transformWithState keyed by task",
 }
 
@@ -115,17 +115,29 @@ def _query_lines(query: QueryPlan) -> list[str]:
     return lines
 
 
-def in_order(queries: Sequence[QueryPlan]) -> list[QueryPlan]:
-    """Those that write a repartition topic before those that read it."""
+def in_order(queries: Sequence[QueryPlan]) -> list[tuple[QueryPlan, ...]]:
+    """Those that write a repartition topic before those that read it. Queries that feed each other, as both sides of a
+    join by foreign key do, stand together."""
     left = list(queries)
-    done: list[QueryPlan] = []
+    done: list[tuple[QueryPlan, ...]] = []
     while left:
-        ready = [each for each in left if not any(_feeds(other, each) for other in left if other is not each)]
-        # A circle of topics has no beginning: any order will do.
-        chosen = ready or left[:1]
-        done += chosen
+        # Whoever waits for nobody but those who wait for him as well; somebody always does.
+        chosen = next(circle for each in left if (circle := _upstream(each, left)) and _all_wait(circle, left))
+        done.append(tuple(each for each in left if each in chosen))
         left = [each for each in left if each not in chosen]
     return done
+
+
+def _upstream(query: QueryPlan, among: Sequence[QueryPlan]) -> list[QueryPlan]:
+    """Itself, and whoever feeds it, also by way of others."""
+    found = [query]
+    for reader in found:
+        found += [each for each in among if each not in found and _feeds(each, reader)]
+    return found
+
+
+def _all_wait(circle: Sequence[QueryPlan], among: Sequence[QueryPlan]) -> bool:
+    return all(len(_upstream(each, among)) == len(circle) for each in circle)
 
 
 def _feeds(writer: QueryPlan, reader: QueryPlan) -> bool:

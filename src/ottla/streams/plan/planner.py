@@ -5,6 +5,7 @@ sub-topology in front of it into its own query: Spark's shuffle then stands in f
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from ottla.streams.expressions import Aggregate, Expression
 from ottla.streams.plan.aggregates import aggregated, feeder_of, fused, is_windowed, native_aggregate
@@ -13,14 +14,24 @@ from ottla.streams.plan.plain import node_plan, stateless, why_stateful
 from ottla.streams.plan.plan import Mode, Plan, QueryPlan, Stage
 from ottla.streams.topology.graph import SubTopology, TopologyError
 
+RESTORED: Final = "its state came from the changelog, which Spark's own aggregates cannot take up"
 
-def plan(subs: Sequence[SubTopology], python: str | None = None, no_windows: str | None = None) -> Plan:
+
+def plan(
+    subs: Sequence[SubTopology],
+    python: str | None = None,
+    no_windows: str | None = None,
+    restored: frozenset[str] = frozenset(),
+) -> Plan:
     """Serdes have to be filled in already (`Topology.with_default_serdes`). `python` is a reason why records have to be
-    read by Python, if there is one, `no_windows` why windows cannot be native."""
+    read by Python, if there is one, `no_windows` why windows cannot be native; `restored` are stores whose state comes
+    from their changelogs."""
     aggregates = {
         sub.number: found
         for sub in subs
-        if (found := native_aggregate(sub, python)) is not None and not (no_windows and is_windowed(found))
+        if (found := native_aggregate(sub, python)) is not None
+        and not (no_windows and is_windowed(found))
+        and found.store.name not in restored
     }
     feeders = {
         number: feeder
@@ -37,7 +48,7 @@ def plan(subs: Sequence[SubTopology], python: str | None = None, no_windows: str
         elif sub.number in aggregates:
             queries.append(aggregated(sub, aggregates[sub.number]))
         else:
-            queries.append(_plain(sub, python, no_windows))
+            queries.append(_plain(sub, python, no_windows, restored))
     for query in queries:
         _check_columns(query)
     return Plan(tuple(queries))
@@ -58,11 +69,12 @@ def _check_columns(query: QueryPlan) -> None:
                 )
 
 
-def _plain(sub: SubTopology, python: str | None, no_windows: str | None) -> QueryPlan:
+def _plain(sub: SubTopology, python: str | None, no_windows: str | None, restored: frozenset[str]) -> QueryPlan:
     stateful = why_stateful(sub)
     if stateful is not None:
-        if no_windows is not None and (found := native_aggregate(sub, python)) is not None:
-            stateful[found.node.name] = no_windows
+        if (found := native_aggregate(sub, python)) is not None:
+            # One of the two is why it did not become native.
+            stateful[found.node.name] = RESTORED if found.store.name in restored else no_windows or ""
         nodes = tuple(
             node_plan(node, Mode.TASK, stateful.get(node.name) or f"in the same task as {next(iter(stateful))}")
             for node in sub.nodes

@@ -18,8 +18,7 @@ def source_can_count(before: Sequence[Node], node: ProcessorNode, aggregate: Agg
     source = before[0]
     return (
         isinstance(node.operation, op.WindowAggregate)
-        and aggregate.kind == "count"
-        and aggregate.expression is None
+        and aggregate.counts_records
         and isinstance(source, SourceNode)
         and isinstance(source.key_serde, _ALWAYS_READABLE)
         and isinstance(source.value_serde, _ALWAYS_READABLE)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ottla.model.properties.property import BOOLEAN, CLASS, INT, LONG, STRING, Property, Value, closest, table
+from ottla.streams.topology.optimization import rules_of
 
 SPARK_PREFIX: Final = "spark."
 TOPIC_PREFIX: Final = "topic."
@@ -36,6 +37,11 @@ _JAVA_HANDLERS: Final = {
     "LogAndContinueProcessingExceptionHandler": CONTINUE,
     "DefaultProductionExceptionHandler": FAIL,
 }
+
+
+def _optimization(value: Any) -> str:
+    rules_of(str(value))
+    return str(value)
 
 
 def _handler(value: Any) -> Any:
@@ -152,7 +158,13 @@ SETTINGS: Final = table(
             None,
             "The topic for records that could not be processed, with Kafka Streams' headers; none when empty.",
         ),
-        Property("max.task.idle.ms", LONG, 0, "How long a join waits for an input that has no data.", at_least=-1),
+        Property(
+            "max.task.idle.ms",
+            LONG,
+            0,
+            "How long a task waits for an input that has no data; 0: for what lies at the brokers, -1: for nothing.",
+            at_least=-1,
+        ),
         Property("num.stream.threads", INT, None, "Threads of Spark when it runs locally; all if none.", at_least=1),
         Property("replication.factor", INT, -1, "Of internal topics; -1 leaves it to the broker.", at_least=-1),
         Property(
@@ -162,7 +174,27 @@ SETTINGS: Final = table(
             "The broker aborts a batch's transaction after this time: longer than the slowest batch.",
             at_least=1_000,
         ),
-        Property("topology.optimization", STRING, "none", "As in Kafka Streams.", one_of=("none", "all")),
+        Property(
+            "statestore.cache.max.bytes",
+            LONG,
+            10 * 1024 * 1024,
+            "With 0 every update of a table goes out, with any other number the last one per key and micro-batch.",
+            at_least=0,
+        ),
+        Property(
+            "task.timeout.ms",
+            LONG,
+            300_000,
+            "How long the application waits for brokers that do not answer before it ends with an error.",
+            at_least=0,
+        ),
+        Property(
+            "topology.optimization",
+            STRING,
+            "none",
+            "Kafka Streams' rules: all, or some of reuse.ktable.source.topics, merge.repartition.topics and "
+            "single.store.self.join with commas between them.",
+        ),
         Property(
             "repartition.purge.interval.ms",
             LONG,
@@ -192,6 +224,7 @@ _OBJECTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "default.value.serde": _serde,
     "default.timestamp.extractor": lambda value: value,
     "max.records.per.batch": lambda value: None if value in (None, "") else _MOST_RECORDS.take(value),
+    "topology.optimization": _optimization,
     "deserialization.exception.handler": _handler,
     "processing.exception.handler": _handler,
     "production.exception.handler": _handler,
@@ -200,6 +233,7 @@ _OBJECTS: Final[Mapping[str, Callable[[Any], Any]]] = {
 expected."""
 
 SYNONYMS: Final = {
+    "cache.max.bytes.buffering": "statestore.cache.max.bytes",
     "default.deserialization.exception.handler": "deserialization.exception.handler",
     "default.production.exception.handler": "production.exception.handler",
     "consumer.auto.offset.reset": "auto.offset.reset",
@@ -213,7 +247,6 @@ WITHOUT_EFFECT: Final = frozenset(
         "allow.os.group.write.access",
         "buffered.records.per.partition",
         "built.in.metrics.version",
-        "cache.max.bytes.buffering",
         "connections.max.idle.ms",
         "default.client.supplier",
         "default.dsl.store",
@@ -242,13 +275,16 @@ WITHOUT_EFFECT: Final = frozenset(
         "rocksdb.config.setter",
         "send.buffer.bytes",
         "state.cleanup.delay.ms",
-        "statestore.cache.max.bytes",
         "task.assignor.class",
-        "task.timeout.ms",
         "upgrade.from",
     }
 )
 """Kafka Streams has them; Spark does that work, or nothing here corresponds to it."""
+
+
+def patience_s(config: Mapping[str, Any]) -> float:
+    """How long brokers that do not answer are waited for."""
+    return float(config["task.timeout.ms"]) / 1000
 
 
 class Config(Mapping[str, Any]):

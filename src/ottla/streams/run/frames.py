@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -18,12 +19,14 @@ from ottla.serdes.primitives import StringSerde
 from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.plan.columns import unread_fields, uses_headers
 from ottla.streams.plan.plan import Mode, NativeAggregate, QueryPlan
-from ottla.streams.run import native
+from ottla.streams.run import native, reading_stages
+from ottla.streams.run.changelogs import Restore
 from ottla.streams.run.config import CONTINUE, Config
-from ottla.streams.run.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, for_python
+from ottla.streams.run.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, Waits, for_python
 from ottla.streams.run.stateful import TaskStage
-from ottla.streams.run.topics import Inputs
+from ottla.streams.run.topics import Inputs, own_topics
 from ottla.streams.run.window_counts import Counting, counted
+from ottla.streams.tasks.idling import NEVER_WAITS
 from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION
 from ottla.streams.topology.graph import (
     Graph,
@@ -105,6 +108,9 @@ class QueryBuilder:
         initial_offsets: str | None,
         stream_time: str,
         dropped: Any = None,
+        restore: Restore | None = None,
+        times: Any = None,
+        idle_ms: int = 0,
     ) -> None:
         self._around = around
         self._plan = plan
@@ -112,6 +118,9 @@ class QueryBuilder:
         self._initial_offsets = initial_offsets
         self._stream_time = stream_time
         self._dropped = dropped
+        self._restore = restore
+        self._times = times
+        self._idle_ms = idle_ms
 
     def build(self) -> Query:
         plan = self._plan
@@ -133,21 +142,32 @@ class QueryBuilder:
         options = self._source_options(headers=headers, origin=origin, without=without)
         return spark.readStream.format(FORMAT).options(**options).load()
 
-    def _source_options(self, *, headers: bool, origin: bool = False, without: Sequence[str]) -> dict[str, str]:
+    def _source_options(self, *, headers: bool, origin: bool = False, without: Sequence[str] = ()) -> dict[str, str]:
         config = self._around.config
         options = {
             "kafka.bootstrap.servers": config["bootstrap.servers"],
-            "subscribe": ",".join(self.topics()),
+            **self._subscription(),
             "startingOffsets": json.dumps(to_json(dict(self._starting))),
             "includeHeaders": str(headers).lower(),
             "includeOrigin": str(origin).lower(),
             "omit": ",".join(without),
             "targetMillisPerTrigger": str(config["batch.target.ms"]),
+            "brokerTimeoutMillis": str(max(1, config["task.timeout.ms"])),
         }
         if self._initial_offsets is not None:
             options["initialOffsetsFile"] = self._initial_offsets
         most = config["max.records.per.batch"]
         return options if most is None else {**options, "maxOffsetsPerTrigger": str(most)}
+
+    def _subscription(self) -> dict[str, str]:
+        """A pattern goes to the source as it is, which finds the topics that come to match it while it runs."""
+        around, sources = self._around, self._plan.sources
+        patterns = [source.pattern for source in sources if source.pattern is not None]
+        if not patterns:
+            return {"subscribe": ",".join(self.topics())}
+        named = [topic for source in sources if source.pattern is None for topic in around.real_topics(source)]
+        others = f"(?!{own_topics(around.application_id)})(?:{'|'.join(f'(?:{pattern})' for pattern in patterns)})"
+        return {"subscribePattern": "|".join([*map(re.escape, named), others])}
 
     def _records(self, *, origin: bool = False) -> DataFrame:
         """As Python stages take them."""
@@ -167,7 +187,16 @@ class QueryBuilder:
         return native.Target(around.decorate, around.inputs.number, hash_column)
 
     def _python_rows(self, sub: SubTopology) -> DataFrame:
-        return self._records().mapInArrow(PythonStage(self._spec(sub)), OUTPUT_TYPE)
+        stage = PythonStage(self._spec(sub))
+        where_it_reads = self._pickled(stage)
+        if where_it_reads is None:
+            return self._records().mapInArrow(stage, OUTPUT_TYPE)
+        return reading_stages.packed(self._around.spark, self._source_options(headers=True), where_it_reads)
+
+    def _pickled(self, stage: PythonStage) -> str | None:
+        """For the tasks that read. None if it has to stand behind them: it is large, or has replicas of global tables,
+        which count what they leave out by themselves and outlive a batch."""
+        return None if self._around.graph.global_tables else reading_stages.pickled(stage)
 
     def _spec(self, sub: SubTopology) -> StageSpec:
         around = self._around
@@ -180,7 +209,19 @@ class QueryBuilder:
             around.all_partitions(),
             self._dropped,
             around.clock,
+            self._restore,
+            self._times,
+            self._waits(sub),
         )
+
+    def _waits(self, sub: SubTopology) -> Waits | None:
+        """Of tasks with several inputs, unless they are never to wait."""
+        if self._plan.first.mode is not Mode.TASK or sub is not self._plan.first.sub or self._idle_ms == NEVER_WAITS:
+            return None
+        topics: dict[str, int] = {}
+        for source in self._plan.sources:
+            topics |= self._around.real_topics(source)
+        return Waits(topics, self._idle_ms) if len(topics) > 1 else None
 
     # ---- aggregates
 
@@ -253,12 +294,15 @@ class QueryBuilder:
             return None
         source, counting = aggregate.source, aggregate.aggregate
         same_keys = source is not None and source.key_serde == aggregate.store.key_serde
-        if source is None or not same_keys or counting.kind != "count" or counting.expression is not None:
+        if source is None or not same_keys or not counting.counts_records:
             return None
         repartitioned = aggregate.repartitioned is not None
         topic = around.decorate(source.topics[0]) if repartitioned else source.topics[0]
         stage = CountingStage(self._spec(plan.first.sub), topic, by_partition=not repartitioned)
-        return self._records(origin=True).mapInArrow(stage, COUNTED_TYPE)
+        where_it_reads = self._pickled(stage)
+        if where_it_reads is None:
+            return self._records(origin=True).mapInArrow(stage, COUNTED_TYPE)
+        return reading_stages.counted(around.spark, self._source_options(headers=True), where_it_reads)
 
     def _aggregate_input(self) -> tuple[native.Flow, DataFrame | None]:
         """The records for the aggregate, and rows of dead letters if there may be some."""
@@ -296,8 +340,10 @@ class QueryBuilder:
 
     def _task(self) -> Query:
         tasks = self.tasks()
-        stage = TaskStage(self._spec(self._plan.first.sub), tasks)
-        rows = stage.rows(self._records())
+        spec = self._spec(self._plan.first.sub)
+        stage = TaskStage(spec, tasks)
+        together = str(spec.waits is not None).lower()
+        rows = stage.rows(self._around.spark, {**self._source_options(headers=True), "together": together})
         return Query(self._plan, rows, "append", stage.shuffle_partitions, stage.by_wall_clock)
 
 

@@ -23,10 +23,12 @@ from ottla.serdes.primitives import BytesSerde, StringSerde
 from ottla.serdes.types import LONG, Type, windowed
 from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.expressions import BoundAggregate, Expression
-from ottla.streams.expressions.functions import Bound
+from ottla.streams.expressions.bound import Bound
 from ottla.streams.plan.plan import NativeAggregate
-from ottla.streams.run.expression_columns import aggregate_column, spark_type, to_column
+from ottla.streams.run.aggregate_columns import aggregate_column
+from ottla.streams.run.expression_columns import to_column
 from ottla.streams.run.serde_columns import bytes_of_int, bytes_of_long, decode_column, encode_column
+from ottla.streams.run.type_columns import spark_type
 from ottla.streams.run.windowing import Windowing
 from ottla.streams.serdes import Serdes, TimeWindowedSerde
 from ottla.streams.tasks.failures import DESERIALIZATION_ERROR
@@ -146,12 +148,13 @@ def _never_fails(serde: Serde[Any]) -> bool:
 
 
 def _timed(frame: DataFrame, node: SourceNode) -> DataFrame:
-    """A negative timestamp is invalid. Fails unless the source says to skip such records: one that says to take the
-    partition's time runs in a task."""
+    """A negative timestamp is invalid, and so is none. Fails unless the source says to skip such records: one that says
+    to take the partition's time runs in a task."""
     fail = node.extractor.on_invalid is not InvalidTimestamp.SKIP
+    time = F.coalesce(F.col("ts"), F.lit(-1))
     if not fail:
-        frame = _observed(frame, "untimed", **{INVALID_TIMESTAMP: F.col("ts") < 0})
-    return frame.where(_unless(F.col("ts") < 0, "has the invalid timestamp", F.col("ts").cast("string"), fail))
+        frame = _observed(frame, "untimed", **{INVALID_TIMESTAMP: time < 0})
+    return frame.where(_unless(time < 0, "has the invalid timestamp", time.cast("string"), fail))
 
 
 def _unless(bad: Column, what: str, detail: Column, fail: bool) -> Column:
@@ -544,11 +547,12 @@ def _with_leaves(bound: BoundAggregate, arguments: dict[str, Column]) -> BoundAg
     """The same aggregate over columns that are computed before, so that only those have to travel."""
     if bound.parts is not None:
         return replace(bound, parts={name: _with_leaves(part, arguments) for name, part in bound.parts.items()})
-    if bound.argument is None:
-        return bound
-    name = f"a{len(arguments)}"
-    arguments[name] = to_column(bound.argument, _resolve)
-    return replace(bound, argument=Bound("leaf", bound.argument.type, options=(name,)))
+    leaves = []
+    for argument in bound.arguments:
+        name = f"a{len(arguments)}"
+        arguments[name] = to_column(argument, _resolve)
+        leaves.append(Bound("leaf", argument.type, options=(name,)))
+    return replace(bound, arguments=tuple(leaves))
 
 
 def _windowed(slim: DataFrame, native: NativeAggregate, timing: Timing, bound: BoundAggregate) -> Aggregated:
@@ -595,7 +599,7 @@ def _only_counts(bound: BoundAggregate) -> bool:
 def _summed_counts(bound: BoundAggregate) -> Column:
     if bound.parts is not None:
         return F.struct(*[_summed_counts(part).alias(name) for name, part in bound.parts.items()])
-    return F.sum("all" if bound.argument is None else bound.argument.options[0])
+    return F.sum(bound.arguments[0].options[0] if bound.arguments else "all")
 
 
 def _results(grouped: DataFrame, native: NativeAggregate, kind: Type, hash_column: str | None) -> Aggregated:

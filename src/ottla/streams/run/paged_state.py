@@ -18,6 +18,10 @@ MOST_BYTES: Final = 64 << 10
 READ_ALL: Final = 16
 """When so many pages were read one by one, and that is a good part of them, the others come in one sweep."""
 
+MOST_READ: Final = 4096
+"""Pages in memory, about half a million entries. Where a batch needs more, those that were read first are written away:
+a store may be larger than memory, and a batch touch all of it."""
+
 _LENGTHS: Final = Struct(">ii")
 _INT: Final = Struct(">i")
 DIRECTORY: Final = b"d"
@@ -70,10 +74,23 @@ class _Page:
 class PagedState:
     """A StoreBackend. `flush` at the end of a batch, or nothing was written."""
 
-    __slots__ = ("_count", "_firsts", "_names", "_next", "_pages", "_read", "_reads", "_rewritten")
+    __slots__ = (
+        "_count",
+        "_firsts",
+        "_most_read",
+        "_names",
+        "_next",
+        "_pages",
+        "_read",
+        "_reads",
+        "_rewritten",
+        "_scans",
+    )
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: Pages, most_read: int = MOST_READ) -> None:
         self._pages = pages
+        self._most_read = most_read
+        self._scans = 0
         self._read: dict[int, _Page] = {}
         self._reads = 0
         self._rewritten = False
@@ -94,6 +111,10 @@ class PagedState:
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def pages_in_memory(self) -> int:
+        return len(self._read)
 
     # ---- one entry
 
@@ -127,17 +148,21 @@ class PagedState:
             return
         begin = 0 if first is None else self._place(first)
         end = len(self._names) - 1 if last is None else self._place(last)
-        if end - begin >= READ_ALL:
+        if end - begin >= READ_ALL and end - begin <= self._most_read:
             self._read_all()
-        for name in self._names[begin : end + 1]:
-            page = self._page(name)
-            keys = page.in_order()
-            low = 0 if first is None else bisect_left(keys, first)
-            high = len(keys) if last is None else bisect_right(keys, last)
-            for key in keys[low:high]:
-                value = page.entries.get(key)
-                if value is not None:
-                    yield key, value
+        self._scans += 1  # what it looks at stays in memory until it is through
+        try:
+            for name in self._names[begin : end + 1]:
+                page = self._page(name)
+                keys = page.in_order()
+                low = 0 if first is None else bisect_left(keys, first)
+                high = len(keys) if last is None else bisect_right(keys, last)
+                for key in keys[low:high]:
+                    value = page.entries.get(key)
+                    if value is not None:
+                        yield key, value
+        finally:
+            self._scans -= 1
 
     # ---- pages
 
@@ -155,9 +180,11 @@ class PagedState:
         if page is not None:
             return page
         self._reads += 1
-        if self._reads > READ_ALL and self._reads * 8 > len(self._names):
+        if self._reads > READ_ALL and self._reads * 8 > len(self._names) and len(self._names) <= self._most_read:
             self._read_all()
             return self._read[name]
+        if len(self._read) >= self._most_read and not self._scans:
+            self._let_go()
         return self._keep(name, self._pages.get(_INT.pack(name)))
 
     def _keep(self, name: int, content: bytes | None) -> _Page:
@@ -187,10 +214,19 @@ class PagedState:
 
     # ---- writing
 
+    def _let_go(self) -> None:
+        """Of half of the pages, those that were read first."""
+        for name in list(self._read)[: len(self._read) // 2]:
+            page = self._read[name]
+            if page.dirty:
+                self._write(name, page)
+                self._rewritten = True  # the directory has the number of entries
+            self._read.pop(name, None)
+
     def flush(self) -> None:
         """Writes the pages that changed. Afterwards what was read is still there."""
         before = len(self)
-        dirty = [name for name in self._names if name in self._read and self._read[name].dirty]
+        dirty = [name for name, page in self._read.items() if page.dirty]
         for name in dirty:
             self._write(name, self._read[name])
         if dirty or self._rewritten:
@@ -204,7 +240,7 @@ class PagedState:
             self._drop(name)
             return
         runs = list(_runs(page))
-        place = self._names.index(name)
+        place = self._place(runs[0][0][0])
         if len(runs) > 1:
             page = self._read[name] = _Page(dict(runs[0]), stored=True)
         page.stored = True

@@ -27,6 +27,10 @@ class Running(Protocol):
     def state(self) -> str:
         """CREATED, REBALANCING (starting), RUNNING, PENDING_SHUTDOWN, NOT_RUNNING, PENDING_ERROR or ERROR."""
 
+    @property
+    def wrote(self) -> bool:
+        """Whether a batch is out."""
+
     def run(self, spark: "SparkSession | None" = None) -> None:
         """Until `stop`, or with `once` until what is there now has been processed. Raises what made a query fail.
         In a session of its own that a host gives, else in the one of this process."""

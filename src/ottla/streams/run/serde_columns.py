@@ -6,6 +6,9 @@ half the price where there is something to parse.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column
@@ -14,8 +17,18 @@ from pyspark.sql import functions as F
 from ottla.serdes import primitives
 from ottla.serdes.base import Serde, SerdeError
 from ottla.serdes.json import JsonSerde
-from ottla.serdes.types import ANY, Type
-from ottla.streams.run.expression_columns import spark_type
+from ottla.serdes.types import ANY, STRING, Type, common
+from ottla.serdes.values import json_quoted
+from ottla.streams.run.type_columns import (
+    PLAIN_SCALE,
+    READ_AS_TEXT,
+    cast_column,
+    decimal_text,
+    ms_of,
+    null_of,
+    read_text,
+    spark_type,
+)
 from ottla.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from ottla.streams.windows import LONGEST_MS
 
@@ -66,9 +79,9 @@ def _decoded_json(serde: JsonSerde, column: Column) -> Column:
     text = _wrapped(column)
 
     def both(parsed: Column) -> Column:
-        bad = column.isNotNull() & _is_broken(text, parsed)
-        error = F.when(bad, _json_complaint(serde, column))
-        return F.struct(_unless_broken(parsed).alias("value"), error.alias("error"))
+        broken = _is_broken(text, parsed, serde.type)
+        error = F.when(column.isNotNull() & broken, _json_complaint(serde, column))
+        return F.struct(F.when(~broken, _typed(parsed["v"], serde.type)).alias("value"), error.alias("error"))
 
     return _through_variable(_parsed(serde, column), both)
 
@@ -158,25 +171,79 @@ def _decode_any_json(serde: JsonSerde, column: Column) -> Decoded:
 
 
 def _decode_json(serde: JsonSerde, column: Column) -> Decoded:
-    parsed = _parsed(serde, column)
-    bad = column.isNotNull() & _is_broken(_wrapped(column), parsed)
-    return Decoded(
-        _computed_once(_through_variable(parsed, _unless_broken)), F.when(bad, _json_complaint(serde, column))
+    parsed, text = _parsed(serde, column), _wrapped(column)
+    bad = column.isNotNull() & _is_broken(text, parsed, serde.type)
+    value = _through_variable(
+        parsed, lambda found: F.when(~_is_broken(text, found, serde.type), _typed(found["v"], serde.type))
     )
+    return Decoded(_computed_once(value), F.when(bad, _json_complaint(serde, column)))
 
 
 def _parsed(serde: JsonSerde, column: Column) -> Column:
-    schema = f"v {spark_type(serde.type)}, {_BROKEN} string"
+    schema = f"v {spark_type(_as_parsed(serde.type))}, {_BROKEN} string"
     strictly = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN, "allowSingleQuotes": "false"}
     return F.from_json(_wrapped(column), schema, strictly)
 
 
-def _unless_broken(parsed: Column) -> Column:
-    return F.when(parsed[_BROKEN].isNull(), parsed["v"])
+def _is_broken(text: Column, parsed: Column, kind: Type) -> Column:
+    broken = text.isNull() | parsed[_BROKEN].isNotNull()
+    return broken | F.coalesce(_wrong(parsed["v"], kind), F.lit(False)) if _is_checked(kind) else broken
 
 
-def _is_broken(text: Column, parsed: Column) -> Column:
-    return text.isNull() | parsed[_BROKEN].isNotNull()
+def _is_checked(kind: Type) -> bool:
+    """Whether there is something in it that Spark's own parser does not check."""
+    return kind.has("map", *READ_AS_TEXT)
+
+
+def _as_parsed(kind: Type) -> Type:
+    """What the parser gives: types that JSON has not come as text. Of a number it would make a double first, unless it
+    is asked for a VARIANT."""
+    if kind.name == "decimal":
+        return ANY
+    if kind.name in READ_AS_TEXT:
+        return STRING
+    fields = tuple((name, _as_parsed(part)) for name, part in kind.fields)
+    return replace(kind, element=None if kind.element is None else _as_parsed(kind.element), fields=fields)
+
+
+def _typed(column: Column, kind: Type) -> Column:
+    """Of what the parser gave."""
+    if not kind.has(*READ_AS_TEXT):
+        return column
+    element = kind.element
+    match kind.name:
+        case "struct":
+            fields = [_typed(column[name], part).alias(name) for name, part in kind.fields]
+            return F.when(column.isNotNull(), F.struct(*fields))
+        case "array" if element is not None:
+            return F.transform(column, lambda each: _typed(each, element))
+        case "map" if element is not None:
+            return F.transform_values(column, lambda _, each: _typed(each, element))
+    return read_text(_text_of(column, kind), kind)
+
+
+def _text_of(column: Column, kind: Type) -> Column:
+    return F.try_variant_get(column, "$", "string") if kind.name == "decimal" else column
+
+
+def _wrong(column: Column, kind: Type) -> Column:
+    """Whether something is not of its type. May be null instead of false."""
+    element = kind.element
+    match kind.name:
+        case "struct":
+            checked = [(name, part) for name, part in kind.fields if _is_checked(part)]
+            found = [F.coalesce(_wrong(column[name], part), F.lit(False)) for name, part in checked]
+            return reduce(or_, found)
+        case "array" if element is not None:
+            return F.exists(column, lambda each: F.coalesce(_wrong(each, element), F.lit(False)))
+        case "map" if element is not None:
+            keys = F.map_keys(column)
+            twice = F.size(F.array_distinct(keys)) < F.size(keys)
+            if not _is_checked(element):
+                return twice
+            return twice | F.exists(F.map_values(column), lambda each: F.coalesce(_wrong(each, element), F.lit(False)))
+    text = _text_of(column, kind)
+    return text.isNotNull() & read_text(text, kind).isNull()
 
 
 def _json_complaint(serde: JsonSerde, column: Column) -> Column:
@@ -247,7 +314,7 @@ def encode_column(serde: Serde[Any], column: Column, kind: Type | None = None) -
         case primitives.BooleanSerde():
             return F.when(fitted, F.lit(b"\1")).when(~fitted, F.lit(b"\0"))
         case JsonSerde():
-            return F.to_json(fitted, _JSON_FORM).cast("binary")
+            return _json(fitted, serde.type).cast("binary")
     return fitted
 
 
@@ -256,13 +323,13 @@ def _fitted(serde: Serde[Any], column: Column, given: Type, wanted: Type) -> Col
     if given == wanted:
         return column
     if given.name == "null":
-        return F.lit(None).cast(spark_type(wanted))
-    if given == ANY and wanted.name not in {"struct", "array", "binary"}:
+        return null_of(wanted)
+    if given == ANY and wanted.name not in {"struct", "array", "map", "binary", *READ_AS_TEXT}:
         return F.try_variant_get(column, "$", spark_type(wanted))
-    if (given.name, wanted.name) in {("int", "long"), ("int", "double"), ("long", "double")}:
-        return column.cast(spark_type(wanted))
     if given.name == wanted.name == "struct" and dict(given.fields).keys() <= dict(wanted.fields).keys():
         return _fitted_struct(serde, column, given, wanted)
+    if not given.has("any") and common(given, wanted) == wanted:
+        return cast_column(column, given, wanted)
     raise SerdeError(f"{serde!r} cannot write a column of type {given}; cast it, or name another serde")
 
 
@@ -270,8 +337,7 @@ def _fitted_struct(serde: Serde[Any], column: Column, given: Type, wanted: Type)
     parts = []
     for name, part in wanted.fields:
         held = given.field(name)
-        missing = F.lit(None).cast(spark_type(part))
-        parts.append((missing if held is None else _fitted(serde, column[name], held, part)).alias(name))
+        parts.append((null_of(part) if held is None else _fitted(serde, column[name], held, part)).alias(name))
     return F.when(column.isNotNull(), F.struct(*parts))
 
 
@@ -293,28 +359,84 @@ def _any_json(column: Column, kind: Type) -> Column:
     """Fields sorted by name, as a VARIANT has them."""
     if kind == ANY:
         return F.when(~F.is_variant_null(column), F.to_json(column))
-    if kind.name in {"struct", "array"}:
-        return F.to_json(_sorted(column, kind), _JSON_FORM)
     if kind.name in {"windowed", "binary"}:
         raise SerdeError(f"Serdes.json cannot write a column of type {kind}; cast it, or name another serde")
-    listed = F.to_json(F.array(column))
-    return F.when(column.isNotNull(), listed.substr(F.lit(2), F.length(listed) - 2))
+    return _json(_sorted(column, kind), _sorted_type(kind))
+
+
+def _sorted_type(kind: Type) -> Type:
+    fields = tuple(sorted((name, _sorted_type(part)) for name, part in kind.fields))
+    return replace(kind, element=None if kind.element is None else _sorted_type(kind.element), fields=fields)
 
 
 def _sorted(column: Column, kind: Type) -> Column:
-    if kind.name == "array" and kind.element is not None and _has_structs(kind.element):
-        element = kind.element
-        return F.transform(column, lambda each: _sorted(each, element))
-    if kind.name == "struct":
-        fields = sorted(kind.fields)
-        if fields == list(kind.fields) and not any(_has_structs(part) for _, part in fields):
-            return column
-        return F.when(column.isNotNull(), F.struct(*[_sorted(column[name], part).alias(name) for name, part in fields]))
-    return column
+    """With the fields of structs in the order of their names."""
+    wanted = _sorted_type(kind)
+    return column if wanted == kind else cast_column(column, kind, wanted)
 
 
-def _has_structs(kind: Type) -> bool:
-    return kind.name == "struct" or (kind.element is not None and _has_structs(kind.element))
+def _json(column: Column, kind: Type) -> Column:
+    """The text that `serdes.json` writes."""
+    if any(part.scale > PLAIN_SCALE for part in _decimals_in(kind)):
+        return _json_by_hand(column, kind)
+    plain = _for_json(column, kind)
+    if kind.name in {"struct", "array", "map"}:
+        return F.to_json(plain, _JSON_FORM)
+    listed = F.to_json(F.array(plain))
+    return F.when(column.isNotNull(), listed.substr(F.lit(2), F.length(listed) - 2))
+
+
+def _decimals_in(kind: Type) -> list[Type]:
+    found = [each for part in kind.parts() for each in _decimals_in(part)]
+    return [kind, *found] if kind.name == "decimal" else found
+
+
+def _for_json(column: Column, kind: Type) -> Column:
+    """Dates and timestamps as numbers, the keys of maps in order."""
+    if not kind.has("map", "date", "timestamp"):
+        return column
+    element = kind.element
+    match kind.name:
+        case "date":
+            return F.unix_date(column)
+        case "timestamp":
+            return ms_of(column)
+        case "struct":
+            fields = [_for_json(column[name], part).alias(name) for name, part in kind.fields]
+            return F.when(column.isNotNull(), F.struct(*fields))
+        case "array" if element is not None:
+            return F.transform(column, lambda each: _for_json(each, element))
+        case "map" if element is not None:
+            keys = F.array_sort(F.map_keys(column))
+            values = F.transform(keys, lambda key: _for_json(F.try_element_at(column, key), element))
+            return F.map_from_arrays(keys, values)
+    raise AssertionError(f"{kind} holds nothing that is to be changed")
+
+
+def _json_by_hand(column: Column, kind: Type) -> Column:
+    """Spark's own would write small decimals with an exponent."""
+
+    def part(value: Column, of: Type) -> Column:
+        return F.coalesce(_json_by_hand(value, of), F.lit("null"))
+
+    element = kind.element
+    match kind.name:
+        case "decimal":
+            return decimal_text(column, kind)
+        case "struct":
+            fields = [F.concat(F.lit(json_quoted(name) + ":"), part(column[name], of)) for name, of in kind.fields]
+            return F.when(column.isNotNull(), F.concat(F.lit("{"), F.concat_ws(",", *fields), F.lit("}")))
+        case "array" if element is not None:
+            items = F.transform(column, lambda each: part(each, element))
+            return F.concat(F.lit("["), F.array_join(items, ","), F.lit("]"))
+        case "map" if element is not None:
+            keys = F.array_sort(F.map_keys(column))
+            entries = F.transform(
+                keys,
+                lambda key: F.concat(_json(key, STRING), F.lit(":"), part(F.try_element_at(column, key), element)),
+            )
+            return F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}"))
+    return _json(column, kind)
 
 
 def _encode_windowed(serde: TimeWindowedSerde | SessionWindowedSerde, column: Column, given: Type) -> Column:

@@ -1,7 +1,10 @@
 """The folder of an application: `<state.dir>/<application.id>`. Who runs the application holds a lock in it.
 
     .lock                    held by the process that runs the application; tells who that is
+    status.json              what the run does, told every two seconds if something has changed
     checkpoints/<query>      Spark's: offsets, commits, state
+    checkpoints/<query>.*    where it began, and what it was restored from
+    restoring/<store>-<n>    how far tasks are that restore a store
     stream-time/<query>      what tasks carry from batch to batch: the highest timestamps seen, counts of open windows
     views/<store>.sqlite     what interactive queries read
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.streams.app import StreamsApp
 
 LOCK: Final = ".lock"
+STATUS: Final = "status.json"
 
 
 class AlreadyRunning(Exception):
@@ -59,6 +63,14 @@ class StateDirectory:
     def checkpoint(self, query: str) -> str:
         return f"{self.path}/checkpoints/{query}"
 
+    def note(self, query: str) -> str:
+        """What the query's state was restored from, if it was."""
+        return f"{self.checkpoint(query)}.restored"
+
+    @property
+    def restoring(self) -> str:
+        return f"{self.path}/restoring"
+
     def stream_time(self, query: str) -> str:
         return f"{self.path}/stream-time/{query}"
 
@@ -92,6 +104,21 @@ class StateDirectory:
             return None if _locked(descriptor) else _owner(descriptor)
         finally:
             os.close(descriptor)
+
+    def tell(self, status: Mapping[str, Any]) -> None:
+        """What the run does, for whoever looks from another process."""
+        os.makedirs(self.path, exist_ok=True)
+        draft = Path(self.path, f"{STATUS}.draft")
+        draft.write_text(json.dumps(status, default=str))
+        draft.replace(Path(self.path, STATUS))
+
+    def status(self) -> Mapping[str, Any] | None:
+        """The last that was told; None if nothing was."""
+        try:
+            told = json.loads(Path(self.path, STATUS).read_text())
+        except (OSError, ValueError):
+            return None
+        return told if isinstance(told, dict) else None
 
     def contents(self) -> list[str]:
         """What `delete` would delete."""

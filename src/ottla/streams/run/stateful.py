@@ -1,49 +1,45 @@
 """Tasks inside Spark: `transformWithState` grouped by task, the sub-topology's cores inside, stores over Spark's state.
 
 Spark hands Python one row at a time and one state entry per call. So records come packed, a whole Arrow batch in one
-cell, results leave in the same way, and stores are read and written in pages (`paged_state`). Spark's checkpoint holds
-the state: changelog topics are written for others and never read back.
+cell (`cells`), results leave in the same way, which the sink knows, and stores are read and written in pages
+(`paged_state`). Spark's checkpoint holds the state; a task that has none there takes it from its changelogs
+(`changelogs`), if the query began so. A task of several inputs may leave records to its next batch: those of one input
+that have to wait for another's (`tasks.idling`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from ottla.pipelines.rows import OUTPUT_TYPE
+from ottla.pipelines.rows import PACKED_ROWS
 from ottla.pipelines.workers import settle_worker
-from ottla.streams.errors import StreamsError
 from ottla.streams.record import Raw
+from ottla.streams.run.cells import cells, packed, records_in
+from ottla.streams.run.changelogs import restore
 from ottla.streams.run.paged_state import PagedState
-from ottla.streams.run.stages import OUTPUT, StageSpec, output_batch, records_of
+from ottla.streams.run.stages import OUTPUT, StageSpec, output_batch
+from ottla.streams.tasks.idling import Idling
 from ottla.streams.tasks.memory_stores import MemoryBackend
 from ottla.streams.tasks.store_maker import backend_names
 from ottla.streams.tasks.task import Task
 
-PACKED_TYPE: Final = "slot int, task int, topic string, first bigint, records binary"
-_PACKED: Final = pa.schema(
-    [
-        ("slot", pa.int32()),
-        ("task", pa.int32()),
-        ("topic", pa.string()),
-        ("first", pa.int64()),
-        ("records", pa.binary()),
-    ]
-)
 _NAME: Final = StructType([StructField("page", BinaryType())])
 _CONTENT: Final = StructType([StructField("content", BinaryType())])
-_RESULT: Final = StructType([StructField("rows", BinaryType())])
+_RESULT: Final = StructType([StructField(PACKED_ROWS, BinaryType())])
 TIMES: Final = "ottla-task"
 """The state variable that holds a task's times."""
 
 MOST_PARTITIONS: Final = 16
 """Each has a state store of its own that every batch opens and commits."""
+_BEHIND: Final = b"\n"
+"""Between the parts of what is kept of a task: JSON has none in it."""
 FROM_TIMER: Final = 1
 """Rows of punctuators that a timer called go behind those of the batch's records."""
 
@@ -55,14 +51,14 @@ class TaskStage:
         self._spec = spec
         self.shuffle_partitions = min(tasks, MOST_PARTITIONS)
         self._slots = slots(tasks)
-        self.by_wall_clock = uses_wall_clock(spec)
+        # A task that waits for a while has to be called when that is over.
+        self.by_wall_clock = uses_wall_clock(spec) or (spec.waits is not None and spec.waits.idle_ms > 0)
 
-    def rows(self, records: DataFrame) -> DataFrame:
-        packed = records.mapInArrow(Packing(self._slots), PACKED_TYPE)
-        grouped = packed.groupBy("slot")
+    def rows(self, spark: SparkSession, source: Mapping[str, str]) -> DataFrame:
+        """For the sink, packed. `source` are the options of what is read."""
+        grouped = cells(spark, source, self._slots).groupBy("slot")
         time_mode = "ProcessingTime" if self.by_wall_clock else "None"
-        results = grouped.transformWithState(TaskProcessor(self._spec), _RESULT, "Append", time_mode)
-        return results.mapInArrow(unpack, OUTPUT_TYPE)
+        return grouped.transformWithState(TaskProcessor(self._spec), _RESULT, "Append", time_mode)
 
 
 def uses_wall_clock(spec: StageSpec) -> bool:
@@ -108,60 +104,6 @@ def spark_hash(number: int) -> int:
     return h - (1 << 32) if h >= 1 << 31 else h
 
 
-# ---- packing
-
-
-class Packing:
-    """For mapInArrow: batches of records become cells."""
-
-    def __init__(self, task_slots: Sequence[int]) -> None:
-        self._slots = task_slots
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_worker()
-        for batch in batches:
-            for part in _places(batch):
-                task = part.column("partition")[0].as_py()
-                if task >= len(self._slots):
-                    raise StreamsError(
-                        f"topic {part.column('topic')[0].as_py()} has got partition {task}, but the application began "
-                        f"with {len(self._slots)} and keeps state by partition: reset it (`ottla streams reset`), or "
-                        "give it another id"
-                    )
-                sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, part.schema) as writer:
-                    writer.write_batch(part)
-                cells: tuple[Any, ...] = (
-                    self._slots[task],
-                    task,
-                    part.column("topic")[0].as_py(),
-                    part.column("offset")[0].as_py(),
-                    sink.getvalue().to_pybytes(),
-                )
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([cell], kind.type) for cell, kind in zip(cells, _PACKED, strict=True)], schema=_PACKED
-                )
-
-
-def _places(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A Spark partition reads one topic partition, so nearly always the batch is of one."""
-    if not batch.num_rows:
-        return
-    topics, partitions = batch.column("topic"), batch.column("partition")
-    if len(pc.unique(topics)) == 1 and len(pc.unique(partitions)) == 1:
-        yield batch
-        return
-    places = dict.fromkeys(zip(topics.to_pylist(), partitions.to_pylist(), strict=True))
-    for topic, partition in places:
-        yield batch.filter(pc.and_(pc.equal(topics, topic), pc.equal(partitions, partition)))
-
-
-def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for cell in batch.column("rows"):
-            yield from pa.ipc.open_stream(cell.as_buffer())
-
-
 # ---- inside transformWithState
 
 
@@ -203,10 +145,17 @@ class TaskProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         cells = sorted(rows, key=lambda row: (row.topic, row.first))
         work = _Work(self._spec, cells[0].task, self._maps, self._saved())
-        records = [record for cell in cells for record in _unpacked(cell.records)]
-        out = work.task.process(records)
+        filled = [cell for cell in cells if cell.more is None]
+        records = [record for cell in filled for record in records_in(cell.topic, cell.task, cell.records)]
+        more = {cell.topic: bool(cell.more) for cell in cells if cell.more is not None}
+        out = work.process(records, more, self._batch_time(timerValues))
         out += work.task.advance_wall_clock(work.now)
         yield self._done(work, out, 0)
+
+    def _batch_time(self, timer_values: Any) -> int:
+        """Of Spark's log: the same when the batch runs again. There is none where no timers are."""
+        waits = self._spec.waits
+        return int(timer_values.getCurrentProcessingTimeInMs()) if waits is not None and waits.idle_ms > 0 else 0
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:
         saved = self._saved()
@@ -214,7 +163,8 @@ class TaskProcessor(StatefulProcessor):
             return
         task = int.from_bytes(saved[:4], "big")
         work = _Work(self._spec, task, self._maps, saved)
-        out = work.task.advance_wall_clock(max(work.now, expiredTimerInfo.getExpiryTimeInMs()))
+        out = work.process([], {}, self._batch_time(timerValues))
+        out += work.task.advance_wall_clock(max(work.now, expiredTimerInfo.getExpiryTimeInMs()))
         yield self._done(work, out, FROM_TIMER)
 
     def close(self) -> None:
@@ -227,14 +177,14 @@ class TaskProcessor(StatefulProcessor):
     def _done(self, work: _Work, out: list[Raw], place: int) -> Row:
         out += work.finish()
         self._times.update((work.saved(),))
-        due = work.task.next_wall_clock_ms()
+        due = work.due_ms()
         if due is not None and self._spec.clock is None:  # Spark's timers know its own clock only
             self._handle.registerTimer(due)
         batch = output_batch(out, work.task.partition, place)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, OUTPUT) as writer:
             writer.write_batch(batch)
-        return Row(rows=sink.getvalue().to_pybytes())
+        return Row(**{PACKED_ROWS: sink.getvalue().to_pybytes()})
 
 
 class _Work:
@@ -245,20 +195,92 @@ class _Work:
         self._spec = spec
         self._backends = {name: PagedState(_MapPages(state)) for name, state in maps.items()}
         self.task: Task = spec.task(partition, self._backends.__getitem__, self.now)
+        self._aside = Aside()
         if saved is not None:
-            self.task.restore(saved[4:])
+            times, _, aside = saved[4:].partition(_BEHIND)
+            self.task.restore(times)
+            self._aside = Aside.decode(aside, partition)
+        elif spec.restore is not None:
+            restore(self.task, spec.restore)
+        self._due_ms: int | None = None
+
+    def process(self, records: list[Raw], more: Mapping[str, bool], batch_time: int) -> list[Raw]:
+        """With what earlier batches left; what waits for others is left to the next one."""
+        waits, number = self._spec.waits, self.task.partition
+        if waits is None:
+            return self.task.process([*self._taken(), *records])
+        aside, places = self._aside, waits.places(number)
+        told = {topic for topic in {*aside.more, *more} if more.get(topic, topic in aside.more)}
+        to_come = frozenset((topic, number) for topic in told)
+        idling = Idling(waits.idle_ms, {(topic, number): due for topic, due in aside.deadlines.items()})
+        given = [*self._taken(), *records]
+        awaited = idling.awaited(places, to_come, _filled(given), batch_time)
+        out = self.task.process(given, awaited=awaited)
+        left = self.task.left()
+        self._due_ms = idling.next_ms(places, to_come, _filled(left), batch_time)
+        deadlines = {topic: due for (topic, _), due in idling.deadlines.items()}
+        self._aside = Aside(left, tuple(sorted(told)), deadlines)
+        return out
+
+    def _taken(self) -> Sequence[Raw]:
+        left, self._aside = self._aside.records, self._aside._replace(records=())
+        return left
+
+    def due_ms(self) -> int | None:
+        """When the task has to be called, if nothing comes."""
+        times = [due for due in (self.task.next_wall_clock_ms(), self._due_ms) if due is not None]
+        return min(times, default=None)
 
     def finish(self) -> list[Raw]:
         out = self.task.commit()
         for backend in self._backends.values():
             backend.flush()
         self._spec.count_dropped(self.task)
+        self._spec.tell_times(self.task, self._aside.records)
         return out
 
     def saved(self) -> bytes:
-        return self.task.partition.to_bytes(4, "big") + self.task.save()
+        aside = self._aside.encode()
+        return self.task.partition.to_bytes(4, "big") + self.task.save() + (_BEHIND + aside if aside else b"")
 
 
-def _unpacked(records: bytes) -> Iterator[Raw]:
-    for batch in pa.ipc.open_stream(records):
-        yield from records_of(batch)
+class Aside(NamedTuple):
+    """What a task of several inputs leaves to its next batch."""
+
+    records: Sequence[Raw] = ()
+    """Those that wait for records of other partitions, each topic's together."""
+    more: Sequence[str] = ()
+    """Topics of which more was at the brokers."""
+    deadlines: Mapping[str, int] = {}
+    """Until when a topic without records is waited for."""
+
+    def encode(self) -> bytes:
+        if not self.records and not self.more and not self.deadlines:
+            return b""
+        by_topic: dict[str, list[Raw]] = {}
+        for raw in self.records:
+            by_topic.setdefault(raw.topic, []).append(raw)
+        contents = {topic: packed(some) for topic, some in by_topic.items()}
+        about = {
+            "more": list(self.more),
+            "deadlines": dict(self.deadlines),
+            "sizes": [[topic, len(content)] for topic, content in contents.items()],
+        }
+        return b"".join([json.dumps(about).encode(), _BEHIND, *contents.values()])
+
+    @classmethod
+    def decode(cls, data: bytes, partition: int) -> Aside:
+        if not data:
+            return cls()
+        about, _, contents = data.partition(_BEHIND)
+        told = json.loads(about)
+        records: list[Raw] = []
+        at = 0
+        for topic, size in told["sizes"]:
+            records += records_in(topic, partition, contents[at : at + size])
+            at += size
+        return cls(records, told["more"], told["deadlines"])
+
+
+def _filled(records: Iterable[Raw]) -> frozenset[tuple[str, int]]:
+    return frozenset((raw.topic, raw.partition) for raw in records)

@@ -3,6 +3,7 @@
 All by wire, before the first query starts. What does not fit is told in whole, not topic by topic.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -19,6 +20,8 @@ from ottla.streams.topology.stores import StoreKind, StoreSpec
 EARLIEST: Final = -2
 LATEST: Final = -1
 
+_OF_FOREIGN_KEYS: Final = r"-(?i:subscription-(?:registration|response))(?:-\d+)?-topic"
+
 REPARTITION: Final = {
     "cleanup.policy": "delete",
     # Records go when they were used (DeleteRecords), however old they are; small segments make that soon.
@@ -26,6 +29,8 @@ REPARTITION: Final = {
     "segment.bytes": str(50 << 20),
     "message.timestamp.type": "CreateTime",
 }
+VERSIONED_LAG_MS: Final = 24 * 3_600_000
+"""Beyond a versioned store's history its changelog stays uncompacted this much longer."""
 CHANGELOG: Final = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
 
@@ -100,9 +105,13 @@ def _are_made(cluster: Cluster) -> bool:
     return all(each.value != "false" for each in told if each.name == "auto.create.topics.enable")
 
 
+def own_topics(application_id: str) -> str:
+    """A regular expression of what the application makes itself: no pattern of its sources means these."""
+    return rf"{re.escape(application_id)}-.*(?:-changelog|-repartition|-ottla-batches|{_OF_FOREIGN_KEYS})\Z"
+
+
 def _is_own(application_id: str, topic: str) -> bool:
-    """A pattern must not match what the application makes itself."""
-    return topic.startswith(f"{application_id}-") and topic.endswith(("-changelog", "-repartition", "-ottla-batches"))
+    return re.match(own_topics(application_id), topic) is not None
 
 
 def repartition_topics(
@@ -136,6 +145,10 @@ def changelog_topics(
 def _changelog_configs(store: StoreSpec, additional_retention_ms: int) -> dict[str, str]:
     if store.kind is StoreKind.KEY_VALUE:
         return dict(CHANGELOG)
+    if store.kind is StoreKind.VERSIONED:
+        # Compaction keeps the last record per key, so it must not reach into the history.
+        lag = min(store.retention_ms + VERSIONED_LAG_MS, 0x7FFF_FFFF_FFFF_FFFF)
+        return {**CHANGELOG, "min.compaction.lag.ms": str(lag)}
     # A window that is past its retention has nobody who deletes it key by key.
     retention = min(store.retention_ms + additional_retention_ms, 0x7FFF_FFFF_FFFF_FFFF)
     return {**CHANGELOG, "cleanup.policy": "compact,delete", "retention.ms": str(retention)}
@@ -189,9 +202,9 @@ def starting_offsets(
         for topic, partitions in topics.items()
         for partition in range(partitions)
     }
-    committed = _committed(cluster, group, list(nodes))
+    found = committed(cluster, group, list(nodes))
     return {
-        place: committed[place] if place in committed else _reset(node, place, group, default)
+        place: found[place].offset if place in found else _reset(node, place, group, default)
         for place, node in nodes.items()
     }
 
@@ -203,9 +216,10 @@ def exact_offsets(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> di
     return {**offsets, **found}
 
 
-def _committed(cluster: Cluster, group: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+def committed(cluster: Cluster, group: str, places: Sequence[TopicPartition]) -> dict[TopicPartition, groups.Offset]:
+    """What the group has committed of these, once that is decided; nothing where there is no such group."""
     try:
-        return {place: found.offset for place, found in groups.decided(cluster, group, places).items()}
+        return groups.decided(cluster, group, places)
     except KafkaError as error:
         if error.error == Errors.GROUP_ID_NOT_FOUND:
             return {}
@@ -223,6 +237,13 @@ def await_decided(cluster: Cluster, places: Sequence[TopicPartition]) -> None:
             return
         undecided = KafkaError(Errors.CONCURRENT_TRANSACTIONS, str(open_still))
         deadline.pause(f"waiting for the end of a transaction in {open_still}", undecided)
+
+
+def unread(cluster: Cluster, group: str, places: Sequence[TopicPartition]) -> bool:
+    """Whether there are committed records behind the group's offsets. Raises KafkaError, TimedOut."""
+    await_decided(cluster, places)
+    found, ends = committed(cluster, group, places), _ends(cluster, places, READ_COMMITTED)
+    return any(ends[place] > (found[place].offset if place in found else 0) for place in places)
 
 
 def _ends(cluster: Cluster, places: Sequence[TopicPartition], isolation: int) -> dict[TopicPartition, int]:

@@ -17,6 +17,7 @@ new: Final[Any] = tuple.__new__
 class TaskState:
     __slots__ = (
         "application_id",
+        "at_batch_end",
         "at_commit",
         "config",
         "dropped",
@@ -55,6 +56,7 @@ class TaskState:
         self.origin: RecordMetadata | None = None
         """Set while a record that came earlier is handed on; else `raw` is where the record came from."""
         self.moment = Moment()
+        self.at_batch_end: list[Callable[[], bool]] = []
         self.at_commit: list[Callable[[], None]] = []
         self.shared: dict[str, Any] = {}
         self.punctuations = {kind: Punctuations() for kind in PunctuationType}

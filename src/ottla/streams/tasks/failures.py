@@ -12,6 +12,7 @@ from ottla.streams.errors import (
     dead_letter,
     handlers_of,
 )
+from ottla.streams.own_lines import own_lines
 from ottla.streams.record import Raw, Record
 from ottla.streams.tasks.current import TaskState
 
@@ -34,20 +35,22 @@ class TaskErrors:
     def in_deserialization(self, node: str, raw: Raw, error: Exception) -> None:
         context = ErrorContext(node, self._state.task_id, *raw[:3], raw.timestamp, raw.headers, raw.key, raw.value)
         if self._asked(self._deserialization, context, error) == FAIL:
-            raise StreamsError(f"a record could not be read {context}: {error}") from error
+            raise StreamsError(f"a record could not be read {context}: {error}{own_lines(error)}") from error
         self._state.drop(DESERIALIZATION_ERROR)
 
     def in_processing(self, node: str, error: Exception, *, answered: str | None = None, timestamp: int = -1) -> None:
         """`answered`: the answer of a case in which nobody is asked."""
         context = self._context(node, timestamp)
         if self._asked(answered or self._processing, context, error) == FAIL:
-            raise StreamsError(f"processing failed {context}: {type(error).__name__}: {error}") from error
+            why = f"{type(error).__name__}: {error}{own_lines(error)}"
+            raise StreamsError(f"processing failed {context}: {why}") from error
         self._state.drop(PROCESSING_ERROR)
 
     def in_production(self, node: str, topic: str, record: Record, error: Exception) -> None:
         context = self._context(node, record.timestamp)
         if self._asked(self._production, context, error) == FAIL:
-            raise StreamsError(f"a record for {topic} could not be written {context}: {error}") from error
+            why = f"{error}{own_lines(error)}"
+            raise StreamsError(f"a record for {topic} could not be written {context}: {why}") from error
         self._state.drop(SERIALIZATION_ERROR)
 
     def _context(self, node: str, timestamp: int) -> ErrorContext:

@@ -3,14 +3,18 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ottla.serdes.base import Where, placed
 from ottla.streams.errors import FAIL, ErrorContext, StreamsError, answer, handlers_of
-from ottla.streams.record import Raw
+from ottla.streams.record import Raw, Record, RecordMetadata
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.failures import DESERIALIZATION_ERROR
 from ottla.streams.tasks.operators.base import NULL_KEY
+from ottla.streams.tasks.sensors import TaskMetrics
+from ottla.streams.tasks.store_maker import UserStore, made_store
 from ottla.streams.tasks.stores.base import StoreContext
 from ottla.streams.tasks.stores.key_value import KeyValues
 from ottla.streams.topology.graph import GlobalTable, Graph
+from ottla.streams.topology.processor import Cancellable, Processor, PunctuationType, Punctuator
 from ottla.streams.topology.stores import StoreBackend
 
 
@@ -22,14 +26,22 @@ class GlobalTables:
     ) -> None:
         self._handler, _, _ = handlers_of(config or {})
         self._tables: dict[str, list[GlobalTable]] = {}
-        self.stores: dict[str, KeyValues] = {}
+        self.stores: dict[str, UserStore] = {}
+        self.config = config or {}
+        self.current: Raw | None = None
+        """The record that a processor is at work on."""
+        self._processors: dict[str, Processor] = {}
         self.dropped: dict[str, int] = {}
         for name, table in graph.global_tables.items():
             self._tables.setdefault(table.topic, []).append(table)
             context = StoreContext(
                 stores(name), table.store.key_serde or Serdes.bytes, table.store.value_serde or Serdes.bytes
             )
-            self.stores[name] = KeyValues(table.store, context)
+            self.stores[name] = made_store(table.store, context)
+        for name, table in graph.global_tables.items():
+            if table.supplier is not None:
+                processor = self._processors[name] = table.supplier()
+                processor.init(GlobalContext(self, table))
 
     def reads(self, topic: str) -> bool:
         return topic in self._tables
@@ -40,15 +52,23 @@ class GlobalTables:
 
     def _update(self, table: GlobalTable, raw: Raw) -> None:
         try:
-            key = (table.key_serde or Serdes.bytes).deserialize(raw.key)
-            value = (table.value_serde or Serdes.bytes).deserialize(raw.value)
+            where = Where(raw.topic)
+            where.headers = list(raw.headers)
+            key = placed(table.key_serde or Serdes.bytes, where).deserialize(raw.key)
+            value = placed(table.value_serde or Serdes.bytes, where).deserialize(raw.value)
         except Exception as error:  # noqa: BLE001  whatever a serde raises, the handler decides
             self._refused(table, raw, error)
             return
+        processor = self._processors.get(table.store.name)
+        if processor is not None:
+            self.current = raw
+            processor.process(Record(key, value, raw.timestamp, raw.headers))
+            return
         if key is None:
-            self._drop(NULL_KEY)
+            self.drop(NULL_KEY)
             return
         store = self.stores[table.store.name]
+        assert isinstance(store, KeyValues), "a global table lies in a key-value store"
         store.write(store.key_bytes(key), value, raw.timestamp)
 
     def _refused(self, table: GlobalTable, raw: Raw, error: Exception) -> None:
@@ -56,7 +76,66 @@ class GlobalTables:
         context = ErrorContext(table.source, "global", *raw[:3], raw.timestamp, raw.headers, raw.key, raw.value)
         if answer(self._handler, context, error) == FAIL:
             raise StreamsError(f"a record of a global table could not be read {context}: {error}") from error
-        self._drop(DESERIALIZATION_ERROR)
+        self.drop(DESERIALIZATION_ERROR)
 
-    def _drop(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
+
+
+class GlobalContext:
+    """What the processor of a global store is given: it fills stores, and no record goes on from there."""
+
+    __slots__ = ("_table", "_tables")
+
+    def __init__(self, tables: GlobalTables, table: GlobalTable) -> None:
+        self._tables = tables
+        self._table = table
+
+    @property
+    def application_id(self) -> str:
+        return str(self.app_configs.get("application.id", ""))
+
+    @property
+    def task_id(self) -> str:
+        return "-1_-1"  # as in Kafka: it belongs to no task
+
+    @property
+    def app_configs(self) -> Mapping[str, Any]:
+        return self._tables.config
+
+    @property
+    def metrics(self) -> TaskMetrics:
+        return TaskMetrics(self._tables)
+
+    def forward(self, record: Record, child: str | None = None) -> None:
+        raise StreamsError(
+            f"{self._table.processor} fills the global store {self._table.store.name}: nothing follows it"
+        )
+
+    def state_store(self, name: str) -> Any:
+        found = self._tables.stores.get(name)
+        if found is None:
+            known = ", ".join(self._tables.stores)
+            raise StreamsError(f"{self._table.processor} has no store {name}; global ones are {known}")
+        return found
+
+    def schedule(
+        self, interval_ms: int, kind: PunctuationType, punctuator: Punctuator, *, start_ms: int | None = None
+    ) -> Cancellable:
+        raise StreamsError(f"{self._table.processor} fills a global store: there is no task whose time could come")
+
+    def commit(self) -> None:
+        """What it writes is there at once."""
+
+    def record_metadata(self) -> RecordMetadata | None:
+        raw = self._tables.current
+        return None if raw is None else RecordMetadata(raw.topic, raw.partition, raw.offset)
+
+    def current_stream_time_ms(self) -> int:
+        raise StreamsError(f"{self._table.processor} fills a global store, which has no stream time")
+
+    def current_system_time_ms(self) -> int:
+        raise StreamsError(f"{self._table.processor} fills a global store by what lies in its topic, by no clock")
+
+    def dropped(self, reason: str) -> None:
+        self._tables.drop(reason)

@@ -4,17 +4,19 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from ottla.serdes.base import ContextSerde, Where, placed
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import Expression
 from ottla.streams.expressions import Inputs as Given
+from ottla.streams.own_lines import own_lines
 from ottla.streams.record import NO_TIMESTAMP, Raw, Record
 from ottla.streams.serdes import Serdes
-from ottla.streams.tasks.change_serde import ChangeSerde
 from ottla.streams.tasks.current import TaskState, new
 from ottla.streams.tasks.failures import TaskErrors
 from ottla.streams.tasks.heap import Heap
 from ottla.streams.tasks.operators.base import Downstream
-from ottla.streams.topology.graph import InvalidTimestamp, SourceNode, TimestampExtractor
+from ottla.streams.tasks.wrapping import wrapped
+from ottla.streams.topology.graph import InvalidTimestamp, SinkNode, SourceNode, TimestampExtractor
 from ottla.streams.topology.node_types import type_of
 
 INVALID_TIMESTAMP: Final = "invalid-timestamp"
@@ -26,7 +28,7 @@ Extract = Callable[[Raw, Any, Any, int, int], int]
 class Source:
     """A source node of a task: how its records are read."""
 
-    __slots__ = ("extract", "is_table", "key_of", "name", "node", "on_invalid", "process", "value_of")
+    __slots__ = ("extract", "is_table", "key_of", "name", "node", "on_invalid", "process", "value_of", "where")
 
     def __init__(
         self, node: SourceNode, process: Downstream, default: TimestampExtractor | None, *, is_table: bool
@@ -36,9 +38,12 @@ class Source:
         self.node = node
         self.process = process
         self.is_table = is_table
-        value_serde = node.value_serde or Serdes.bytes
-        self.key_of = (node.key_serde or Serdes.bytes).decode
-        self.value_of: Callable[[bytes], Any] = (ChangeSerde(value_serde) if node.changes else value_serde).decode
+        self.where = Where() if looks_at_place(node) else None
+        """For serdes that look at topic and headers; None where they do not."""
+        where = self.where or Where()
+        value_serde = placed(node.value_serde or Serdes.bytes, where)
+        self.key_of = placed(node.key_serde or Serdes.bytes, where).decode
+        self.value_of: Callable[[bytes], Any] = wrapped(value_serde, node.form).decode
         extractor = default if default is not None and node.extractor.is_plain else node.extractor
         self.on_invalid = extractor.on_invalid
         self.extract = _extraction(node, extractor)
@@ -67,6 +72,8 @@ class Inputs:
         self._source_of = source_of
         self._queues: dict[tuple[str, int], Queue] = {}
         self._waiting: Heap[Queue] = Heap()
+        self.awaited: list[Queue] = []
+        """Those that must not run dry: without their next record nobody knows which is the oldest."""
 
     @property
     def are_empty(self) -> bool:
@@ -92,11 +99,27 @@ class Inputs:
 
     def line_up(self, queues: Iterable[Queue]) -> None:
         for queue in queues:
-            self._read_head(queue)
+            self.read_head(queue)
             if queue.head is not None:
                 self._waiting.add(queue.head.timestamp, queue)
 
+    def wait_for(self, places: Iterable[tuple[str, int]]) -> list[Queue]:
+        self.awaited = [self._queue(*place) for place in places]
+        return self.awaited
+
+    def left(self) -> list[Raw]:
+        """What waits, each partition's in order."""
+        found: list[Raw] = []
+        for queue in self._queues.values():
+            if queue.head is not None and queue.head_raw is not None:
+                found.append(queue.head_raw)
+            found += queue.raws
+        return found
+
     def next(self) -> tuple[Source, Raw, Record] | None:
+        for awaited in self.awaited:
+            if awaited.head is None:
+                return None
         while len(self._waiting):
             _, queue = self._waiting.take()
             head, raw = queue.head, queue.head_raw
@@ -111,6 +134,8 @@ class Inputs:
         """None: it cannot be processed, and that is no reason to fail."""
         source = queue.source
         _, _, _, key_bytes, value_bytes, timestamp, headers = raw
+        if source.where is not None:
+            source.where.topic, source.where.headers = raw[0], list(headers)
         try:
             key = None if key_bytes is None else source.key_of(key_bytes)
             value = None if value_bytes is None else source.value_of(value_bytes)
@@ -140,7 +165,7 @@ class Inputs:
             queue = self._queues[topic, partition] = Queue(self._source_of(topic))
         return queue
 
-    def _read_head(self, queue: Queue) -> None:
+    def read_head(self, queue: Queue) -> None:
         while queue.head is None and queue.raws:
             queue.head_raw = queue.raws.popleft()
             queue.head = self.read(queue, queue.head_raw)
@@ -151,8 +176,13 @@ class Inputs:
         except Exception as error:
             raise StreamsError(
                 f"the timestamp extractor of {queue.source.name} failed at {_place(raw)}: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}{own_lines(error)}"
             ) from error
+
+
+def looks_at_place(node: SourceNode | SinkNode) -> bool:
+    """Whether a serde of it has to be told the topic and the headers of each record."""
+    return isinstance(node.key_serde, ContextSerde) or isinstance(node.value_serde, ContextSerde)
 
 
 def _instead(queue: Queue, raw: Raw, timestamp: int) -> int:

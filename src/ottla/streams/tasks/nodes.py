@@ -2,25 +2,34 @@
 
 import operator
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
 
+from ottla.serdes.base import Where, placed
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import Expression
+from ottla.streams.own_lines import own_lines
 from ottla.streams.record import Raw, Record, RecordMetadata
 from ottla.streams.serdes import Serdes
-from ottla.streams.tasks.change_serde import ChangeSerde
 from ottla.streams.tasks.current import TaskState, new
 from ottla.streams.tasks.failures import TaskErrors
-from ottla.streams.tasks.inputs import Source
+from ottla.streams.tasks.inputs import Source, looks_at_place
 from ottla.streams.tasks.operators import processor_for
+from ottla.streams.tasks.operators.aggregates import FOLD_SUFFIX
 from ottla.streams.tasks.operators.base import Downstream, Operator, inputs
 from ottla.streams.tasks.punctuation import Schedule
+from ottla.streams.tasks.sensors import TaskMetrics
 from ottla.streams.tasks.stores.base import Moment
+from ottla.streams.tasks.stores.record_cache import RecordCache
+from ottla.streams.tasks.wrapping import wrapped
 from ottla.streams.topology.graph import Graph, ProcessorNode, SinkNode, SourceNode, SubTopology, decorated
 from ottla.streams.topology.node_types import NodeTypes
 from ottla.streams.topology.operations import TableSource
 from ottla.streams.topology.processor import Processor, PunctuationType, Punctuator
+from ottla.streams.windows import Emit
+
+NO_PARTITION: Final = "no-partition"
+"""A record that its partitioner gave to none."""
 
 
 class TaskNodes:
@@ -33,9 +42,12 @@ class TaskNodes:
         sub_topology: SubTopology,
         graph: Graph,
         stores: Mapping[str, Any],
+        caches: Mapping[str, RecordCache],
     ) -> None:
         self.state = state
         self.stores = stores
+        self.global_stores = frozenset(graph.global_tables)
+        self._caches = caches
         self.types = NodeTypes(graph)
         self._processors: dict[str, Processor] = {}
         self._sinks: dict[str, Sink] = {}
@@ -86,6 +98,9 @@ class TaskNodes:
             raise StreamsError(f"{child} is no child of {name}; its children are {known}")
         return self._entries[child]
 
+    def processor(self, name: str) -> Processor:
+        return self._processors[name]
+
     def failed(self, error: BaseException) -> str | None:
         """The innermost node in which an exception was raised. Looking for it now spares every node a try."""
         names = {id(processor): name for name, processor in self._processors.items()}
@@ -107,6 +122,11 @@ class TaskNodes:
             if isinstance(operator, Operator):
                 operator.restore(numbers)
 
+    def resume(self, latest: Mapping[str, int]) -> None:
+        for processor in self._processors.values():
+            if isinstance(processor, Operator):
+                processor.resume(latest)
+
     def close(self) -> None:
         for processor in self._processors.values():
             processor.close()
@@ -122,13 +142,22 @@ class TaskNodes:
 
     def _begin(self, node: ProcessorNode) -> None:
         try:
-            self._processors[node.name].init(NodeContext(self, node.name, node.stores))
+            self._processors[node.name].init(NodeContext(self, node.name, node.stores, self._behind(node)))
         except StreamsError:
             raise
         except Exception as error:
-            raise StreamsError(
-                f"{node.name} could not be started in task {self.state.task_id}: {type(error).__name__}: {error}"
-            ) from error
+            why = f"{type(error).__name__}: {error}{own_lines(error)}"
+            raise StreamsError(f"{node.name} could not be started in task {self.state.task_id}: {why}") from error
+
+    def _behind(self, node: ProcessorNode) -> Downstream:
+        """All children; what a table writes to a store with a cache reaches them from there. Results of closed windows
+        do not wait."""
+        forward = self.downstream(node.name)
+        operation: Any = node.operation
+        cache = self._caches.get(getattr(operation, "store", None) or "")
+        if cache is None or getattr(operation, "emit", None) is Emit.ON_CLOSE:
+            return forward
+        return cache.feed(forward, send_old=getattr(operation, "send_old", False))
 
     def _add_sources(self, sub_topology: SubTopology, graph: Graph) -> None:
         default = self.state.config.get("default.timestamp.extractor")
@@ -163,10 +192,10 @@ def _stamped(process: Downstream, moment: Moment) -> Downstream:
     """A node with stores: changes of theirs carry the timestamp of the record that reached the node."""
 
     def stamped(record: Record) -> None:
-        before = moment.timestamp
-        moment.timestamp = record[2]
+        before, headers = moment.timestamp, moment.headers
+        moment.timestamp, moment.headers = record[2], record[3]
         process(record)
-        moment.timestamp = before
+        moment.timestamp, moment.headers = before, headers
 
     return stamped
 
@@ -175,13 +204,13 @@ def _guarded(process: Downstream, name: str, moment: Moment, errors: TaskErrors)
     """A node of a task that may go on after an exception: its parent does not hear of it."""
 
     def guarded(record: Record) -> None:
-        before = moment.timestamp
+        before, headers = moment.timestamp, moment.headers
         try:
             process(record)
         except StreamsError:
             raise
         except Exception as error:  # noqa: BLE001  the handler decides
-            moment.timestamp = before
+            moment.timestamp, moment.headers = before, headers
             errors.in_processing(name, error, timestamp=record.timestamp)
 
     return guarded
@@ -190,15 +219,17 @@ def _guarded(process: Downstream, name: str, moment: Moment, errors: TaskErrors)
 class Sink:
     """Serializes records for a topic."""
 
-    __slots__ = ("_choose", "_errors", "_key", "_name", "_partitioner", "_state", "_topic", "_value")
+    __slots__ = ("_choose", "_errors", "_key", "_name", "_partitioner", "_state", "_topic", "_value", "_where")
 
     def __init__(self, node: SinkNode, state: TaskState, errors: TaskErrors, types: NodeTypes) -> None:
         self._name = node.name
         self._state = state
         self._errors = errors
-        value_serde = node.value_serde or Serdes.bytes
-        self._key = (node.key_serde or Serdes.bytes).encode
-        self._value: Callable[[Any], bytes] = (ChangeSerde(value_serde) if node.changes else value_serde).encode
+        self._where = Where() if looks_at_place(node) else None
+        where = self._where or Where()
+        value_serde = placed(node.value_serde or Serdes.bytes, where)
+        self._key = placed(node.key_serde or Serdes.bytes, where).encode
+        self._value: Callable[[Any], bytes] = wrapped(value_serde, node.form).encode
         self._partitioner = node.partitioner
         self._topic = node.topic
         if node.topic is not None and node.repartition:
@@ -210,16 +241,25 @@ class Sink:
         topic = self._topic if self._choose is None else self._choose(record)
         if not topic or not isinstance(topic, str):
             raise ValueError(f"the function that chooses the topic gave {topic!r}: the name of a topic is expected")
-        partition = -1 if self._partitioner is None else self._place(topic, key, value)
+        places = (-1,) if self._partitioner is None else self._places(topic, key, value)
+        if not places:
+            self._state.drop(NO_PARTITION)
+            return
+        where = self._where
+        if where is not None:
+            where.topic, where.headers = topic, list(headers)
         try:
             key_bytes = None if key is None else self._key(key)
             value_bytes = None if value is None else self._value(value)
         except Exception as error:  # noqa: BLE001  the handler decides
             self._errors.in_production(self._name, topic, record, error)
             return
-        self._state.outputs.append(new(Raw, (topic, partition, -1, key_bytes, value_bytes, timestamp, headers)))
+        if where is not None:
+            headers = tuple(where.headers)
+        for partition in places:
+            self._state.outputs.append(new(Raw, (topic, partition, -1, key_bytes, value_bytes, timestamp, headers)))
 
-    def _place(self, topic: str, key: Any, value: Any) -> int:
+    def _places(self, topic: str, key: Any, value: Any) -> tuple[int, ...]:
         """-1: nobody chose one."""
         assert self._partitioner is not None
         known = self._state.partition_count
@@ -227,13 +267,15 @@ class Sink:
         count = 1 if known is None else known(topic)
         chosen = self._partitioner(topic, key, value, count)
         if chosen is None:
-            return -1
-        place = operator.index(chosen)
-        if place < 0 or (known is not None and place >= count):
-            raise ValueError(
-                f"the partitioner chose partition {place} of topic {topic}, which has {count}, numbered from 0"
-            )
-        return place
+            return (-1,)
+        several = chosen if isinstance(chosen, Collection) else (chosen,)
+        places = tuple(sorted({operator.index(each) for each in several}))
+        for place in places:
+            if place < 0 or (known is not None and place >= count):
+                raise ValueError(
+                    f"the partitioner chose partition {place} of topic {topic}, which has {count}, numbered from 0"
+                )
+        return places
 
 
 def _chooser(node: SinkNode, state: TaskState, types: NodeTypes) -> Callable[[Record], str | None]:
@@ -252,13 +294,13 @@ class NodeContext:
 
     __slots__ = ("_nodes", "_state", "_stores", "downstream", "node_name", "types")
 
-    def __init__(self, nodes: TaskNodes, name: str, stores: tuple[str, ...]) -> None:
+    def __init__(self, nodes: TaskNodes, name: str, stores: tuple[str, ...], downstream: Downstream) -> None:
         self._nodes = nodes
         self._state = nodes.state
         self._stores = stores
         self.node_name = name
         self.types = nodes.types
-        self.downstream = nodes.downstream(name)
+        self.downstream = downstream
 
     @property
     def application_id(self) -> str:
@@ -285,10 +327,15 @@ class NodeContext:
 
     def state_store(self, name: str) -> Any:
         found = self._nodes.stores.get(name)
-        if found is None:
+        if found is None or not self._reaches(name):
             known = ", ".join(self._stores) or "none"
             raise StreamsError(f"{self.node_name} has no store {name}; it is connected with: {known}")
         return found
+
+    def _reaches(self, name: str) -> bool:
+        """A store has to be connected, for a processor that is not would work where it shares a task with one that is,
+        and fail elsewhere. Global tables are everybody's; a second store goes with the one it serves."""
+        return name.removesuffix(FOLD_SUFFIX) in self._stores or name in self._nodes.global_stores
 
     def schedule(
         self, interval_ms: int, kind: PunctuationType, punctuator: Punctuator, *, start_ms: int | None = None
@@ -310,11 +357,18 @@ class NodeContext:
     def current_system_time_ms(self) -> int:
         return self._state.now
 
+    @property
+    def metrics(self) -> TaskMetrics:
+        return TaskMetrics(self._state)
+
     def dropped(self, reason: str) -> None:
         self._state.drop(reason)
 
     def shared(self, name: str, make: Callable[[], Any]) -> Any:
         return self._state.shared.setdefault(name, make())
+
+    def at_batch_end(self, action: Callable[[], bool]) -> None:
+        self._state.at_batch_end.append(action)
 
     def at_commit(self, action: Callable[[], None]) -> None:
         self._state.at_commit.append(action)

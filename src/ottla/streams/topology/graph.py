@@ -4,24 +4,38 @@ Names and order are Kafka Streams' own, so that `describe` gives the same text a
 Internal topics are written without the application id; whoever runs the topology puts it in front (`decorated`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ottla.streams.topology.operations import Function, Operation
+from ottla.streams.topology.processor import Processor
 from ottla.streams.topology.stores import StoreSpec
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
 
 
-Partitioner = Callable[..., int | None]
-"""(topic, key, value, number of partitions) -> partition, or None for the default: murmur2 of the key."""
+Partitioner = Callable[..., "int | Collection[int] | None"]
+"""(topic, key, value, number of partitions) -> partition, or None for the default: murmur2 of the key. Several
+partitions get a record each, and with none of them it is dropped (KIP-837)."""
 
 
 class TopologyError(Exception):
     """A topology that cannot be: the text says which node, store or topic and why."""
+
+
+class Form(Enum):
+    """How the values of an internal topic are wrapped; the serde beside it is that of what is inside."""
+
+    PLAIN = "plain"
+    CHANGE = "change"
+    """A table's old and new value: the repartition of KTable.group_by."""
+    SUBSCRIPTION = "subscription"
+    """A key, and what it wants to hear of a foreign key."""
+    RESPONSE = "response"
+    """The value of a foreign key, and the hash of the value for which it was asked."""
 
 
 class Reset(Enum):
@@ -42,9 +56,16 @@ class TimestampExtractor:
     """Event time of a record. No function: the record's own timestamp (create or append time, as the topic says)."""
 
     function: Function | None = None  # (key, value, timestamp, partition_time) -> milliseconds
-    on_invalid: InvalidTimestamp = InvalidTimestamp.FAIL
+    on_invalid: InvalidTimestamp | None = None
+    """None: as Kafka does. A record without a timestamp of its own ends the application; one for which a function gives
+    none is skipped and counted."""
     wall_clock: bool = False
     """Processing time: the moment at which the record is processed."""
+
+    def __post_init__(self) -> None:
+        if self.on_invalid is None:
+            chosen = InvalidTimestamp.FAIL if self.function is None else InvalidTimestamp.SKIP
+            object.__setattr__(self, "on_invalid", chosen)
 
     @property
     def is_plain(self) -> bool:
@@ -62,8 +83,7 @@ class SourceNode:
     extractor: TimestampExtractor = TimestampExtractor()
     reset: Reset | None = None
     parents: tuple[str, ...] = ()
-    changes: bool = False
-    """Values are `Change`s in Kafka's own form (a table's old and new value): the repartition of KTable.group_by."""
+    form: Form = Form.PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +103,9 @@ class SinkNode:
     chooser: Function | None = None  # dynamic topic: (key, value, record metadata or None) -> topic
     key_serde: "Serde[Any] | None" = None
     value_serde: "Serde[Any] | None" = None
-    partitioner: Callable[..., int | None] | None = None  # (topic, key, value, number of partitions) -> partition
+    partitioner: Partitioner | None = None
     repartition: bool = False
-    changes: bool = False
-    """As at the source."""
+    form: Form = Form.PLAIN
 
     @property
     def partitions_by_inner_key(self) -> bool:
@@ -119,6 +138,8 @@ class GlobalTable:
     key_serde: "Serde[Any] | None" = None
     value_serde: "Serde[Any] | None" = None
     extractor: TimestampExtractor = TimestampExtractor()
+    supplier: Callable[[], Processor] | None = None
+    """Of the processor that fills the store; None where the topic itself is the table."""
     position: int = 0
     """How many nodes had been added before it: it takes a number among the sub-topologies."""
 

@@ -4,29 +4,39 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.serdes.types import ANY, LONG, Type, windowed
-from ottla.streams.expressions import Expression
+from ottla.streams.expressions import Expression, ExpressionError
 from ottla.streams.topology.graph import Graph, Node, ProcessorNode, SinkNode, SourceNode
 from ottla.streams.topology.operations import (
     FlatMap,
     FlatMapValues,
+    ForeignTableJoin,
     Function,
     MapPairs,
     MapValues,
     Operation,
+    ResponseJoin,
     SelectKey,
     SessionAggregate,
+    SlidingAggregate,
     StreamAggregate,
     StreamGlobalJoin,
+    StreamSelfJoin,
     StreamStreamJoin,
     StreamTableJoin,
+    SubscriptionJoin,
+    SubscriptionSend,
     TableAggregate,
     TableMapValues,
     TableRepartitionMap,
     TableSource,
+    TableTableJoin,
     TableToStream,
+    TableTransformValues,
+    UnlimitedAggregate,
     UserProcessor,
     WindowAggregate,
 )
+from ottla.streams.topology.stores import StoreKind
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
@@ -42,6 +52,8 @@ class Types(NamedTuple):
 
 UNKNOWN = Types(ANY, ANY)
 
+Join = StreamStreamJoin | StreamSelfJoin | StreamTableJoin | StreamGlobalJoin | TableTableJoin | ResponseJoin
+
 
 def type_of(serde: "Serde[Any] | None") -> Type:
     found = getattr(serde, "type", None)
@@ -56,7 +68,10 @@ class NodeTypes:
         self.given: dict[str, Types] = {}
         self.result: dict[str, Types] = {}
         for node in graph.nodes.values():
-            self._add(node)
+            try:
+                self._add(node)
+            except ExpressionError as error:
+                raise ExpressionError(f"{node.name}: {error}") from None
 
     def store(self, name: str) -> Types:
         spec = self._graph.stores.get(name)
@@ -64,14 +79,53 @@ class NodeTypes:
             spec = self._graph.global_tables[name].store
         return Types(type_of(spec.key_serde), type_of(spec.value_serde))
 
-    def joined(self, name: str, operation: StreamStreamJoin | StreamTableJoin | StreamGlobalJoin) -> dict[str, Type]:
+    def table(self, store: str, view: tuple[Operation, ...]) -> Types:
+        """Of a table that is looked up: what lies in its store, and what is made of that."""
+        types = self.store(store)
+        spec = self._graph.stores.get(store)
+        if spec is not None and spec.kind in (StoreKind.WINDOW, StoreKind.SESSION):
+            types = Types(windowed(types.key), types.value)
+        for operation in view:
+            types = self.through(operation, types)
+        return types
+
+    def through(self, operation: Operation, types: Types) -> Types:
+        """What a step of a view makes of a table with these types."""
+        match operation:
+            case TableMapValues(function=function):
+                return Types(types.key, _of(function, types.named()))
+            case TableTransformValues():
+                return Types(types.key, ANY)
+            case TableTableJoin(joiner=joiner):
+                return Types(types.key, _of(joiner, self.of_tables(operation, types)))
+        return types
+
+    def made(self, function: Function, types: Types) -> Type:
+        """What a function makes of a record with these types; `any` for a Python function."""
+        return _of(function, types.named())
+
+    def of_tables(self, operation: TableTableJoin, own: Types) -> dict[str, Type]:
+        other = self.table(operation.other_store, operation.other_view).value
+        left, right = (own.value, other) if operation.is_left_side else (other, own.value)
+        return {"key": own.key, "value": own.value, "left": left, "right": right}
+
+    def joined(self, name: str, operation: "Join") -> dict[str, Type]:
         """What a joiner sees. The key is the stream's."""
         own = self.given[name]
-        if isinstance(operation, StreamStreamJoin):
-            other = self.store(operation.other_store).value
-            left, right = (own.value, other) if operation.is_left_side else (other, own.value)
-        else:
-            left, right = own.value, self.store(operation.table_store).value
+        match operation:
+            case TableTableJoin():
+                return self.of_tables(operation, own)
+            case StreamStreamJoin():
+                other = self.store(operation.other_store).value
+                left, right = (own.value, other) if operation.is_left_side else (other, own.value)
+            case StreamSelfJoin():
+                left = right = own.value
+            case StreamTableJoin():
+                left, right = own.value, self.table(operation.table_store, operation.view).value
+            case StreamGlobalJoin():
+                left, right = own.value, self.store(operation.table_store).value
+            case ResponseJoin():
+                left, right = self.table(operation.table_store, operation.view).value, own.value
         return {"key": own.key, "value": own.value, "left": left, "right": right}
 
     def _add(self, node: Node) -> None:
@@ -145,11 +199,32 @@ def _aggregate(types: NodeTypes, _name: str, operation: Any, given: Types) -> Ty
 
 
 def _table_aggregate(types: NodeTypes, _name: str, operation: Any, given: Types) -> Types:
-    return _known(types.store(operation.store), Types(given.key, LONG if operation.kind == "count" else ANY))
+    made = LONG if operation.kind == "count" else ANY
+    if operation.native is not None:
+        made = operation.native.bind(given.named()).type
+    return _known(types.store(operation.store), Types(given.key, made))
 
 
 def _joined(types: NodeTypes, name: str, operation: Any, given: Types) -> Types:
     return Types(given.key, _of(operation.joiner, types.joined(name, operation)))
+
+
+def _transformed(_: NodeTypes, _name: str, _operation: Any, given: Types) -> Types:
+    return Types(given.key, ANY)
+
+
+def _subscribed(_: NodeTypes, _name: str, operation: Any, given: Types) -> Types:
+    """A subscription is under the foreign key and holds the key."""
+    return Types(type_of(operation.serdes.foreign_key), given.key)
+
+
+def _answered(types: NodeTypes, _name: str, operation: Any, given: Types) -> Types:
+    """What was received is under the foreign key, and its value a subscription, which holds the key."""
+    return Types(given.value, types.table(operation.foreign_store, operation.foreign_view).value)
+
+
+def _told(_: NodeTypes, _name: str, operation: Any, given: Types) -> Types:
+    return Types(type_of(operation.serdes.key), given.value)
 
 
 def _known(first: Types, second: Types) -> Types:
@@ -171,9 +246,18 @@ _RULES: dict[type[Operation], _Rule] = {
     TableSource: _table_source,
     StreamAggregate: _aggregate,
     WindowAggregate: _aggregate,
+    UnlimitedAggregate: _aggregate,
+    SlidingAggregate: _aggregate,
     SessionAggregate: _aggregate,
     TableAggregate: _table_aggregate,
     StreamStreamJoin: _joined,
+    StreamSelfJoin: _joined,
     StreamTableJoin: _joined,
     StreamGlobalJoin: _joined,
+    TableTransformValues: _transformed,
+    TableTableJoin: _joined,
+    SubscriptionSend: _subscribed,
+    SubscriptionJoin: _answered,
+    ForeignTableJoin: _told,
+    ResponseJoin: _joined,
 }

@@ -6,12 +6,16 @@ The test driver and Spark's tasks make processors of it; the planner makes nativ
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.streams.expressions import Aggregate as NativeAggregate
 from ottla.streams.expressions import Expression
 from ottla.streams.topology.processor import Processor
-from ottla.streams.windows import Emit, JoinWindows, SessionWindows, TimeWindows
+from ottla.streams.windows import Emit, JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+
+if TYPE_CHECKING:
+    from ottla.serdes.base import Serde
+    from ottla.streams.topology.processor import ValueTransformerWithKey
 
 Function: TypeAlias = Expression | Callable[..., Any]
 
@@ -128,6 +132,26 @@ class WindowAggregate(Operation):
 
 
 @dataclass(frozen=True, slots=True)
+class UnlimitedAggregate(Operation):
+    """Over one window without end, so there is no other way than to emit at every update."""
+
+    store: str
+    fold: Fold
+    windows: UnlimitedWindows
+    emit: Emit = Emit.ON_UPDATE
+    send_old: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingAggregate(Operation):
+    store: str
+    fold: Fold
+    windows: SlidingWindows
+    emit: Emit = Emit.ON_UPDATE
+    send_old: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SessionAggregate(Operation):
     store: str
     fold: Fold
@@ -153,12 +177,23 @@ class TableFilter(Operation):
     negated: bool = False
     store: str | None = None
     send_old: bool = False
+    versioned: bool = False
+    """Of a versioned table: what never passed may have passed at another time, so its tombstones go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableMapValues(Operation):
     function: Function  # (value), or (key, value) with_key
     with_key: bool = False
+    store: str | None = None
+    send_old: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableTransformValues(Operation):
+    """transform_values: deleted rows are given to the transformer, too."""
+
+    supplier: "Callable[[], ValueTransformerWithKey]"
     store: str | None = None
     send_old: bool = False
 
@@ -175,6 +210,8 @@ class TableRepartitionMap(Operation):
     """KTable.group_by: sends the old pair and the new pair on their ways."""
 
     selector: Callable[..., Any]  # (key, value) -> (key, value)
+    versioned: bool = False
+    """Of a versioned table: records that are not the latest of their key are left out (KIP-914)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +221,25 @@ class TableAggregate(Operation):
     store: str
     kind: str  # "count", "reduce", "aggregate"
     initializer: Callable[[], Any] | None
-    adder: Callable[..., Any]  # aggregate: (key, value, aggregate); reduce: (aggregate, value)
-    subtractor: Callable[..., Any]
+    adder: Callable[..., Any] | None  # aggregate: (key, value, aggregate); reduce: (aggregate, value)
+    subtractor: Callable[..., Any] | None
     send_old: bool = False
+    native: NativeAggregate | None = None
+    """An aggregate that can take back what it was given, instead of the functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suppress(Operation):
-    """suppress until the window closes: one final result per window."""
+    """Holds changes back: until stream time is `wait_ms` past the end of their window, or past their own time."""
 
     store: str
-    grace_ms: int
+    wait_ms: int
     max_records: int | None = None
     max_bytes: int | None = None
+    until_closed: bool = True
+    """One final result per window. Nobody saw the row before, so its tombstone need not be sent."""
+    emit_early: bool = False
+    """What a full buffer does: hand on the oldest, or end the application."""
 
 
 # ---- joins
@@ -225,15 +268,30 @@ class StreamStreamJoin(Operation):
 
 
 @dataclass(frozen=True, slots=True)
+class StreamSelfJoin(Operation):
+    """Both directions of a windowed join of a stream with itself, over one buffer (KIP-862)."""
+
+    other_store: str
+    joiner: Function  # (left value, right value), or (key, ...) with_key
+    windows: JoinWindows
+    with_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StreamTableJoin(Operation):
     table_store: str
     joiner: Function  # (stream value, table value), or (key, ...) with_key
     left: bool
     with_key: bool = False
     view: tuple[Operation, ...] = ()
-    """What makes the table out of what lies in its store, nearest to the store first: TableFilter and TableMapValues
-    without a store of their own (applied to every value looked up), and Suppress (a key that it holds back still has
-    the value it had before)."""
+    """What makes the table out of what lies in its store, nearest to the store first: TableFilter, TableMapValues and
+    TableTransformValues without a store of their own (applied to every value looked up), TableTableJoin (joined with
+    what the other table has under the key), and Suppress (a key that it holds back still has the value it had
+    before)."""
+    grace_ms: int | None = None
+    """With a versioned table: how long the stream's records wait for late ones of the table (KIP-923)."""
+    buffer: str | None = None
+    """The store in which they wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,5 +299,101 @@ class StreamGlobalJoin(Operation):
     table_store: str
     key_mapper: Function  # (key, value) -> key of the table
     joiner: Function
+    left: bool
+    with_key: bool = False
+
+
+# ---- joins of tables
+
+
+@dataclass(frozen=True, slots=True)
+class TableTableJoin(Operation):
+    """One direction of a join of two tables: a change of this side looks the key up in the other one."""
+
+    other_store: str
+    other_view: tuple[Operation, ...]
+    """As of StreamTableJoin."""
+    joiner: Function  # (left value, right value), or (key, ...) with_key
+    is_left_side: bool
+    outer: bool
+    """Whether a row of this side without a match comes out too."""
+    other_outer: bool
+    with_key: bool = False
+    send_old: bool = False
+    versioned: bool = False
+    """This side is a versioned table: records that are not the latest of their key are left out (KIP-914)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableMerge(Operation):
+    """Where both directions of a join of tables meet; the result's own store is here."""
+
+    store: str | None = None
+    send_old: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeySerdes:
+    """How a join by foreign key writes down what both sides tell each other."""
+
+    key: "Serde[Any] | None" = None
+    value: "Serde[Any] | None" = None
+    """Of the table that has the foreign key: of a value only the hash travels."""
+    foreign_key: "Serde[Any] | None" = None
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        return tuple(name for name in ("key", "value", "foreign_key") if getattr(self, name) is None)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyJoin(Operation):
+    """One of the four nodes of a join by foreign key (KIP-213). The subscription store tells which belong together."""
+
+    store: str
+    serdes: ForeignKeySerdes
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionSend(ForeignKeyJoin):
+    """Tells the other table, by the foreign key, which row wants to hear from it and which no longer does."""
+
+    foreign_key: Function  # (value), or (key, value) with_key
+    with_key: bool
+    left: bool
+    foreign_store: str
+    """Of the other table: whose keys foreign keys are."""
+    versioned: bool = False
+    """As of TableTableJoin."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionReceive(ForeignKeyJoin):
+    """Keeps who wants to hear of which row."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionJoin(ForeignKeyJoin):
+    """Answers a subscription with what the other table has now."""
+
+    foreign_store: str
+    foreign_view: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignTableJoin(ForeignKeyJoin):
+    """A change of the other table goes to all who subscribed to it."""
+
+    versioned: bool = False
+    """As of TableTableJoin."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseJoin(ForeignKeyJoin):
+    """Joins an answer with the row it was asked for, unless that has changed since (KIP-775: by its hash)."""
+
+    table_store: str
+    view: tuple[Operation, ...]
+    joiner: Function  # (value, foreign value), or (key, ...) with_key
     left: bool
     with_key: bool = False

@@ -21,6 +21,16 @@ Punctuator = Callable[[int], None]
 """Called with the stream time or the wall clock, in milliseconds."""
 
 
+class Sensor(Protocol):
+    """A count of your own: <operation>-total and <operation>-rate in the group stream-<scope>-metrics."""
+
+    def record(self, number: int = 1) -> None: ...
+
+
+class StreamsMetrics(Protocol):
+    def add_rate_total_sensor(self, scope: str, entity: str, operation: str) -> Sensor: ...
+
+
 class ProcessorContext(Protocol):
     """What a processor is given at the start. One task at a time uses it."""
 
@@ -49,6 +59,9 @@ class ProcessorContext(Protocol):
     def current_stream_time_ms(self) -> int: ...
     def current_system_time_ms(self) -> int: ...
 
+    @property
+    def metrics(self) -> StreamsMetrics: ...
+
     def dropped(self, reason: str) -> None:
         """Counts a record that is left out (dropped-records-total), as a late one is."""
 
@@ -68,3 +81,20 @@ class Processor(ABC):
 
 class FixedKeyProcessor(Processor):
     """One whose output has the key of its input (process_values): no repartition is needed behind it."""
+
+
+class ValueTransformerWithKey(ABC):
+    """Makes a new value for each row of a table (transform_values), with stores if need be.
+
+    It is given deleted rows as well, with None as value. It must be deterministic, and of the rows and its stores only:
+    without a store of its own the table is computed anew whenever it is looked up.
+    """
+
+    def init(self, context: ProcessorContext) -> None:  # noqa: B027  most have nothing to do here
+        """`context.forward` is not allowed: what `transform` returns goes on."""
+
+    @abstractmethod
+    def transform(self, key: Any, value: Any) -> Any: ...
+
+    def close(self) -> None:  # noqa: B027
+        pass

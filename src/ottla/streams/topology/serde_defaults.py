@@ -13,24 +13,35 @@ from ottla.serdes.base import Serde
 from ottla.serdes.by_name import serde_for
 from ottla.serdes.types import ANY, Type
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import Graph, ProcessorNode, SinkNode, SourceNode
+from ottla.streams.topology.graph import Form, Graph, ProcessorNode, SinkNode, SourceNode
 from ottla.streams.topology.node_types import NodeTypes, Types
 from ottla.streams.topology.operations import (
     BufferSide,
+    ForeignKeyJoin,
+    ForeignKeySerdes,
+    ForeignTableJoin,
     SessionAggregate,
+    SlidingAggregate,
     StreamAggregate,
     StreamStreamJoin,
+    StreamTableJoin,
+    SubscriptionSend,
     Suppress,
     TableAggregate,
     TableFilter,
     TableMapValues,
+    TableMerge,
     TableSource,
+    TableTableJoin,
+    TableTransformValues,
+    UnlimitedAggregate,
     WindowAggregate,
 )
-from ottla.streams.topology.stores import StoreSpec
+from ottla.streams.topology.stores import StoreKind, StoreSpec
 
-_RESULT_KEPT = (StreamAggregate, WindowAggregate, SessionAggregate, TableMapValues, TableAggregate)
-_INPUT_KEPT = (TableSource, TableFilter, BufferSide, Suppress)
+_Windowed = WindowAggregate | UnlimitedAggregate | SlidingAggregate | SessionAggregate
+_RESULT_KEPT = StreamAggregate | _Windowed | TableMapValues | TableTransformValues | TableAggregate
+_INPUT_KEPT = (TableSource, TableFilter, TableMerge, BufferSide, Suppress)
 
 
 def with_serdes(graph: Graph, key: Serde[Any] | None, value: Serde[Any] | None) -> Graph:
@@ -45,16 +56,52 @@ def with_serdes(graph: Graph, key: Serde[Any] | None, value: Serde[Any] | None) 
 def missing(graph: Graph) -> Iterator[str]:
     """Where something would be written and nothing says how, with what to do."""
     for node in graph.nodes.values():
-        if isinstance(node, SinkNode):
+        if isinstance(node, SinkNode) and node.form is Form.RESPONSE and node.value_serde is None:
+            yield f"no value serde for the table that {node.name} tells of: {_ADVICE['foreign_value']}"
+        elif isinstance(node, SinkNode) and node.form not in (Form.SUBSCRIPTION, Form.RESPONSE):
             what = f"repartition topic {node.topic}" if node.repartition else f"topic {node.topic or '(by function)'}"
             option = "Grouped, Joined or Repartitioned" if node.repartition else "Produced or add_sink"
             for part in _lacking(node):
                 yield f"no {part} serde for {what}, written by {node.name}: {_advice(option, part)}"
+        elif isinstance(node, ProcessorNode) and isinstance(node.operation, SubscriptionSend):
+            for part in node.operation.serdes.lacking:
+                yield f"no {part} serde for the join by foreign key of {node.name}: {_ADVICE[part]}"
     waiting = _outer_stores(graph)
     for store in graph.stores.values():
-        for part in _lacking(store):
+        for part in () if store.kind is StoreKind.OWN else _lacking(store):
             if part == "key" or store.name not in waiting:
                 yield f"no {part} serde for store {store.name}: {_advice('Materialized or StreamJoined', part)}"
+
+
+_ADVICE = {
+    "key": "give the table a Materialized or Consumed with a key_serde",
+    "value": "give the table a Materialized or Consumed with a value_serde, by which its values are hashed",
+    "foreign_value": "give it a Materialized or Consumed with a value_serde",
+    "foreign_key": "give the other table a Materialized or Consumed with a key_serde",
+}
+
+
+def mismatched(graph: Graph) -> Iterator[str]:
+    """Joins of what has keys of different types: their bytes differ, so that no key would ever meet its like."""
+    types = NodeTypes(graph)
+    for node in graph.nodes.values():
+        if not isinstance(node, ProcessorNode):
+            continue
+        given = types.given[node.name].key
+        match node.operation:
+            case StreamTableJoin(table_store=store, view=view):
+                other = types.table(store, view).key
+            case TableTableJoin(other_store=store, other_view=view):
+                other = types.table(store, view).key
+            case StreamStreamJoin(other_store=store):
+                other = types.store(store).key
+            case SubscriptionSend(foreign_key=function, foreign_store=store):
+                given = types.made(function, types.given[node.name])
+                other = types.table(store, ()).key
+            case _:
+                continue
+        if ANY not in (given, other) and given != other:
+            yield f"{node.name} joins keys of type {given} with keys of type {other}: they would never be equal"
 
 
 def _advice(option: str, part: str) -> str:
@@ -137,7 +184,35 @@ class _Resolving:
             return self._fill_store(operation.store, node, given, default)
         if isinstance(operation, StreamStreamJoin):
             return self._fill_store(operation.outer_store, node, Types(given.key, ANY), default)
+        if isinstance(operation, SubscriptionSend) and operation.serdes.lacking:
+            return self._fill_join(operation, node.name, types, default)
+        if isinstance(operation, StreamTableJoin):
+            return self._fill_store(operation.buffer, node, given, default)
         return False
+
+    def _fill_join(self, send: SubscriptionSend, name: str, types: NodeTypes, default: bool) -> bool:
+        """All nodes of a join by foreign key have the same serdes."""
+        given, had = types.given[name], send.serdes
+        members = [
+            (node, node.operation)
+            for node in self.graph.nodes.values()
+            if isinstance(node, ProcessorNode)
+            and isinstance(node.operation, ForeignKeyJoin)
+            and node.operation.store == send.store
+        ]
+        (foreign,) = (node.name for node, operation in members if isinstance(operation, ForeignTableJoin))
+        foreign_key = types.given[foreign].key
+        stored = self.graph.stores[send.foreign_store].key_serde if foreign_key.name != "windowed" else None
+        found = ForeignKeySerdes(
+            had.key or self._serde(given.key, self.key, name, default),
+            had.value or self._serde(given.value, self.value, name, default),
+            had.foreign_key or stored or self._serde(foreign_key, self.key, foreign, default),
+        )
+        if found == had:
+            return False
+        for node, operation in members:
+            self.graph.nodes[node.name] = replace(node, operation=replace(operation, serdes=found))
+        return True
 
     def _fill_store(self, name: str | None, node: ProcessorNode, types: Types, default: bool) -> bool:
         store = None if name is None else self.graph.stores[name]
@@ -172,16 +247,16 @@ class _Resolving:
         aggregate = self._windows_above(name)
         if inner is None or aggregate is None:
             return None
-        if isinstance(aggregate, WindowAggregate):
-            return Serdes.time_windowed(inner, aggregate.windows.size_ms)
-        return Serdes.session_windowed(inner)
+        if isinstance(aggregate, SessionAggregate):
+            return Serdes.session_windowed(inner)
+        return Serdes.time_windowed(inner, aggregate.windows.size_ms)
 
-    def _windows_above(self, name: str) -> WindowAggregate | SessionAggregate | None:
+    def _windows_above(self, name: str) -> _Windowed | None:
         """The nearest: its windows are in the key."""
         names = [name]
         for each in names:
             node = self.graph.nodes[each]
-            if isinstance(node, ProcessorNode) and isinstance(node.operation, WindowAggregate | SessionAggregate):
+            if isinstance(node, ProcessorNode) and isinstance(node.operation, _Windowed):
                 return node.operation
             names += [parent for parent in node.parents if parent not in names]
         return None

@@ -23,7 +23,7 @@ from ottla.streams.topology.graph import (
 from ottla.streams.topology.operations import Function, Operation, UserProcessor
 from ottla.streams.topology.partition_counts import partition_counts
 from ottla.streams.topology.processor import FixedKeyProcessor, Processor
-from ottla.streams.topology.stores import StoreKind, StoreSpec
+from ottla.streams.topology.stores import StateStore, StateStoreContext, StoreKind, StoreSpec
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
@@ -39,17 +39,44 @@ class Stores:
         value_serde: "Serde[Any]",
         *,
         timestamped: bool = False,
+        headers: bool = False,
         logging: bool | Mapping[str, str] = True,
+        most_entries: int | None = None,
     ) -> StoreSpec:
-        """A KeyValueStore. `logging` is off, on, or settings of the changelog topic."""
+        """A KeyValueStore. With `headers` its values are `ValueTimestampHeaders` (KIP-1271). `logging` is off, on, or
+        settings of the changelog topic. With `most_entries` it keeps so many keys, those that were used last, as
+        Kafka's lruMap does."""
+        if most_entries is not None and most_entries < 1:
+            raise TopologyError(f"store {name} would keep {most_entries} entries: at least one is expected")
         return StoreSpec(
             name,
             StoreKind.KEY_VALUE,
             key_serde,
             value_serde,
-            timestamped=timestamped,
+            timestamped=timestamped and not headers,
             logged=logging is not False,
             changelog_config=_config(logging),
+            headers=headers,
+            most_entries=most_entries,
+        )
+
+    @staticmethod
+    def own(
+        name: str,
+        supplier: Callable[[StateStoreContext], StateStore],
+        *,
+        logging: bool | Mapping[str, str] = True,
+    ) -> StoreSpec:
+        """A store of your own class: the supplier makes one for each task."""
+        if not callable(supplier):
+            raise TopologyError(f"store {name} is given {supplier!r}, which makes no stores when called")
+        return StoreSpec(
+            name,
+            StoreKind.OWN,
+            timestamped=False,
+            logged=logging is not False,
+            changelog_config=_config(logging),
+            supplier=supplier,
         )
 
     @staticmethod
@@ -62,9 +89,12 @@ class Stores:
         retention_ms: int,
         retain_duplicates: bool = False,
         timestamped: bool = False,
+        headers: bool = False,
+        in_memory: bool = False,
         logging: bool | Mapping[str, str] = True,
     ) -> StoreSpec:
-        """A WindowStore that keeps windows for at least `retention_ms` of stream time."""
+        """A WindowStore that keeps windows for at least `retention_ms` of stream time. `in_memory` has the manners of
+        Kafka's store in memory: windows come in the order of time, and expire to the millisecond."""
         if window_size_ms < 0 or retention_ms < window_size_ms:
             raise TopologyError(
                 f"store {name} would forget windows of {window_size_ms} ms before they end: "
@@ -75,12 +105,36 @@ class Stores:
             StoreKind.WINDOW,
             key_serde,
             value_serde,
-            timestamped=timestamped,
+            timestamped=timestamped and not headers,
+            headers=headers,
             logged=logging is not False,
             changelog_config=_config(logging),
             window_size_ms=window_size_ms,
             retention_ms=retention_ms,
             retain_duplicates=retain_duplicates,
+            in_memory=in_memory,
+        )
+
+    @staticmethod
+    def versioned_key_value(
+        name: str,
+        key_serde: "Serde[Any]",
+        value_serde: "Serde[Any]",
+        *,
+        history_retention_ms: int,
+        segment_interval_ms: int | None = None,
+        logging: bool | Mapping[str, str] = True,
+    ) -> StoreSpec:
+        """A VersionedKeyValueStore that keeps old versions for at least `history_retention_ms` of stream time."""
+        return StoreSpec(
+            name,
+            StoreKind.VERSIONED,
+            key_serde,
+            value_serde,
+            logged=logging is not False,
+            changelog_config=_config(logging),
+            retention_ms=history_retention_ms,
+            segment_interval_ms=segment_interval(name, history_retention_ms, segment_interval_ms),
         )
 
     @staticmethod
@@ -90,9 +144,11 @@ class Stores:
         value_serde: "Serde[Any]",
         *,
         retention_ms: int,
+        headers: bool = False,
+        in_memory: bool = False,
         logging: bool | Mapping[str, str] = True,
     ) -> StoreSpec:
-        """A SessionStore."""
+        """A SessionStore. With `headers` its values are `AggregationWithHeaders`. `in_memory`: see window."""
         return StoreSpec(
             name,
             StoreKind.SESSION,
@@ -102,21 +158,29 @@ class Stores:
             logged=logging is not False,
             changelog_config=_config(logging),
             retention_ms=retention_ms,
+            headers=headers,
+            in_memory=in_memory,
         )
 
 
 class Topology:
     """Sources, processors and sinks, connected by name. Parents have to be there before their children."""
 
-    __slots__ = ("_default_key_serde", "_default_value_serde", "_resolved", "declared")
+    __slots__ = ("_default_key_serde", "_default_value_serde", "_rebuilt", "_resolved", "_written", "declared")
 
     def __init__(
-        self, default_key_serde: "Serde[Any] | None" = None, default_value_serde: "Serde[Any] | None" = None
+        self,
+        default_key_serde: "Serde[Any] | None" = None,
+        default_value_serde: "Serde[Any] | None" = None,
+        rebuilt: "Callable[[str], Topology] | None" = None,
     ) -> None:
+        """`rebuilt` makes it again with a `topology.optimization`; what was added node by node has nobody for that."""
         self.declared = Graph()
         """As it was said, without the serdes that can be told from it; `graph` has those."""
         self._default_key_serde = default_key_serde
         self._default_value_serde = default_value_serde
+        self._rebuilt = rebuilt
+        self._written: frozenset[str] = frozenset()
         self._resolved: Graph | None = None
 
     @property
@@ -176,6 +240,50 @@ class Topology:
         fixed = topic if isinstance(topic, str) else None
         chooser = None if isinstance(topic, str) else topic
         return self.add_node(SinkNode(name, fixed, parents, chooser, key_serde, value_serde, partitioner))
+
+    def add_read_only_state_store(
+        self,
+        store: StoreSpec,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: Callable[[], Processor],
+        *,
+        timestamp_extractor: TimestampExtractor | Callable[..., int] | None = None,
+    ) -> "Topology":
+        """A store that one processor fills from a topic, and others only read (KIP-813). The topic is its changelog:
+        keys and values lie in both alike."""
+        kept = replace(store, logged=False, source_topic=topic)
+        self.add_source(
+            source,
+            topic,
+            key_serde=store.key_serde,
+            value_serde=store.value_serde,
+            timestamp_extractor=timestamp_extractor,
+        )
+        return self.add_processor(processor, supplier, source, stores=(kept,))
+
+    def add_global_store(
+        self,
+        store: StoreSpec,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: Callable[[], Processor],
+        *,
+        key_serde: "Serde[Any] | None" = None,
+        value_serde: "Serde[Any] | None" = None,
+        timestamp_extractor: TimestampExtractor | Callable[..., int] | None = None,
+    ) -> "Topology":
+        """A store that every task has in whole, filled by a processor from a topic. It forwards nothing. Serdes are the
+        topic's; the store's own where none are given."""
+        user_processor(processor, supplier)
+        extractor = timestamp_extractor or TimestampExtractor()
+        if not isinstance(extractor, TimestampExtractor):
+            extractor = TimestampExtractor(extractor)
+        kept = replace(store, logged=False)
+        serdes = key_serde or store.key_serde, value_serde or store.value_serde
+        return self.add_global_table(GlobalTable(kept, topic, source, processor, *serdes, extractor, supplier))
 
     def add_state_store(self, store: StoreSpec, *processors: str) -> "Topology":
         """A store, and who uses it. The same one may be added again with more users."""
@@ -318,13 +426,55 @@ class Topology:
 
         Raises TopologyError where something is written and nothing says how: run what this gives.
         """
-        from ottla.streams.topology.serde_defaults import missing  # noqa: PLC0415
+        from ottla.streams.topology.serde_defaults import mismatched, missing  # noqa: PLC0415
 
         result = Topology(self._default_key_serde or key_serde, self._default_value_serde or value_serde)
         result.declared = self.declared
-        problems = list(missing(result.graph))
+        problems = [*missing(result.graph), *mismatched(result.graph)]
         if problems:
             raise TopologyError("; ".join(problems))
+        return result
+
+    def check_expressions(
+        self, key_serde: "Serde[Any] | None" = None, value_serde: "Serde[Any] | None" = None, *, sure: bool = True
+    ) -> "Topology":
+        """Raises TopologyError for an expression that does not fit the records that reach it: a field that there is
+        not, a text where a number is needed. With these defaults; unless they are for `sure` only if none is needed.
+        """
+        from ottla.streams.topology.expression_check import all_sources_say_how, check_expressions  # noqa: PLC0415
+
+        made = Topology(self._default_key_serde or key_serde, self._default_value_serde or value_serde)
+        made.declared = self.declared
+        if sure or all_sources_say_how(self.declared, made._default_key_serde, made._default_value_serde):
+            try:
+                check_expressions(made.graph)
+            except TypeError as error:
+                raise TopologyError(str(error)) from None
+        return self
+
+    def is_written(self) -> None:
+        """Nodes that come from now on are not the builder's."""
+        self._written = frozenset(self.declared.nodes)
+
+    def optimized(self, topology_optimization: str) -> "Topology":
+        """As the DSL makes it under this setting; one of the Processor API stays as it is, as in Kafka."""
+        if self._rebuilt is None:
+            return self
+        made = self._rebuilt(topology_optimization)
+        added = [name for name in self.declared.nodes if name not in self._written]
+        if added:
+            raise TopologyError(
+                f"topology.optimization={topology_optimization} would lose {', '.join(added)}, which came to the "
+                "topology after build: give the setting to build(topology_optimization=...) instead"
+            )
+        return made
+
+    def without_caches(self) -> "Topology":
+        """The same topology with every update of its tables going out (`statestore.cache.max.bytes=0`)."""
+        declared = self.declared
+        result = Topology(self._default_key_serde, self._default_value_serde)
+        stores = {name: replace(store, caching=False) for name, store in declared.stores.items()}
+        result.declared = replace(declared, stores=stores)
         return result
 
     def _groups(self) -> list[tuple[Node, ...] | GlobalTable]:
@@ -342,6 +492,20 @@ class Topology:
                 seen.update(member.name for member in group)
                 groups.append(tuple(group))
         return groups + tables
+
+
+def segment_interval(store: str, history_retention_ms: int, given_ms: int | None = None) -> int:
+    """By what steps a versioned store forgets; Kafka's choice where none is given."""
+    if history_retention_ms < 0:
+        raise TopologyError(f"store {store} cannot keep a history of {history_retention_ms} ms")
+    if given_ms is not None:
+        if given_ms < 1:
+            raise TopologyError(f"segment_interval_ms of store {store} is {given_ms}: at least 1 ms is expected")
+        return given_ms
+    for longest_ms, parts, shortest_ms in ((60_000, 3, 2_000), (300_000, 5, 20_000), (3_600_000, 12, 60_000)):
+        if history_retention_ms <= longest_ms:
+            return max(history_retention_ms // parts, shortest_ms)
+    return max(history_retention_ms // 24, 300_000)
 
 
 def user_processor(name: str, supplier: Callable[[], Processor]) -> UserProcessor:

@@ -7,15 +7,16 @@ told by `trouble`, and nothing here ever ends the application.
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from ottla.client import groups
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.consumer import Consumer
 from ottla.client.errors import ClientError, KafkaError
 from ottla.client.fetching import Fetched
-from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets
+from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.streams.views.view import BadKey, Change, View
 
@@ -39,13 +40,24 @@ class Progress(NamedTuple):
         return None if self.end is None else max(self.end - self.position, 0)
 
 
+class _Look(NamedTuple):
+    processed: dict[TopicPartition, int]
+    """What the group had committed."""
+    written: Mapping[TopicPartition, int]
+    """Where changelogs ended after that."""
+
+
 class Follower:
     """`views` by changelog topic. `start` it once; `stop` waits for the thread and leaves the views open."""
 
-    def __init__(self, bootstrap_servers: str, views: Mapping[str, View], *, client_id: str = "ottla-queries") -> None:
+    def __init__(self, bootstrap_servers: str, views: Mapping[str, View], *, group: str) -> None:
+        """`group` is the application's, whose offsets tell which input is behind what the changelogs hold."""
         self._addresses = parse_bootstrap(bootstrap_servers)
-        self._client_id = client_id
+        self._group = group
         self._views = dict(views)
+        self._processed: dict[TopicPartition, int] = {}
+        self._looked: list[_Look] = []
+        self._hurries = 0
         self._ends: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._stopped = threading.Event()
@@ -81,6 +93,20 @@ class Follower:
         with self._changed:
             return self._changed.wait_for(self._caught_up, timeout_s)
 
+    def processed(self) -> dict[TopicPartition, int]:
+        """The next offset of each input partition: the effects of everything below are in the views."""
+        with self._changed:
+            return dict(self._processed)
+
+    def wait_until(self, holds: Callable[[], bool], timeout_s: float) -> bool:
+        """Until something holds that depends on `progress` and `processed`, which are looked at more often then."""
+        with self._changed:
+            self._hurries += 1
+            try:
+                return self._changed.wait_for(holds, timeout_s)
+            finally:
+                self._hurries -= 1
+
     def _caught_up(self) -> bool:
         known = {place.topic for place in self._ends}
         return known >= self._views.keys() and all(
@@ -101,7 +127,8 @@ class Follower:
 
     def _follow(self) -> None:
         """Until a topic appears that was missing, or something goes wrong."""
-        with Cluster(self._addresses, client_id=self._client_id, timeout_s=PATIENCE_S) as cluster:
+        self._looked = []
+        with Cluster(self._addresses, client_id=f"{self._group}-queries", timeout_s=PATIENCE_S) as cluster:
             there = self._existing(cluster)
             missing = self._views.keys() - there
             starts = self._starts(cluster, there)
@@ -111,7 +138,7 @@ class Follower:
             applied: dict[TopicPartition, int] = {}
             looked = 0.0
             while not self._stopped.is_set():
-                if time.monotonic() - looked >= LOOK_AGAIN_S:
+                if self._hurries or time.monotonic() - looked >= LOOK_AGAIN_S:
                     if missing and self._existing(cluster) != there:
                         return
                     self._look_at_ends(cluster, starts)
@@ -138,10 +165,26 @@ class Follower:
         return starts
 
     def _look_at_ends(self, cluster: Cluster, places: Iterable[TopicPartition]) -> None:
+        """The order matters: what the group has committed lies in the changelogs below the ends that are read after it,
+        committed or about to be. Once a view is there, it knows that input."""
+        try:
+            processed = {place: each.offset for place, each in groups.committed(cluster, self._group).items()}
+        except KafkaError:
+            processed = {}  # not ours to read, or not there yet: the views can do without
+        written = _offsets(cluster, places, LATEST, READ_UNCOMMITTED)
         ends = _offsets(cluster, places, LATEST)
         with self._changed:
+            # Between the oldest look that is waited for and this one the others have nothing to tell.
+            self._looked = [*self._looked[:1], _Look(processed, written)]
             self._ends = ends
+            self._settle()
             self._changed.notify_all()
+
+    def _settle(self) -> None:
+        for look in list(self._looked):
+            if all(self._positions.get(place, -1) >= end for place, end in look.written.items()):
+                self._processed = look.processed
+                self._looked.remove(look)
 
     def _apply(
         self, fetched: list[Fetched], positions: Mapping[TopicPartition, int], applied: dict[TopicPartition, int]
@@ -160,13 +203,16 @@ class Follower:
         if moved:
             with self._changed:
                 self._positions.update(moved)
+                self._settle()
                 self._changed.notify_all()
 
 
-def _offsets(cluster: Cluster, places: Iterable[TopicPartition], which: int) -> dict[TopicPartition, int]:
+def _offsets(
+    cluster: Cluster, places: Iterable[TopicPartition], which: int, isolation: int = READ_COMMITTED
+) -> dict[TopicPartition, int]:
+    """The end that a committed reader can reach is the last stable offset."""
     offsets: dict[TopicPartition, int] = {}
-    # The end that a committed reader can reach is the last stable offset.
-    for place, found in list_offsets(cluster, dict.fromkeys(places, which), isolation=READ_COMMITTED).items():
+    for place, found in list_offsets(cluster, dict.fromkeys(places, which), isolation=isolation).items():
         if isinstance(found, KafkaError):
             raise found
         offsets[place] = found.offset

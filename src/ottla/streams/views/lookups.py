@@ -6,19 +6,38 @@ with QueryableStores(app) as stores:
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
 from ottla.serdes.base import Serde
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import ProcessorNode, changelog_topic
-from ottla.streams.topology.operations import StreamStreamJoin, Suppress
-from ottla.streams.topology.stores import StoreKind, StoreSpec
+from ottla.streams.topology.graph import ProcessorNode, SinkNode, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.topology.operations import StreamStreamJoin, StreamTableJoin, SubscriptionReceive, Suppress
+from ottla.streams.topology.stores import StoreKind, StoreSpec, ValueAndTimestamp, VersionedRecord
 from ottla.streams.views.follower import Follower, Progress
-from ottla.streams.views.view import LEAST, MOST, Entry, Page, Place, View
-from ottla.streams.windows import Window
+from ottla.streams.views.frames import frame_of
+from ottla.streams.views.queries import (
+    FailureReason,
+    KeyQuery,
+    MultiVersionedKeyQuery,
+    Position,
+    PrefixQuery,
+    Query,
+    QueryResult,
+    RangeQuery,
+    ResultOrder,
+    StateQueryRequest,
+    StateQueryResult,
+    TimestampedKeyQuery,
+    TimestampedRangeQuery,
+    VersionedKeyQuery,
+    WindowKeyQuery,
+    WindowRangeQuery,
+)
+from ottla.streams.views.view import LEAST, MOST, Entry, Page, Place, Slice, View
+from ottla.streams.windows import Window, Windowed
 
 if TYPE_CHECKING:
     from ottla.streams.app import StreamsApp
@@ -34,6 +53,15 @@ class Found(NamedTuple):
     value: Any
     timestamp: int
     window: Window | None = None
+
+
+class Part(TypedDict, total=False):
+    """Which part of an answer: behind which entry, how many, from the other end, of one partition only."""
+
+    after: Place | None
+    limit: int
+    reverse: bool
+    partition: int | None
 
 
 class Entries(NamedTuple):
@@ -64,35 +92,126 @@ class QueryableStore:
         self.key_serde = key_serde
         self.value_serde = value_serde
 
-    def get(self, key: Any) -> Found | None:
-        self._needs(StoreKind.KEY_VALUE)
+    def get(self, key: Any, as_of_ms: int | None = None) -> Found | None:
+        """With a time: what a versioned store had then."""
+        if as_of_ms is not None:
+            self._needs(StoreKind.VERSIONED)
+            versions = self.view.versions(self._key(key), as_of_ms, as_of_ms)
+            return self._found(versions[-1].entry) if versions else None
+        if self.spec.kind is not StoreKind.VERSIONED:
+            self._needs(StoreKind.KEY_VALUE)
         entry = self.view.get(self._key(key))
         return None if entry is None else self._found(entry)
 
-    def range(
-        self, first: Any = None, last: Any = None, *, after: Place | None = None, limit: int = LIMIT
-    ) -> Entries:  # fmt: skip
+    def range(self, first: Any = None, last: Any = None, **part: Unpack[Part]) -> Entries:
         """Both ends inclusive, in the order of serialized keys; None is open."""
         low = None if first is None else self._key(first)
         high = None if last is None else self._key(last)
-        return self._answer(self.view.range(low, high, after=after, limit=limit))
+        return self._answer(self.view.range(low, high, Slice(**part)))
 
-    def prefix(self, prefix: bytes, *, after: Place | None = None, limit: int = LIMIT) -> Entries:
+    def prefix(self, prefix: bytes, **part: Unpack[Part]) -> Entries:
         """Of the serialized key."""
-        return self._answer(self.view.prefix(prefix, after=after, limit=limit))
+        return self._answer(self.view.prefix(prefix, Slice(**part)))
 
-    def all(self, *, after: Place | None = None, limit: int = LIMIT) -> Entries:
-        return self._answer(self.view.range(after=after, limit=limit))
+    def all(self, **part: Unpack[Part]) -> Entries:
+        return self.range(**part)
 
-    def fetch(
-        self, key: Any, first: int = LEAST, last: int = MOST, *, after: Place | None = None, limit: int = LIMIT
-    ) -> Entries:
+    def to_pandas(self, limit: int = 1000) -> Any:
+        """A DataFrame: its first entries as they are now, a row each; what a notebook shows as a table."""
+        return frame_of(self.all(limit=limit).entries)
+
+    def fetch(self, key: Any, first: int = LEAST, last: int = MOST, **part: Unpack[Part]) -> Entries:
         """Of a window store: the windows of a key that begin between two times, both inclusive. Of a session store: the
         sessions that end no earlier than the first and begin no later than the second."""
         if self.spec.kind is StoreKind.SESSION:
-            return self._answer(self.view.sessions(self._key(key), first, last, after=after, limit=limit))
+            return self._answer(self.view.sessions(self._key(key), first, last, Slice(**part)))
         self._needs(StoreKind.WINDOW)
-        return self._answer(self.view.windows(self._key(key), first, last, after=after, limit=limit))
+        return self._answer(self.view.windows(self._key(key), first, last, Slice(**part)))
+
+    def versions(self, key: Any, first: int = LEAST, last: int = MOST) -> list[VersionedRecord]:
+        """Of a versioned store: what was valid at some moment between the two times, the oldest first."""
+        self._needs(StoreKind.VERSIONED)
+        return self._versions(self._key(key), first, last, None)
+
+    # ---- queries of version 2: one partition, and its own forms of results
+
+    def ask(self, query: Query, partition: int) -> Any:
+        """Raises WrongStore."""
+        match query:
+            case KeyQuery(key=key) | TimestampedKeyQuery(key=key):
+                self._needs(StoreKind.KEY_VALUE)
+                entry = self.view.get(self._key(key), partition=partition)
+                return None if entry is None else self._valued(entry, isinstance(query, TimestampedKeyQuery))
+            case RangeQuery() | TimestampedRangeQuery() | PrefixQuery():
+                self._needs(StoreKind.KEY_VALUE)
+                return self._ranged(query, partition)
+            case WindowKeyQuery(key=key, time_from_ms=first, time_to_ms=last):
+                self._needs(StoreKind.WINDOW)
+                pages = self._pages(lambda part: self.view.windows(self._key(key), first, last, part), partition)
+                return ((each.place.first, self._valued(each, self.spec.timestamped)) for each in pages)
+            case WindowRangeQuery():
+                return self._windowed(query, partition)
+            case VersionedKeyQuery(key=key, as_of_ms=as_of_ms):
+                self._needs(StoreKind.VERSIONED)
+                at = MOST if as_of_ms is None else as_of_ms
+                found = self._versions(self._key(key), at, at, partition)
+                return found[-1] if found else None
+            case MultiVersionedKeyQuery(key=key):
+                self._needs(StoreKind.VERSIONED)
+                first = LEAST if query.from_ms is None else query.from_ms
+                last = MOST if query.to_ms is None else query.to_ms
+                found = self._versions(self._key(key), first, last, partition)
+                return iter(found if query.order is ResultOrder.ASCENDING else found[::-1])
+        raise WrongStore(f"{type(query).__name__} is no query that stores know")
+
+    def _ranged(
+        self, query: RangeQuery | TimestampedRangeQuery | PrefixQuery, partition: int
+    ) -> Iterator[tuple[Any, Any]]:
+        if isinstance(query, PrefixQuery):
+            prefix = query.prefix
+            pages = self._pages(lambda part: self.view.prefix(prefix, part), partition, query.order)
+        else:
+            low = None if query.lower is None else self._key(query.lower)
+            high = None if query.upper is None else self._key(query.upper)
+            pages = self._pages(lambda part: self.view.range(low, high, part), partition, query.order)
+        timed = isinstance(query, TimestampedRangeQuery)
+        return ((self.key_serde.deserialize(each.place.key), self._valued(each, timed)) for each in pages)
+
+    def _windowed(self, query: WindowRangeQuery, partition: int) -> Iterator[tuple[Windowed, Any]]:
+        if query.key is not None:
+            self._needs(StoreKind.SESSION)
+            name = self._key(query.key)
+            pages = self._pages(lambda part: self.view.sessions(name, slice_=part), partition)
+        else:
+            self._needs(StoreKind.WINDOW)
+            span = query.time_from_ms, query.time_to_ms
+            pages = self._pages(lambda part: self.view.all_windows(*span, slice_=part), partition)
+        for each in pages:
+            window = _window(self.spec, each.place)
+            assert window is not None, "what lies in this store has windows"
+            key = Windowed(self.key_serde.deserialize(each.place.key), window)
+            yield key, self._valued(each, self.spec.timestamped)
+
+    def _pages(
+        self, read: Callable[[Slice], Page], partition: int, order: ResultOrder = ResultOrder.ANY
+    ) -> Iterator[Entry]:
+        part = Slice(reverse=order is ResultOrder.DESCENDING, partition=partition)
+        while True:
+            page = read(part)
+            yield from page.entries
+            if not page.more:
+                return
+            part = part._replace(after=page.entries[-1].place)
+
+    def _versions(self, key: bytes, first: int, last: int, partition: int | None) -> list[VersionedRecord]:
+        return [
+            VersionedRecord(self.value_serde.deserialize(entry.value), entry.timestamp, valid_to)
+            for entry, valid_to in self.view.versions(key, first, last, partition=partition)
+        ]
+
+    def _valued(self, entry: Entry, timed: bool) -> Any:
+        value = self.value_serde.deserialize(entry.value)
+        return ValueAndTimestamp(value, entry.timestamp) if timed else value
 
     def _needs(self, kind: StoreKind) -> None:
         if self.spec.kind is not kind:
@@ -141,8 +260,8 @@ class QueryableStores(Mapping[str, QueryableStore]):
                 view = View(spec.name, spec.kind, directory / f"{spec.name}.sqlite", retention_ms=spec.retention_ms)
                 self._views[topic] = view
             self._stores[spec.name] = QueryableStore(spec, topic, view, *_serdes(app, spec))
-        client_id = f"{app.application_id}-queries"
-        self.follower = Follower(app.config["bootstrap.servers"], self._views, client_id=client_id)
+        self._inputs = {name: _inputs(app, name) for name in self._stores}
+        self.follower = Follower(app.config["bootstrap.servers"], self._views, group=app.application_id)
 
     def __enter__(self) -> "QueryableStores":
         self.follower.start()
@@ -179,6 +298,55 @@ class QueryableStores(Mapping[str, QueryableStore]):
     def progress(self, store: QueryableStore) -> list[Progress]:
         return self.follower.progress(store.topic)
 
+    def query(self, request: StateQueryRequest, *, timeout_s: float = 0.0) -> StateQueryResult:
+        """Each partition for itself. With a timeout it waits until the position bound is reached, at most so long.
+
+        Raises NoSuchStore."""
+        store = self[request.store]
+        self.wait_for(store, request.position_bound.position, timeout_s)
+        there = {each.partition for each in self.progress(store)}
+        asked = sorted(there if request.partitions is None else request.partitions)
+        return StateQueryResult({partition: self._asked(store, request, partition, there) for partition in asked})
+
+    def wait_for(self, store: QueryableStore, bound: Position, timeout_s: float) -> bool:
+        """Whether the store is where the bound asks for, now or in time."""
+        if self.position(store).reaches(bound):
+            return True
+        return timeout_s > 0 and self.follower.wait_until(lambda: self.position(store).reaches(bound), timeout_s)
+
+    def position(self, store: QueryableStore, partition: int | None = None) -> Position:
+        """How far the store is, in the topics that it is made of, and in its changelog."""
+        found = Position()
+        for place, offset in self.follower.processed().items():
+            if place.topic in self._inputs[store.spec.name] and partition in (None, place.partition):
+                found = found.with_component(place.topic, place.partition, offset - 1)
+        for each in self.progress(store):
+            if partition in (None, each.partition) and each.position:
+                found = found.with_component(store.topic, each.partition, each.position - 1)
+        return found
+
+    def _asked(
+        self, store: QueryableStore, request: StateQueryRequest, partition: int, there: set[int]
+    ) -> QueryResult:  # fmt: skip
+        position = self.position(store, partition)
+        if partition not in there:
+            reason = FailureReason.DOES_NOT_EXIST if there else FailureReason.NOT_PRESENT
+            return QueryResult(
+                position=position, failure_reason=reason, failure_message=f"partition {partition} of {store.topic}"
+            )
+        bound = request.position_bound.position
+        if not position.reaches(bound, partition):
+            return QueryResult(
+                position=position,
+                failure_reason=FailureReason.NOT_UP_TO_BOUND,
+                failure_message=f"partition {partition} is at {dict(position.components)}",
+            )
+        try:
+            return QueryResult(store.ask(request.query, partition), position)
+        except WrongStore as error:
+            reason = FailureReason.UNKNOWN_QUERY_TYPE
+            return QueryResult(position=position, failure_reason=reason, failure_message=str(error))
+
 
 def queryable(app: "StreamsApp") -> list[tuple[StoreSpec, str]]:
     """The stores that can be asked, each with the topic that feeds its view. Not the buffers of joins and of suppress:
@@ -190,14 +358,39 @@ def queryable(app: "StreamsApp") -> list[tuple[StoreSpec, str]]:
             case (
                 ProcessorNode(operation=Suppress(store=store))
                 | ProcessorNode(operation=StreamStreamJoin(outer_store=store))
+                | ProcessorNode(operation=SubscriptionReceive(store=store))
+                | ProcessorNode(operation=StreamTableJoin(buffer=store))
             ):
                 private.add(store)
     found = [
         (spec, spec.source_topic or changelog_topic(app.application_id, spec.name))
         for spec in graph.stores.values()
-        if (spec.logged or spec.source_topic) and spec.name not in private
+        if (spec.logged or spec.source_topic) and spec.name not in private and spec.kind is not StoreKind.OWN
     ]
-    return found + [(table.store, table.topic) for table in graph.global_tables.values()]
+    # What a processor makes of a topic is not what lies in it.
+    tables = [table for table in graph.global_tables.values() if table.supplier is None]
+    return found + [(table.store, table.topic) for table in tables]
+
+
+def _inputs(app: "StreamsApp", store: str) -> frozenset[str]:
+    """The topics whose offsets say how far a store is, as the broker names them: those that its sub-topology reads.
+    Behind a repartition both that topic and what is in front of it, since a query may do without the topic."""
+    graph = app.graph
+    subs = app.topology.sub_topologies()
+    found: dict[str, None] = {}
+    todo: list[SubTopology] = [sub for sub in subs if any(spec.name == store for spec in sub.stores)]
+    for sub in todo:
+        for topic in (topic for node in sub.nodes if isinstance(node, SourceNode) for topic in node.topics):
+            if topic not in graph.repartition_topics:
+                found[topic] = None
+                continue
+            found[decorated(app.application_id, topic)] = None
+            todo += [each for each in subs if each not in todo and _writes(each, topic)]
+    return frozenset(found)
+
+
+def _writes(sub: SubTopology, topic: str) -> bool:
+    return any(isinstance(node, SinkNode) and node.topic == topic for node in sub.nodes)
 
 
 def _serdes(app: "StreamsApp", spec: StoreSpec) -> tuple[Serde[Any], Serde[Any]]:

@@ -11,6 +11,7 @@
 Times are milliseconds or ISO 8601. An answer with `next` has more: ask again with `after=` that.
 """
 
+import asyncio
 import base64
 import binascii
 import json
@@ -19,6 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla import __version__
@@ -33,6 +35,7 @@ from ottla.http.threads import ThreadedServer
 from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.views.lookups import LIMIT, Entries, Found, NoSuchStore, QueryableStore, QueryableStores, WrongStore
 from ottla.streams.views.prometheus import metrics_text
+from ottla.streams.views.queries import Position
 from ottla.streams.views.view import LEAST, MOST, Place
 
 if TYPE_CHECKING:
@@ -40,18 +43,21 @@ if TYPE_CHECKING:
     from ottla.streams.run.running import Metric, Running
 
 HIGHEST_LIMIT: Final = 10_000
+LONGEST_WAIT_MS: Final = 60_000
 _PLACE: Final = struct.Struct(">qqi")
 _LONGEST_TIME: Final = 18
 """Digits of milliseconds that certainly fit in 64 bits."""
 
 
 @contextmanager
-def serving(app: "StreamsApp", runner: "Running | None" = None) -> Iterator[str]:
-    """Follows the changelogs and answers at `application.server`; gives the URL. Who runs the application, and so holds
-    its folder, keeps the views there. Raises OSError when the port is taken."""
+def serving(app: "StreamsApp", runner: "Running | None" = None, folder: Path | None = None) -> Iterator[str]:
+    """Follows the changelogs and answers at `application.server`; gives the URL. Views are kept in the folder; who runs
+    the application, and so holds its own folder, keeps them there. Raises OSError when the port is taken."""
     directory = StateDirectory.of(app)
+    if runner is not None and directory.is_local:
+        folder = directory.views
     host, _, port = app.config["application.server"].rpartition(":")
-    with QueryableStores(app, directory.views if runner is not None and directory.is_local else None) as stores:
+    with QueryableStores(app, folder) as stores:
         server = ViewServer(app, stores, host=host.strip("[]"), port=int(port), runner=runner)
         url = server.start()
         try:
@@ -85,16 +91,30 @@ class ViewServer:
         self._server.stop()
 
     def _application(self, address: Address) -> Application:
-        said = {"limit": f"up to {HIGHEST_LIMIT}", "after": "the `next` of an answer", "format": "text, hex or base64"}
+        bounds = {
+            "bound": "TOPIC:PARTITION:OFFSET,…: what has to be in the answer",
+            "wait_ms": "how long to wait for that; at once without it",
+            "partition": "of this partition only",
+            "format": "text, hex or base64",
+        }
+        said = {
+            "limit": f"up to {HIGHEST_LIMIT}",
+            "after": "the `next` of an answer",
+            "reverse": "true: from the other end",
+            **bounds,
+        }
         spans = {"from": "where to begin", "to": "where to end", **said}
+        dated = {"as_of": "a time: what a versioned store had then", **bounds}
+        between = {"from": "where to begin", "to": "where to end", "reverse": "true: the newest first", **bounds}
         routes = (
             Route("GET", "/stores", _answered(self._listed), "What there is, with positions and lag"),
             Route("GET", "/stores/{store}", _answered(self._shown_store), "One store, with positions and lag"),
-            Route("GET", "/stores/{store}/keys/{key}", _answered(self._one), "One entry", query=said),
+            Route("GET", "/stores/{store}/keys/{key}", _answered(self._one), "One entry", query=dated),
             Route("GET", "/stores/{store}/range", _answered(self._range), "Keys in order", query=spans),
             Route("GET", "/stores/{store}/prefix/{prefix}", _answered(self._prefix), "Keys that begin so", query=said),
             Route("GET", "/stores/{store}/windows/{key}", _answered(self._windows), "Windows of a key", query=spans),
             Route("GET", "/stores/{store}/sessions/{key}", _answered(self._windows), "Sessions of a key", query=spans),
+            Route("GET", "/stores/{store}/versions/{key}", _answered(self._versions), "Versions", query=between),
             Route("GET", "/stores/{store}/all", _answered(self._all), "All entries", query=said),
             Route("GET", "/health", _answered(self._health), "Whether results are fresh"),
             Route("GET", "/metrics", _answered(self._metrics_text), "Metrics for Prometheus"),
@@ -112,29 +132,55 @@ class ViewServer:
         return _json(self._store(self._stores[call.path["store"]]))
 
     def _one(self, call: Call) -> answers.Answer:
-        store, key = self._stores[call.path["store"]], call.path["key"]
-        found = store.get(_key(store, key, call.query))
+        store, key = self._asked(call), call.path["key"]
+        as_of = _time(call.query, "as_of", MOST)
+        found = store.get(_key(store, key, call.query), None if as_of == MOST else as_of)
         if found is None:
             raise Problem(404, f"{store.spec.name} has no key {key}")
-        return _json({"store": store.spec.name, **_shown(found)})
+        return _json({"store": store.spec.name, **_shown(found), "position": self._position(store)})
 
     def _range(self, call: Call) -> answers.Answer:
-        store, query = self._stores[call.path["store"]], call.query
+        store, query = self._asked(call), call.query
         first, last = (_key(store, query[end], query) if query.get(end) else None for end in ("from", "to"))
-        return _page(store, store.range(first, last, **_paging(call)))
+        return self._page(store, store.range(first, last, **_paging(call)))
 
     def _prefix(self, call: Call) -> answers.Answer:
-        store = self._stores[call.path["store"]]
-        return _page(store, store.prefix(_raw(call.path["prefix"], call.query), **_paging(call)))
+        store = self._asked(call)
+        return self._page(store, store.prefix(_raw(call.path["prefix"], call.query), **_paging(call)))
 
     def _windows(self, call: Call) -> answers.Answer:
-        store, query = self._stores[call.path["store"]], call.query
+        store, query = self._asked(call), call.query
         span = _time(query, "from", LEAST), _time(query, "to", MOST)
-        return _page(store, store.fetch(_key(store, call.path["key"], query), *span, **_paging(call)))
+        return self._page(store, store.fetch(_key(store, call.path["key"], query), *span, **_paging(call)))
 
     def _all(self, call: Call) -> answers.Answer:
+        store = self._asked(call)
+        return self._page(store, store.all(**_paging(call)))
+
+    def _versions(self, call: Call) -> answers.Answer:
+        store, query = self._asked(call), call.query
+        span = _time(query, "from", LEAST), _time(query, "to", MOST)
+        found = store.versions(_key(store, call.path["key"], query), *span)
+        shown = [each._asdict() for each in (reversed(found) if _truth_of(query, "reverse") else found)]
+        return _json({"store": store.spec.name, "versions": shown, "position": self._position(store)})
+
+    def _asked(self, call: Call) -> QueryableStore:
+        """The store, once it is where the question wants it to be. Raises Problem if it is not, or not in time."""
         store = self._stores[call.path["store"]]
-        return _page(store, store.all(**_paging(call)))
+        bound = _bound(call.query)
+        wait_ms = call.number("wait_ms", 0, least=0, most=LONGEST_WAIT_MS)
+        if not self._stores.wait_for(store, bound, wait_ms / 1000):
+            raise Problem(409, f"{store.spec.name} is not up to the bound yet, but at {self._position(store)}")
+        return store
+
+    def _position(self, store: QueryableStore) -> dict[str, dict[str, int]]:
+        position = self._stores.position(store).components
+        return {topic: {str(number): offset for number, offset in each.items()} for topic, each in position.items()}
+
+    def _page(self, store: QueryableStore, found: Entries) -> answers.Answer:
+        after = None if found.after is None else _cursor(found.after)
+        entries = [_shown(each) for each in found.entries]
+        return _json({"store": store.spec.name, "entries": entries, "next": after, "position": self._position(store)})
 
     def _overview(self) -> dict[str, Any]:
         return {
@@ -262,7 +308,30 @@ def _time(query: Mapping[str, str], name: str, otherwise: int) -> int:
 def _paging(call: Call) -> dict[str, Any]:
     after = call.query.get("after")
     limit = call.number("limit", LIMIT, least=1, most=HIGHEST_LIMIT)
-    return {"limit": limit, "after": _place(after) if after else None}
+    return {
+        "limit": limit,
+        "after": _place(after) if after else None,
+        "reverse": _truth_of(call.query, "reverse"),
+        "partition": call.number("partition", 0, least=0, most=0x7FFF_FFFF) if call.query.get("partition") else None,
+    }
+
+
+def _truth_of(query: Mapping[str, str], name: str) -> bool:
+    text = query.get(name, "false")
+    if text not in ("true", "false"):
+        raise Problem(400, f"{name}={text}: true or false is expected")
+    return text == "true"
+
+
+def _bound(query: Mapping[str, str]) -> Position:
+    bound = Position()
+    for text in query.get("bound", "").split(",") if query.get("bound") else ():
+        topic, _, rest = text.rpartition(":")
+        topic, _, partition = topic.rpartition(":")
+        if not topic or not partition.isdecimal() or not rest.isdecimal():
+            raise Problem(400, f"bound={text}: TOPIC:PARTITION:OFFSET is expected")
+        bound = bound.with_component(topic, int(partition), int(rest))
+    return bound
 
 
 def _place(cursor: str) -> Place:
@@ -279,11 +348,6 @@ def _cursor(place: Place) -> str:
 
 
 # ---- from entries to JSON
-
-
-def _page(store: QueryableStore, found: Entries) -> answers.Answer:
-    after = None if found.after is None else _cursor(found.after)
-    return _json({"store": store.spec.name, "entries": [_shown(each) for each in found.entries], "next": after})
 
 
 def _shown(found: Found) -> dict[str, Any]:
@@ -327,7 +391,8 @@ def _answered(answer: Callable[[Call], answers.Answer]) -> Callable[[Call], Awai
 
     async def route(call: Call) -> answers.Answer:
         try:
-            return answer(call)
+            # Whoever waits must not hold up the others.
+            return await asyncio.to_thread(answer, call) if call.query.get("wait_ms") else answer(call)
         except NoSuchStore as error:
             raise Problem(404, str(error)) from error
         except WrongStore as error:

@@ -10,6 +10,9 @@ All kinds of stores share one table. A windowed key is taken apart on the way in
     key-value   key                                      (key, 0, 0)
     window      key ‖ start 8 bytes ‖ sequence 4 bytes   (key, start, sequence)
     session     key ‖ end 8 bytes ‖ start 8 bytes        (key, end, start)
+    versioned   key                                      (key, the record's timestamp, 0)
+
+Of a versioned store deletions are entries too, without a value: they end the version before them.
 """
 
 import sqlite3
@@ -29,14 +32,14 @@ LEAST: Final = -MOST
 _WINDOW: Final = struct.Struct(">qi")
 _SESSION: Final = struct.Struct(">qq")
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Of the file. Another one is thrown away and made again from the changelog."""
 _CACHE_KIB: Final = 16_384
 
 _SCHEMA: Final = """
 CREATE TABLE entries (
   key BLOB NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, partition INTEGER NOT NULL,
-  value BLOB NOT NULL, timestamp INTEGER NOT NULL,
+  value BLOB, timestamp INTEGER NOT NULL,
   PRIMARY KEY (key, first, second, partition)
 ) WITHOUT ROWID;
 CREATE TABLE positions (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, newest INTEGER NOT NULL);
@@ -65,8 +68,24 @@ class Place(NamedTuple):
 
 class Entry(NamedTuple):
     place: Place
-    value: bytes
+    value: bytes | None
+    """None: a deletion in the history of a versioned store."""
     timestamp: int
+
+
+class Slice(NamedTuple):
+    """Which part of an answer: behind which entry, how many, from which end, of which partition."""
+
+    after: Place | None = None
+    limit: int = 1000
+    reverse: bool = False
+    partition: int | None = None
+
+
+class Version(NamedTuple):
+    entry: Entry
+    valid_to: int | None
+    """None: it is the latest."""
 
 
 class Page(NamedTuple):
@@ -80,8 +99,8 @@ class BadKey(ValueError):
 
 
 def split_key(kind: StoreKind, key: bytes) -> tuple[bytes, int, int]:
-    """(key, first, second) as the table above has them."""
-    if kind is StoreKind.KEY_VALUE:
+    """(key, first, second) as the table above has them; the time of a version is not in its key."""
+    if kind is StoreKind.KEY_VALUE or kind is StoreKind.VERSIONED:
         return key, 0, 0
     tail = _WINDOW if kind is StoreKind.WINDOW else _SESSION
     if len(key) < tail.size:
@@ -127,15 +146,21 @@ class View:
     def apply(self, changes: Iterable[Change], positions: Mapping[int, int]) -> None:
         """All of it or nothing. `positions`: the next offset of each partition after these changes."""
         last: dict[Place, tuple[bytes | None, int]] = {}
-        newest: dict[int, int] = {}
+        versioned = self.kind is StoreKind.VERSIONED
+        newest = self._newest() if versioned else {}
         for change in changes:
             key, first, second = split_key(self.kind, change.key)
+            seen = newest.get(change.partition, LEAST)
+            if versioned:
+                first = change.timestamp
+                if first < seen - self._retention_ms:
+                    continue  # too old when it came: the store did not take it either
             last[Place(key, first, second, change.partition)] = (change.value, change.timestamp)
-            newest[change.partition] = max(first, newest.get(change.partition, LEAST))
+            newest[change.partition] = max(first, seen)
         # In the order of the table: neighbours lie on the same page.
         ordered = sorted(last.items(), key=itemgetter(0))
-        gone = [place for place, (value, _) in ordered if value is None]
-        kept = [(*place, value, timestamp) for place, (value, timestamp) in ordered if value is not None]
+        gone = [place for place, (value, _) in ordered if value is None and not versioned]
+        kept = [(*place, value, timestamp) for place, (value, timestamp) in ordered if value is not None or versioned]
         with self._writer:
             self._writer.executemany(
                 "DELETE FROM entries WHERE key = ? AND first = ? AND second = ? AND partition = ?", gone
@@ -149,13 +174,23 @@ class View:
             self._expire(newest)
 
     def _expire(self, partitions: Iterable[int]) -> None:
-        if self.kind is StoreKind.KEY_VALUE or not self._retention_ms:
+        if self.kind is StoreKind.KEY_VALUE or not (self._retention_ms or self.kind is StoreKind.VERSIONED):
             return
+        limit = "(SELECT newest FROM positions WHERE partition = ?1) - ?2"
+        condition = f"partition = ?1 AND first < {limit}"
+        if self.kind is StoreKind.VERSIONED:
+            # A version goes once it has ended before that; a deletion, once it could not end one any more.
+            condition += (
+                f" AND (value IS NULL OR EXISTS (SELECT 1 FROM entries AS later WHERE later.key = entries.key "
+                f"AND later.first > entries.first AND later.first <= {limit} AND later.partition = ?1))"
+            )
         self._writer.executemany(
-            "DELETE FROM entries WHERE partition = ?1 AND first < "
-            "(SELECT newest FROM positions WHERE partition = ?1) - ?2",
+            f"DELETE FROM entries WHERE {condition}",
             [(partition, self._retention_ms) for partition in partitions],
         )
+
+    def _newest(self) -> dict[int, int]:
+        return dict(self._writer.execute("SELECT partition, newest FROM positions").fetchall())
 
     # ---- reading
 
@@ -167,15 +202,13 @@ class View:
         ((number,),) = self._rows("SELECT count(*) FROM entries", ())
         return int(number)
 
-    def get(self, key: bytes) -> Entry | None:
-        """Of a key-value store."""
-        found = self._page("key = ?", (key,), None, 1)
-        return found.entries[0] if found.entries else None
+    def get(self, key: bytes, *, partition: int | None = None) -> Entry | None:
+        """Of a key-value store, or the latest version of a versioned one."""
+        rows = self._select("key = ?", (key,), Slice(limit=1, reverse=True, partition=partition))
+        return rows[0] if rows and rows[0].value is not None else None
 
-    def range(
-        self, first: bytes | None = None, last: bytes | None = None, *, after: Place | None = None, limit: int = 1000
-    ) -> Page:
-        """In the order of key bytes, both ends inclusive; None is open."""
+    def range(self, first: bytes | None = None, last: bytes | None = None, slice_: "Slice | None" = None) -> Page:
+        """In the order of key bytes, both ends inclusive; None is open. Of a versioned store the latest versions."""
         conditions, values = ["1"], []
         if first is not None:
             conditions.append("key >= ?")
@@ -183,38 +216,70 @@ class View:
         if last is not None:
             conditions.append("key <= ?")
             values.append(last)
-        return self._page(" AND ".join(conditions), values, after, limit)
+        return self._page(" AND ".join(conditions), values, slice_)
 
-    def prefix(self, prefix: bytes, *, after: Place | None = None, limit: int = 1000) -> Page:
+    def prefix(self, prefix: bytes, slice_: "Slice | None" = None) -> Page:
         end = _behind(prefix)
         if end is None:
-            return self._page("key >= ?", (prefix,), after, limit)
-        return self._page("key >= ? AND key < ?", (prefix, end), after, limit)
+            return self._page("key >= ?", (prefix,), slice_)
+        return self._page("key >= ? AND key < ?", (prefix, end), slice_)
 
-    def windows(
-        self, key: bytes, first: int = LEAST, last: int = MOST, *, after: Place | None = None, limit: int = 1000
-    ) -> Page:
+    def windows(self, key: bytes, first: int = LEAST, last: int = MOST, slice_: "Slice | None" = None) -> Page:
         """Those of a window store that begin between the two times, both inclusive; the oldest comes first."""
-        return self._page("key = ? AND first BETWEEN ? AND ?", (key, first, last), after, limit)
+        return self._page("key = ? AND first BETWEEN ? AND ?", (key, first, last), slice_)
+
+    def all_windows(self, first: int = LEAST, last: int = MOST, slice_: "Slice | None" = None) -> Page:
+        """Of all keys."""
+        return self._page("first BETWEEN ? AND ?", (first, last), slice_)
 
     def sessions(
-        self, key: bytes, earliest_end: int = LEAST, latest_start: int = MOST, *, after: Place | None = None,
-        limit: int = 1000,
-    ) -> Page:  # fmt: skip
+        self, key: bytes, earliest_end: int = LEAST, latest_start: int = MOST, slice_: "Slice | None" = None
+    ) -> Page:
         """Those of a session store that end no earlier and begin no later, as Kafka's findSessions."""
-        return self._page("key = ? AND first >= ? AND second <= ?", (key, earliest_end, latest_start), after, limit)
+        return self._page("key = ? AND first >= ? AND second <= ?", (key, earliest_end, latest_start), slice_)
 
-    def _page(self, condition: str, values: Sequence[object], after: Place | None, limit: int) -> Page:
-        if after is not None:
-            condition += " AND (key, first, second, partition) > (?, ?, ?, ?)"
-            values = (*values, *after)
+    def versions(self, key: bytes, first: int, last: int, *, partition: int | None = None) -> "list[Version]":
+        """Of a versioned store: what was valid at some moment between the two times, the oldest first. Times that the
+        store's history does not reach have the latest version only, if it is that old."""
+        rows = self._select("key = ?", (key,), Slice(limit=MOST, partition=partition))
+        found = []
+        for row, later in zip(rows, [*rows[1:], None], strict=True):
+            valid_to = later.place.first if later is not None and later.place.partition == row.place.partition else None
+            if row.value is not None and row.place.first <= last and (valid_to is None or valid_to > first):
+                found.append(Version(row, valid_to))
+        if last < self._newest_seen(partition) - self._retention_ms:
+            return [version for version in found if version.valid_to is None]
+        return found
+
+    def _newest_seen(self, partition: int | None) -> int:
+        where = "" if partition is None else f" WHERE partition = {partition}"
+        ((newest,),) = self._rows(f"SELECT max(newest) FROM positions{where}", ())
+        return LEAST if newest is None else int(newest)
+
+    def _page(self, condition: str, values: Sequence[object], slice_: "Slice | None") -> Page:
+        wanted = slice_ or Slice()
+        if self.kind is StoreKind.VERSIONED:
+            condition += (
+                " AND value IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries AS later WHERE later.key = entries.key "
+                "AND later.first > entries.first AND later.partition = entries.partition)"
+            )
+        rows = self._select(condition, values, wanted._replace(limit=wanted.limit + 1))
+        return Page(rows[: wanted.limit], len(rows) > wanted.limit)
+
+    def _select(self, condition: str, values: Sequence[object], slice_: "Slice") -> list[Entry]:
+        if slice_.after is not None:
+            condition += f" AND (key, first, second, partition) {'<' if slice_.reverse else '>'} (?, ?, ?, ?)"
+            values = (*values, *slice_.after)
+        if slice_.partition is not None:
+            condition += " AND partition = ?"
+            values = (*values, slice_.partition)
+        order = ", ".join(f"{name} {'DESC' if slice_.reverse else 'ASC'}" for name in Place._fields)
         rows = self._rows(
-            "SELECT key, first, second, partition, value, timestamp FROM entries "
-            f"WHERE {condition} ORDER BY key, first, second, partition LIMIT ?",
-            (*values, limit + 1),
+            f"SELECT key, first, second, partition, value, timestamp FROM entries WHERE {condition} "
+            f"ORDER BY {order} LIMIT ?",
+            (*values, slice_.limit),
         )
-        entries = [Entry(Place(*row[:4]), row[4], row[5]) for row in rows[:limit]]
-        return Page(entries, len(rows) > limit)
+        return [Entry(Place(*row[:4]), row[4], row[5]) for row in rows]
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[Any]:
         with self._reading:

@@ -6,8 +6,11 @@ The test driver and Spark's tasks run the same code.
 from collections.abc import Callable
 from typing import Any, Final
 
-from ottla.streams.tasks.operators.aggregates import Aggregating, SessionAggregating, WindowAggregating
-from ottla.streams.tasks.operators.joins import Buffering, Joining, TableJoining
+from ottla.streams.tasks.operators.aggregates import SessionAggregating
+from ottla.streams.tasks.operators.batches import stream_aggregating, window_aggregating
+from ottla.streams.tasks.operators.foreign_keys import Answering, Receiving, Resolving, Sending, Telling
+from ottla.streams.tasks.operators.joins import Buffering, Joining, SelfJoining, TableJoining, table_joining
+from ottla.streams.tasks.operators.sliding import SlidingAggregating
 from ottla.streams.tasks.operators.stateless import (
     Branching,
     DroppingNullKeys,
@@ -20,14 +23,16 @@ from ottla.streams.tasks.operators.stateless import (
     mapping_pairs,
     mapping_values,
 )
+from ottla.streams.tasks.operators.table_folds import table_aggregating
+from ottla.streams.tasks.operators.table_joins import Merging, TableTableJoining
 from ottla.streams.tasks.operators.tables import (
     Reading,
     Regrouping,
     Streaming,
     Suppressing,
-    TableAggregating,
     TableFiltering,
     TableMappingValues,
+    TransformingValues,
 )
 from ottla.streams.tasks.operators.user import user_processor
 from ottla.streams.topology import operations as ops
@@ -45,20 +50,31 @@ _MAKERS: Final[dict[type[ops.Operation], Callable[[Any], Processor]]] = {
     ops.Branch: Branching,
     ops.DropNullKeys: DroppingNullKeys,
     ops.UserProcessor: user_processor,
-    ops.StreamAggregate: Aggregating,
-    ops.WindowAggregate: WindowAggregating,
+    ops.StreamAggregate: stream_aggregating,
+    ops.WindowAggregate: window_aggregating,
+    ops.UnlimitedAggregate: window_aggregating,
+    ops.SlidingAggregate: SlidingAggregating,
     ops.SessionAggregate: SessionAggregating,
     ops.TableSource: Reading,
     ops.TableFilter: TableFiltering,
     ops.TableMapValues: TableMappingValues,
+    ops.TableTransformValues: TransformingValues,
     ops.TableToStream: Streaming,
     ops.TableRepartitionMap: Regrouping,
-    ops.TableAggregate: TableAggregating,
+    ops.TableAggregate: table_aggregating,
     ops.Suppress: Suppressing,
     ops.BufferSide: Buffering,
     ops.StreamStreamJoin: Joining,
-    ops.StreamTableJoin: TableJoining,
+    ops.StreamSelfJoin: SelfJoining,
+    ops.StreamTableJoin: table_joining,
     ops.StreamGlobalJoin: TableJoining,
+    ops.TableTableJoin: TableTableJoining,
+    ops.TableMerge: Merging,
+    ops.SubscriptionSend: Sending,
+    ops.SubscriptionReceive: Receiving,
+    ops.SubscriptionJoin: Answering,
+    ops.ForeignTableJoin: Telling,
+    ops.ResponseJoin: Resolving,
 }
 
 

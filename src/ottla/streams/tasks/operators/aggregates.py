@@ -1,12 +1,12 @@
 """Aggregates of streams: without windows, over time windows, over sessions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from ottla.streams.expressions import Aggregate
-from ottla.streams.expressions.folds import FoldFunctions
 from ottla.streams.record import NO_TIMESTAMP, Change, Record
 from ottla.streams.tasks.operators.base import (
+    IN_A_RECORD,
     LATE,
     NULL_KEY,
     NULL_KEY_OR_VALUE,
@@ -17,16 +17,23 @@ from ottla.streams.tasks.operators.base import (
 )
 from ottla.streams.tasks.stores.key_value import KeyValues
 from ottla.streams.tasks.stores.session import Sessions
+from ottla.streams.tasks.stores.versioned import Versions
 from ottla.streams.tasks.stores.window import Windows
-from ottla.streams.topology.operations import Fold, SessionAggregate, StreamAggregate, WindowAggregate
-from ottla.streams.windows import Emit, Window, Windowed
+from ottla.streams.topology.operations import (
+    Fold,
+    SessionAggregate,
+    SlidingAggregate,
+    StreamAggregate,
+    UnlimitedAggregate,
+    WindowAggregate,
+)
+from ottla.streams.topology.stores import IS_LATEST, NOT_PUT
+from ottla.streams.windows import Emit, UnlimitedWindows, Window, Windowed
 
 FOLD_SUFFIX: Final = "-fold"
 """Of the name of a second store, for the states of an aggregate that cannot be told from its results (an average)."""
 
 EMIT_INTERVAL: Final = "__emit.interval.ms.kstreams.windowed.aggregation__"
-
-_IN_A_RECORD: Final = frozenset({"key", "value", "timestamp", "headers"})
 
 _new: Final[Any] = tuple.__new__
 """Makes a named tuple without the detour over its own __new__: each record makes several."""
@@ -40,6 +47,7 @@ class Folding(NamedTuple):
     merge: Callable[[Any, Any, Any], Any]
     """(key, aggregate, aggregate)"""
     native: "Native | None" = None
+    batches: "Batches | None" = None
 
 
 class Native(NamedTuple):
@@ -47,6 +55,14 @@ class Native(NamedTuple):
 
     shown: Callable[[Any], Any]
     resume: Callable[[Any], Any] | None
+
+
+class Batches(NamedTuple):
+    """Of an aggregate that would rather have many records at once."""
+
+    seen: Callable[[Record], Any]
+    """What is to be kept of a record until then."""
+    add_all: Callable[[Any, Sequence[Any]], Any]
 
 
 def folding_of(fold: Fold, context: OperatorContext) -> Folding:
@@ -83,11 +99,14 @@ def _native(aggregate: Aggregate, context: OperatorContext) -> Folding:
     def add_with_origin(record: Record, state: Any) -> Any:
         return add(state, inputs(record, metadata()))
 
+    plain = needed <= IN_A_RECORD
+    seen = (lambda record: record) if plain else (lambda record: inputs(record, metadata()))
     return Folding(
         functions.initial,
-        add_record if needed <= _IN_A_RECORD else add_with_origin,
+        add_record if plain else add_with_origin,
         lambda _, left, right: functions.merge(left, right),
-        Native(functions.result, functions.resume if can_resume(functions) else None),
+        Native(functions.result, None if aggregate.keeps_state() else functions.resume),
+        Batches(seen, functions.add_all) if functions.batched else None,
     )
 
 
@@ -103,21 +122,9 @@ def folded_natively(folding: Folding, native: Native, record: Record, old: Any, 
     return native.shown(added), native.shown(state) if old is None else old, added
 
 
-def can_resume(functions: FoldFunctions) -> bool:
-    try:
-        functions.resume(functions.result(functions.initial()))
-    except ValueError:
-        return False
-    return True
-
-
 def needs_states(fold: Fold) -> bool:
     """Whether the aggregate has a second store."""
-    return fold.native is not None and _has_average(fold.native)
-
-
-def _has_average(aggregate: Aggregate) -> bool:
-    return aggregate.kind == "avg" or any(_has_average(part) for part in aggregate.parts.values())
+    return fold.native is not None and fold.native.keeps_state()
 
 
 def _nothing() -> None:
@@ -132,7 +139,7 @@ class Aggregating(Operator):
     """group_by_key().count(), reduce() and aggregate()."""
 
     _forward: Downstream
-    _store: KeyValues
+    _store: KeyValues | Versions
     _dropped: Callable[[str], None]
     _folding: Folding
 
@@ -169,8 +176,10 @@ class Aggregating(Operator):
             if old is None:
                 old = folding.initial()
             new = folding.add(record, old)
-        store.write(name, new, timestamp)
-        change = _new(Change, (new, old if self._send_old else None, True))
+        written = store.write(name, new, timestamp)
+        if written == NOT_PUT:
+            return
+        change = _new(Change, (new, old if self._send_old else None, written == IS_LATEST))
         self._forward(_new(Record, (key, change, timestamp, headers)))
 
     def _fold_natively(self, native: Native, record: Record, name: bytes, old: Any) -> tuple[Any, Any]:
@@ -201,7 +210,7 @@ class TimeTracker:
 StoreT = TypeVar("StoreT", Windows, Sessions)
 
 
-class _Windowing(Operator, Generic[StoreT]):
+class Windowing(Operator, Generic[StoreT]):
     """What windows and sessions have in common: a store, a fold, the stream time seen, and when results go out."""
 
     _forward: Downstream
@@ -212,7 +221,7 @@ class _Windowing(Operator, Generic[StoreT]):
     _now: Callable[[], int]
     _tracker: TimeTracker
 
-    def __init__(self, operation: WindowAggregate | SessionAggregate) -> None:
+    def __init__(self, operation: WindowAggregate | UnlimitedAggregate | SlidingAggregate | SessionAggregate) -> None:
         self._operation = operation
         self._on_close = operation.emit is Emit.ON_CLOSE
         self._stream_time = NO_TIMESTAMP
@@ -235,13 +244,13 @@ class _Windowing(Operator, Generic[StoreT]):
     def restore(self, saved: list[int]) -> None:
         self._stream_time, self._last_close = saved
 
+    def resume(self, latest: Mapping[str, int]) -> None:
+        # A record that moves the time is never late, so it has left its timestamp in the changelog.
+        self._stream_time = max(self._stream_time, latest.get(self._operation.store, NO_TIMESTAMP))
 
-class WindowAggregating(_Windowing[Windows]):
-    """Over tumbling and hopping windows. A window takes records until stream time passes its end by the grace."""
 
-    def __init__(self, operation: WindowAggregate) -> None:
-        super().__init__(operation)
-        self._windows = operation.windows
+class TimeWindowing(Windowing[Windows]):
+    """Over windows by their start, whose results may wait until they close."""
 
     def begin(self, context: OperatorContext) -> None:
         super().begin(context)
@@ -249,6 +258,28 @@ class WindowAggregating(_Windowing[Windows]):
             self._store.in_time_order()
             if self._states is not None:
                 self._states.in_time_order()
+
+    def _may_emit(self, close: int) -> bool:
+        """Whether it is time to look for closed windows, and time has gone on since the last look."""
+        if not self._tracker.is_time(self._now()):
+            return False
+        return self._last_close == NO_TIMESTAMP or self._last_close < close
+
+    def _emit(self, headers: Any, close: int, first: int, last: int) -> None:
+        """The windows that begin in between, oldest first. Kafka does not see those past retention."""
+        for window, (value, timestamp) in self._store.fetch_all(first, last):
+            self._forward(Record(window, Change(value, None), timestamp, headers))
+        self._last_close = close
+
+
+class WindowAggregating(TimeWindowing):
+    """Over tumbling and hopping windows, or the unlimited one. A window takes records until stream time passes its end
+    by the grace."""
+
+    def __init__(self, operation: WindowAggregate | UnlimitedAggregate) -> None:
+        super().__init__(operation)
+        self._windows = operation.windows
+        self._origin = operation.windows.start_ms if isinstance(operation.windows, UnlimitedWindows) else 0
 
     def process(self, record: Record) -> None:
         key, _, timestamp, headers = record
@@ -260,7 +291,7 @@ class WindowAggregating(_Windowing[Windows]):
         close = self._stream_time - windows.grace_ms
         size, advance = windows.size_ms, windows.advance_ms
         name = self._store.key_bytes(key)
-        start = max(0, timestamp - size + advance) // advance * advance
+        start = self._origin + max(0, timestamp - size + advance) // advance * advance
         while start <= timestamp:
             if start + size > close:
                 new, old, at = self._update(record, name, start)
@@ -300,22 +331,17 @@ class WindowAggregating(_Windowing[Windows]):
         return new, old
 
     def _emit_closed(self, headers: Any, close: int) -> None:
-        """All windows that ended since the last time, oldest first. Kafka does not see those past retention."""
-        if not self._tracker.is_time(self._now()):
+        """All windows that ended since the last time."""
+        if not self._may_emit(close):
             return
-        last = self._last_close
-        if last != NO_TIMESTAMP and last >= close:
-            return
-        size = self._windows.size_ms
+        last, size = self._last_close, self._windows.size_ms
         upper = close - size
         if upper < 0:
             return
         lower = 0 if last == NO_TIMESTAMP else max(0, last - size) + 1
         if last != NO_TIMESTAMP and self._first_starts(upper) == self._first_starts(lower - 1):
             return
-        for window, (value, timestamp) in self._store.fetch_all(lower, upper):
-            self._forward(Record(window, Change(value, None), timestamp, headers))
-        self._last_close = close
+        self._emit(headers, close, lower, upper)
 
     def _first_starts(self, timestamp: int) -> tuple[int, int]:
         """The first and the last start of the windows that hold a timestamp: equal if the windows are."""
@@ -324,7 +350,7 @@ class WindowAggregating(_Windowing[Windows]):
         return first, timestamp // advance * advance
 
 
-class SessionAggregating(_Windowing[Sessions]):
+class SessionAggregating(Windowing[Sessions]):
     """Sessions grow and merge: the old one is taken back (None) before the merged one is sent."""
 
     def __init__(self, operation: SessionAggregate) -> None:
@@ -363,8 +389,9 @@ class SessionAggregating(_Windowing[Sessions]):
             if self._states is not None:
                 self._states.erase(name, start, end)
             if not self._on_close:
-                change = Change(None, value if send_old else None)
-                self._forward(Record(Windowed(key, Window(start, end)), change, end))
+                session = _new(Windowed, (key, _new(Window, (start, end))))
+                change = _new(Change, (None, value if send_old else None, True))
+                self._forward(_new(Record, (session, change, end, ())))
 
     def _grow(self, record: Record, name: bytes, window: Window, state: Any) -> None:
         folding = self._folding
@@ -374,7 +401,8 @@ class SessionAggregating(_Windowing[Sessions]):
         if self._states is not None:
             self._states.write(name, window.start, window.end, state)
         if not self._on_close:
-            self._forward(Record(Windowed(record.key, window), Change(value, None), window.end))
+            session, change = _new(Windowed, (record[0], window)), _new(Change, (value, None, True))
+            self._forward(_new(Record, (session, change, window[1], ())))
 
     def _state(self, name: bytes, start: int, end: int, value: Any) -> Any:
         native = self._folding.native

@@ -13,12 +13,15 @@ from ottla.streams.topology.processor import Processor, ProcessorContext
 
 Downstream = Callable[[Record], None]
 
+Joiner = Callable[[Record, Any, Any], Any]
+"""(record of this side, left value, right value)"""
+
 NULL_KEY: Final = "null-key"
 NULL_KEY_OR_VALUE: Final = "null-key-or-value"
 LATE: Final = "late-record"
 NO_KEY_FOR_REPARTITION: Final = "null-key-before-repartition"
 
-_IN_A_RECORD: Final = frozenset({"key", "value", "timestamp", "headers"})
+IN_A_RECORD: Final = frozenset({"key", "value", "timestamp", "headers"})
 
 
 class OperatorContext(ProcessorContext, Protocol):
@@ -37,6 +40,10 @@ class OperatorContext(ProcessorContext, Protocol):
 
     def shared(self, name: str, make: Callable[[], Any]) -> Any:
         """An object that several operators of the task share; the first to ask makes it."""
+
+    def at_batch_end(self, action: Callable[[], bool]) -> None:
+        """What waits for the end of a batch, before caches are emptied. Says whether there was something: then others
+        behind it may have something now."""
 
     def at_commit(self, action: Callable[[], None]) -> None:
         """Something to be done whenever the task commits, before the stores are written."""
@@ -63,11 +70,14 @@ class Operator(Processor):
     def restore(self, saved: list[int]) -> None:
         pass
 
+    def resume(self, latest: Mapping[str, int]) -> None:
+        """Its stores came from changelogs; the latest timestamp in each is given by the name of the store."""
+
 
 def evaluator(context: OperatorContext, expression: Expression, types: Mapping[str, Type]) -> Callable[[Any], Any]:
     """From a record to the value of an expression."""
     run = expression.compile(types)
-    if expression.leaves() <= _IN_A_RECORD:
+    if expression.leaves() <= IN_A_RECORD:
         return run
 
     def with_origin(record: Any) -> Any:
@@ -107,3 +117,15 @@ def predicate(context: OperatorContext, function: Function, negated: bool = Fals
     if negated:
         return lambda record: not call(record[0], record[1])
     return lambda record: bool(call(record[0], record[1]))
+
+
+def joiner_of(context: OperatorContext, function: Function, with_key: bool, types: Mapping[str, Type]) -> Joiner:
+    """A function (left value, right value), or with the key in front. `types` are those that an expression sees."""
+    if isinstance(function, Expression):
+        run = function.compile(types)
+        metadata = context.record_metadata
+        return lambda record, left, right: run(inputs(record, metadata(), left, right))
+    call = function
+    if with_key:
+        return lambda record, left, right: call(record[0], left, right)
+    return lambda _, left, right: call(left, right)

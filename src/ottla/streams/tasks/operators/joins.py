@@ -3,38 +3,38 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from ottla.streams.expressions import Expression
-from ottla.streams.record import NO_TIMESTAMP, Record
+from ottla.streams.record import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.tasks.operators.base import (
     NULL_KEY_OR_VALUE,
     Downstream,
+    Joiner,
     Operator,
     OperatorContext,
-    inputs,
+    joiner_of,
     of_key_and_value,
 )
 from ottla.streams.tasks.operators.lookup import Lookup, lookup
+from ottla.streams.tasks.stores.base import Moment
+from ottla.streams.tasks.stores.delayed import Delayed
 from ottla.streams.tasks.stores.waiting import Waiting
 from ottla.streams.tasks.stores.window import Windows
-from ottla.streams.topology.operations import BufferSide, StreamGlobalJoin, StreamStreamJoin, StreamTableJoin
+from ottla.streams.topology.operations import (
+    BufferSide,
+    StreamGlobalJoin,
+    StreamSelfJoin,
+    StreamStreamJoin,
+    StreamTableJoin,
+)
 from ottla.streams.windows import LONGEST_MS
 
 EMIT_INTERVAL: Final = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
 
-Joiner = Callable[[Record, Any, Any], Any]
-"""(record of this side, left value, right value)"""
 
-
-def joiner_of(context: OperatorContext, operation: StreamStreamJoin | StreamTableJoin | StreamGlobalJoin) -> Joiner:
-    function = operation.joiner
-    if isinstance(function, Expression):
-        run = function.compile(context.types.joined(context.node_name, operation))
-        metadata = context.record_metadata
-        return lambda record, left, right: run(inputs(record, metadata(), left, right))
-    call = function
-    if operation.with_key:
-        return lambda record, left, right: call(record[0], left, right)
-    return lambda _, left, right: call(left, right)
+def _joiner(
+    context: OperatorContext, operation: StreamStreamJoin | StreamSelfJoin | StreamTableJoin | StreamGlobalJoin
+) -> Joiner:
+    types = context.types.joined(context.node_name, operation)
+    return joiner_of(context, operation.joiner, operation.with_key, types)
 
 
 class Buffering(Operator):
@@ -95,7 +95,7 @@ class Joining(Operator):
         self._dropped = context.dropped
         self._now = context.current_system_time_ms
         self._other = context.state_store(operation.other_store)
-        self._join = joiner_of(context, operation)
+        self._join = _joiner(context, operation)
         if operation.outer_store is not None:
             self._waiting = context.state_store(operation.outer_store)
         self._interval_ms = int(context.app_configs.get(EMIT_INTERVAL, 0))
@@ -178,29 +178,79 @@ class Joining(Operator):
             waiting.remove(*emitted)
 
 
+class SelfJoining(Operator):
+    """A stream with itself: both directions in one, in the order in which two joins would send."""
+
+    _forward: Downstream
+    _store: Windows
+    _dropped: Callable[[str], None]
+    _join: Joiner
+
+    def __init__(self, operation: StreamSelfJoin) -> None:
+        self._operation = operation
+        self._stream_time = NO_TIMESTAMP
+
+    def begin(self, context: OperatorContext) -> None:
+        self._forward = context.downstream
+        self._dropped = context.dropped
+        self._store = context.state_store(self._operation.other_store)
+        self._join = _joiner(context, self._operation)
+
+    def saved(self) -> list[int]:
+        return [self._stream_time]
+
+    def restore(self, saved: list[int]) -> None:
+        (self._stream_time,) = saved
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, headers = record
+        if key is None or value is None:
+            self._dropped(NULL_KEY_OR_VALUE)
+            return
+        windows, join, forward = self._operation.windows, self._join, self._forward
+        self._stream_time = max(self._stream_time, timestamp)
+        kept_ms = windows.size_ms + windows.grace_ms
+        meets_itself = timestamp > self._stream_time - kept_ms + 1
+        name = self._store.key_bytes(key)
+        for other_time, other in self._around(name, timestamp - windows.before_ms, timestamp + windows.after_ms):
+            forward(Record(key, join(record, value, other), max(timestamp, other_time), headers))
+        for other_time, other in self._around(name, timestamp - windows.after_ms, timestamp + windows.before_ms):
+            if meets_itself and other_time > timestamp:
+                meets_itself = False
+                forward(record.with_value(join(record, value, value)))
+            forward(Record(key, join(record, other, value), max(timestamp, other_time), headers))
+        if meets_itself:
+            forward(record.with_value(join(record, value, value)))
+
+    def _around(self, name: bytes, first: int, last: int) -> list[tuple[int, Any]]:
+        return self._store.values_between(name, max(0, first), max(0, last))
+
+
 class TableJoining(Operator):
     """A stream with a table, or with a global table by a key of the stream's choice. The table's side sends nothing."""
 
     _forward: Downstream
     _dropped: Callable[[str], None]
     _join: Joiner
-    _lookup: Lookup
+    find: Lookup
     _table_key: Callable[[Record], Any] | None
 
     def __init__(self, operation: StreamTableJoin | StreamGlobalJoin) -> None:
         self._operation = operation
         self._left = operation.left
+        self._moment = Moment()
+        """As of when a versioned table is looked at."""
 
     def begin(self, context: OperatorContext) -> None:
         operation = self._operation
         self._forward = context.downstream
         self._dropped = context.dropped
-        self._join = joiner_of(context, operation)
+        self._join = _joiner(context, operation)
         self._table_key = None
         if isinstance(operation, StreamTableJoin):
-            self._lookup = lookup(context, operation.table_store, operation.view)
+            self.find = lookup(context, operation.table_store, operation.view, self._moment)
         else:
-            self._lookup = lookup(context, operation.table_store, ())
+            self.find = lookup(context, operation.table_store, ())
             self._table_key = of_key_and_value(context, operation.key_mapper)
 
     def process(self, record: Record) -> None:
@@ -209,6 +259,43 @@ class TableJoining(Operator):
         if value is None or (table_key is None and not self._left):
             self._dropped(NULL_KEY_OR_VALUE)
             return
-        found = None if table_key is None else self._lookup(table_key)
+        self._moment.timestamp = timestamp
+        found = None if table_key is None else self.find(table_key)
         if found is not None or self._left:
-            self._forward(Record(key, self._join(record, value, found), timestamp, headers))
+            joined = self._join(record, value, None if found is None else found[0])
+            self._forward(Record(key, joined, timestamp, headers))
+
+
+def table_joining(operation: StreamTableJoin) -> Operator:
+    return TableJoining(operation) if operation.buffer is None else DelayedTableJoining(operation)
+
+
+class DelayedTableJoining(TableJoining):
+    """With a versioned table and a grace: a record waits until stream time has passed it by the grace, and then meets
+    the version that was valid at its own time. A record that is late already does not wait (KIP-923)."""
+
+    _buffer: Delayed
+    _metadata: Callable[[], RecordMetadata | None]
+    _set_metadata: Callable[[RecordMetadata | None], None]
+    _now: Callable[[], int]
+
+    def begin(self, context: OperatorContext) -> None:
+        super().begin(context)
+        assert isinstance(self._operation, StreamTableJoin) and self._operation.buffer is not None
+        self._buffer = context.state_store(self._operation.buffer)
+        self._metadata = context.record_metadata
+        self._set_metadata = context.set_record_metadata
+        self._now = context.current_system_time_ms
+
+    def process(self, record: Record) -> None:
+        if record.value is None or (record.key is None and not self._left):
+            self._dropped(NULL_KEY_OR_VALUE)
+            return
+        here, now = self._metadata(), self._now()
+        if not self._buffer.add(record, here, now):
+            super().process(record)
+            return
+        for waited, origin in self._buffer.take_due(now):
+            self._set_metadata(origin)
+            super().process(waited)
+        self._set_metadata(here)

@@ -13,7 +13,9 @@ from ottla.streams.tasks.operators.base import (
     of_value,
     predicate,
 )
+from ottla.streams.tasks.operators.transforming import transformer
 from ottla.streams.tasks.stores.key_value import KeyValues
+from ottla.streams.tasks.stores.versioned import Versions
 from ottla.streams.tasks.stores.waiting import Held, HeldBack
 from ottla.streams.topology.operations import (
     Suppress,
@@ -23,8 +25,13 @@ from ottla.streams.topology.operations import (
     TableRepartitionMap,
     TableSource,
     TableToStream,
+    TableTransformValues,
 )
+from ottla.streams.topology.processor import ValueTransformerWithKey
+from ottla.streams.topology.stores import IS_LATEST, NOT_PUT
 from ottla.streams.windows import Windowed
+
+TableStore = KeyValues | Versions
 
 _new: Final[Any] = tuple.__new__
 """Makes a named tuple without the detour over its own __new__."""
@@ -39,7 +46,7 @@ class Reading(Operator):
     def __init__(self, operation: TableSource) -> None:
         self._operation = operation
         self._send_old = operation.send_old
-        self._store: KeyValues | None = None
+        self._store: TableStore | None = None
 
     def begin(self, context: OperatorContext) -> None:
         self._forward = context.downstream
@@ -58,7 +65,11 @@ class Reading(Operator):
             if self._send_old:
                 found = store.read(name)
                 old = None if found is None else found[0]
-            store.write(name, value, timestamp)
+            written = store.write(name, value, timestamp)
+            if written != IS_LATEST:
+                if written != NOT_PUT:
+                    self._forward(Record(key, Change(value, old, False), timestamp, headers))
+                return
         self._forward(Record(key, Change(value, old), timestamp, headers))
 
 
@@ -68,10 +79,10 @@ class _Computing(Operator):
     _forward: Downstream
     _compute: Callable[[Record, Any], Any]
 
-    def __init__(self, operation: TableFilter | TableMapValues) -> None:
+    def __init__(self, operation: TableFilter | TableMapValues | TableTransformValues) -> None:
         self._operation = operation
         self._send_old = operation.send_old
-        self._store: KeyValues | None = None
+        self._store: TableStore | None = None
 
     def begin(self, context: OperatorContext) -> None:
         self._forward = context.downstream
@@ -93,15 +104,20 @@ class _Computing(Operator):
         if store is None:
             self._forward(Record(key, Change(new, old, change.is_latest), timestamp, headers))
             return
-        store.write(store.key_bytes(key), new, timestamp)
-        self._forward(Record(key, Change(new, old), timestamp, headers))
+        written = store.write(store.key_bytes(key), new, timestamp)
+        if written != NOT_PUT:
+            self._forward(Record(key, Change(new, old, written == IS_LATEST), timestamp, headers))
 
 
 class TableFiltering(_Computing):
+    _versioned: bool
+
     def begin(self, context: OperatorContext) -> None:
         super().begin(context)
         operation = self._operation
-        holds = predicate(context, operation.predicate, operation.negated)  # type: ignore[union-attr]
+        assert isinstance(operation, TableFilter)
+        holds = predicate(context, operation.predicate, operation.negated)
+        self._versioned = operation.versioned
 
         def compute(record: Record, value: Any) -> Any:
             return value if value is not None and holds(record.with_value(value)) else None
@@ -111,7 +127,7 @@ class TableFiltering(_Computing):
     def process(self, record: Record) -> None:
         new = self._compute(record, record.value.new)
         old = self._old(record)
-        if self._send_old and new is None and old is None:
+        if self._send_old and new is None and old is None and not self._versioned:
             return  # the row was not in this table before, and is not now
         self._send(record, new, old)
 
@@ -130,6 +146,29 @@ class TableMappingValues(_Computing):
     def process(self, record: Record) -> None:
         new = self._compute(record, record.value.new)
         self._send(record, new, self._old(record))
+
+
+class TransformingValues(_Computing):
+    """Deleted rows are transformed as well, and may come out with a value."""
+
+    _transformer: ValueTransformerWithKey
+
+    def __init__(self, operation: TableTransformValues) -> None:
+        super().__init__(operation)
+        self._supplier = operation.supplier
+
+    def begin(self, context: OperatorContext) -> None:
+        super().begin(context)
+        self._transformer = transformer(self._supplier, context)
+        transform = self._transformer.transform
+        self._compute = lambda record, value: transform(record.key, value)
+
+    def process(self, record: Record) -> None:
+        new = self._compute(record, record.value.new)
+        self._send(record, new, self._old(record))
+
+    def close(self) -> None:
+        self._transformer.close()
 
 
 class Streaming(Operator):
@@ -159,6 +198,7 @@ class Regrouping(Operator):
 
     def __init__(self, operation: TableRepartitionMap) -> None:
         self._selector = operation.selector
+        self._versioned = operation.versioned
 
     def begin(self, context: OperatorContext) -> None:
         self._forward = context.downstream
@@ -167,6 +207,8 @@ class Regrouping(Operator):
         key, change, timestamp, headers = record
         if key is None:
             raise ValueError("a record of a table that is grouped anew has no key")
+        if self._versioned and not change.is_latest:
+            return  # the row that counts is a later one (KIP-914)
         new = self._pair(key, change.new)
         old = self._pair(key, change.old)
         latest = change.is_latest
@@ -190,17 +232,19 @@ class TableAggregating(Operator):
     """Of a grouped table: subtracts what a row was, adds what it is."""
 
     _forward: Downstream
-    _store: KeyValues
+    _store: TableStore
+    _add: Callable[..., Any]
+    _subtract: Callable[..., Any]
 
     def __init__(self, operation: TableAggregate) -> None:
         self._operation = operation
         self._send_old = operation.send_old
-        self._add, self._subtract = _steps(operation)
         self._initial = operation.initializer or (lambda: 0 if operation.kind == "count" else None)
 
     def begin(self, context: OperatorContext) -> None:
         self._forward = context.downstream
         self._store = context.state_store(self._operation.store)
+        self._add, self._subtract = _steps(self._operation)
 
     def process(self, record: Record) -> None:
         key, change, timestamp, headers = record
@@ -221,13 +265,15 @@ class TableAggregating(Operator):
             # A reduce that starts anew takes the record's time alone, as Kafka's does.
             if found is not None and not (started and self._operation.kind == "reduce"):
                 at = max(timestamp, found[1])
-        self._store.write(name, aggregate, at)
-        old = old_aggregate if self._send_old else None
-        self._forward(Record(key, Change(aggregate, old), at, headers))
+        written = self._store.write(name, aggregate, at)
+        if written != NOT_PUT:
+            old = old_aggregate if self._send_old else None
+            self._forward(Record(key, Change(aggregate, old, written == IS_LATEST), at, headers))
 
 
 def _steps(operation: TableAggregate) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Adder and subtractor, both as (key, value, aggregate)."""
+    assert operation.adder is not None and operation.subtractor is not None
     if operation.kind == "count":
         return lambda _key, _value, count: count + 1, lambda _key, _value, count: count - 1
     if operation.kind == "reduce":
@@ -240,7 +286,7 @@ def _steps(operation: TableAggregate) -> tuple[Callable[..., Any], Callable[...,
 
 
 class Suppressing(Operator):
-    """Holds a window's results back until stream time passes its end by the grace; then the last one goes out."""
+    """Holds results back until stream time is far enough past their time; then the last one of each key goes out."""
 
     _forward: Downstream
     _buffer: HeldBack
@@ -272,22 +318,27 @@ class Suppressing(Operator):
     def process(self, record: Record) -> None:
         key, change, timestamp, headers = record
         self._stream_time = max(self._stream_time, timestamp)
-        if not isinstance(key, Windowed):
-            raise TypeError(f"suppress until a window closes needs windowed keys, not {key!r}")
-        time = key.window.end
+        time = timestamp
+        if self._operation.until_closed:
+            if not isinstance(key, Windowed):
+                raise TypeError(f"suppress until a window closes needs windowed keys, not {key!r}")
+            time = key.window.end
         held = Held(change.new, change.old, timestamp, headers, self._metadata())
         self._buffer.put(time, self._buffer.key_bytes(key), held)
         self._earliest = min(self._earliest, time)
-        expiry = self._stream_time - self._operation.grace_ms
+        expiry = self._stream_time - self._operation.wait_ms
         if self._earliest <= expiry:
-            self._release(expiry)
-        self._check_size()
+            self._release(lambda when: when <= expiry)
+        if self._is_full():
+            if not self._operation.emit_early:
+                raise OverflowError(self._story())
+            self._release(lambda _: self._is_full())
 
-    def _release(self, expiry: int) -> None:
+    def _release(self, goes: Callable[[int], bool]) -> None:
         before = self._metadata()
-        for name, held in self._buffer.take_until(expiry):
-            if held.new is None:
-                continue  # nobody saw the row, so nobody needs its tombstone
+        for name, held in self._buffer.take_while(goes):
+            if held.new is None and self._operation.until_closed:
+                continue
             self._set_metadata(held.metadata)
             try:
                 change = Change(held.new, held.old)
@@ -297,11 +348,13 @@ class Suppressing(Operator):
         earliest = self._buffer.earliest()
         self._earliest = self._NOTHING if earliest is None else earliest
 
-    def _check_size(self) -> None:
+    def _is_full(self) -> bool:
         most, largest = self._operation.max_records, self._operation.max_bytes
-        count, size = self._buffer.count, self._buffer.size
-        if (most is not None and count > most) or (largest is not None and size > largest):
-            raise OverflowError(
-                f"the buffer of {self._node} is full: {count} records (at most {most}), "
-                f"{size} bytes (at most {largest})"
-            )
+        return (most is not None and self._buffer.count > most) or (largest is not None and self._buffer.size > largest)
+
+    def _story(self) -> str:
+        operation, buffer = self._operation, self._buffer
+        return (
+            f"the buffer of {self._node} is full: {buffer.count} records (at most {operation.max_records}), "
+            f"{buffer.size} bytes (at most {operation.max_bytes})"
+        )

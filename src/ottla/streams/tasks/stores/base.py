@@ -3,27 +3,31 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.streams.record import Headers
 from ottla.streams.topology.stores import ChangeLog, StoreBackend
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
+    from ottla.streams.tasks.stores.record_cache import RecordCache
 
 EXPIRED: Final = "expired-window"
 
 
 class Moment:
-    """The timestamp of the record that is being processed, which changes of plain stores carry in the changelog."""
+    """The record that is being processed by a node with stores: its timestamp, which changes of plain stores carry in
+    the changelog, and its headers."""
 
-    __slots__ = ("timestamp",)
+    __slots__ = ("headers", "timestamp")
 
     def __init__(self) -> None:
         self.timestamp = -1
+        self.headers: Headers = ()
 
 
 class StoreContext:
     """What a store is given besides its spec."""
 
-    __slots__ = ("backend", "dropped", "key_serde", "log", "moment", "value_serde")
+    __slots__ = ("backend", "cache", "dropped", "key_serde", "log", "moment", "value_serde")
 
     def __init__(
         self,
@@ -34,14 +38,17 @@ class StoreContext:
         log: ChangeLog | None = None,
         moment: Moment | None = None,
         dropped: Callable[[str], None] | None = None,
+        cache: "RecordCache | None" = None,
     ) -> None:
+        """With a cache changes go there, and from there to the changelog."""
         self.backend = backend
         self.key_serde = key_serde
         self.value_serde = value_serde
-        self.log = log
+        self.cache = cache
+        self.log = log if cache is None else cache.note
         self.moment = moment or Moment()
-        self.dropped = dropped or _nobody
+        self.dropped = dropped or nobody
 
 
-def _nobody(_reason: str) -> None:
-    pass
+def nobody(_reason: str) -> None:
+    """Is told of dropped records where nobody counts them."""

@@ -27,9 +27,25 @@ def session_key(key: bytes, start: int, end: int) -> bytes:
     return key + _SESSION.pack(end, start)
 
 
+def unwindowed(stored: bytes) -> tuple[bytes, int, int]:
+    """Key, start and sequence number of a window store's key."""
+    return stored[:-12], *_WINDOW.unpack_from(stored, len(stored) - 12)
+
+
+def unsessioned(stored: bytes) -> tuple[bytes, int, int]:
+    """Key, start and end of a session store's key."""
+    end, start = _SESSION.unpack_from(stored, len(stored) - 16)
+    return stored[:-16], start, end
+
+
 def waiting_key(timestamp: int, is_left: bool, key: bytes) -> bytes:
     """Of a record that waits for its match in an outer join."""
     return LONG.pack(timestamp) + (b"\x01" if is_left else b"\x00") + key
+
+
+def unwaiting(stored: bytes) -> tuple[int, bool, bytes]:
+    """Timestamp, whether of the left side, and key of a record that waits."""
+    return LONG.unpack_from(stored)[0], stored[8] == 1, stored[9:]
 
 
 def listed(values: list[bytes]) -> bytes:

@@ -1,11 +1,13 @@
 """Key-value stores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ottla.streams.record import Headers
 from ottla.streams.tasks.stores.base import StoreContext
 from ottla.streams.tasks.stores.codec import LONG
-from ottla.streams.topology.stores import StoreSpec, ValueAndTimestamp
+from ottla.streams.tasks.stores.record_cache import UNREAD
+from ottla.streams.topology.stores import IS_LATEST, StoreSpec, ValueAndTimestamp
 
 
 class KeyValues:
@@ -16,6 +18,7 @@ class KeyValues:
 
     __slots__ = (
         "_backend",
+        "_cache",
         "_changed",
         "_known",
         "_log",
@@ -34,6 +37,7 @@ class KeyValues:
         self._value = context.value_serde.encode
         self._value_of = context.value_serde.decode
         self._backend = context.backend
+        self._cache = context.cache
         self._log = context.log
         self._moment = context.moment
         self._known: dict[bytes, bytes | None] = {}
@@ -55,15 +59,22 @@ class KeyValues:
             return None
         return self._value_of(found[8:]), LONG.unpack_from(found)[0]
 
-    def write(self, key: bytes, value: Any, timestamp: int) -> None:
-        """To a timestamped store. The changelog has the plain value; its record's timestamp is the value's."""
+    def write(self, key: bytes, value: Any, timestamp: int, headers: Headers = ()) -> int:
+        """To a timestamped store. The changelog has the plain value; its record's timestamp is the value's. `headers`
+        go to the changelog alone. What is written is the latest, whatever its time: other than a versioned store this
+        one knows no order."""
         data = None if value is None else self._value(value)
+        if self._cache is not None:
+            self._cache.found = self._known.get(key, UNREAD)
         self._known[key] = None if data is None else LONG.pack(timestamp) + data
         self._changed[key] = None
         if self._log is not None:
-            self._log(key, data, self._moment.timestamp if data is None else timestamp, ())
+            self._log(key, data, self._moment.timestamp if data is None else timestamp, headers)
+        return IS_LATEST
 
     def write_plain(self, key: bytes, data: bytes | None) -> None:
+        if self._cache is not None:
+            self._cache.found = self._known.get(key, UNREAD)
         self._known[key] = data
         self._changed[key] = None
         if self._log is not None:
@@ -81,6 +92,10 @@ class KeyValues:
             self.write(self._named(key), None, 0)
         else:
             self.write_plain(self._named(key), None if value is None else self._value(value))
+
+    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        for key, value in entries:
+            self.put(key, value)
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         found = self.get(key)
@@ -102,12 +117,8 @@ class KeyValues:
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
         """Keys whose bytes begin with the prefix."""
         self.flush()
-        found = []
-        for entry in self._backend.scan(prefix, None):
-            if not entry[0].startswith(prefix):
-                break
-            found.append(entry)
-        return self._pairs(found)
+        behind = _behind(prefix)
+        return self._pairs([entry for entry in self._backend.scan(prefix, behind) if entry[0] != behind])
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         return self.range()
@@ -122,6 +133,8 @@ class KeyValues:
     # ---- for whoever runs the task
 
     def flush(self) -> None:
+        if self._cache is not None:
+            self._cache.settle(self._changed)
         for key in self._changed:
             value = self._known[key]
             if value is None:
@@ -133,7 +146,7 @@ class KeyValues:
     def forget(self) -> None:
         self._known.clear()
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+    def restore(self, key: bytes, value: bytes | None, timestamp: int, _headers: Headers = ()) -> None:
         """One record of the changelog, or of a global table's topic."""
         timed = value is not None and self.spec.timestamped
         self._known[key] = LONG.pack(timestamp) + value if timed and value is not None else value
@@ -162,3 +175,9 @@ class KeyValues:
     def _pairs(self, entries: list[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         for key, value in entries:
             yield self.key_of(key), self._seen(value)
+
+
+def _behind(prefix: bytes) -> bytes | None:
+    """The first key behind all that begin so; None if there is none."""
+    rest = prefix.rstrip(b"\xff")
+    return rest[:-1] + bytes((rest[-1] + 1,)) if rest else None

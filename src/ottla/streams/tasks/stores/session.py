@@ -5,13 +5,15 @@ index of each slice in which one of its sessions ends; an entry (-1, slice) in t
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from ottla.streams.tasks.stores.base import EXPIRED, StoreContext
+from ottla.streams.record import Headers
+from ottla.streams.tasks.stores.base import EXPIRED, StoreContext, nobody
 from ottla.streams.tasks.stores.cells import HOME, Cells, Entry
-from ottla.streams.tasks.stores.codec import session_key
+from ottla.streams.tasks.stores.codec import session_key, unsessioned
 from ottla.streams.tasks.stores.window import segment_ms
+from ottla.streams.tasks.stores.with_headers import packed
 from ottla.streams.topology.stores import StoreSpec
 from ottla.streams.windows import LONGEST_MS, Window, Windowed
 
@@ -21,6 +23,7 @@ _ALIVE_FROM: Final = 1
 
 class Sessions:
     __slots__ = (
+        "_cache",
         "_cells",
         "_dropped",
         "_log",
@@ -40,12 +43,17 @@ class Sessions:
         self.key_of = context.key_serde.decode
         self._value = context.value_serde.encode
         self._value_of = context.value_serde.decode
+        self._cache = context.cache
         self._log = context.log
         self._moment = context.moment
         self._dropped = context.dropped
         self._segment_ms = segment_ms(spec.retention_ms)
         self._slice_ms = self._segment_ms // 4
         self._cells = Cells(context.backend, (-1, 0))
+
+    @property
+    def stream_time(self) -> int:
+        return self._cells.numbers[_STREAM_TIME]
 
     # ---- with byte keys
 
@@ -61,7 +69,8 @@ class Sessions:
 
     def write(self, key: bytes, start: int, end: int, value: Any) -> None:
         data = None if value is None else self._value(value)
-        self._set(key, start, end, data)
+        self._remember(key, start, end)
+        self._set(key, start, end, data, self._dropped)
         if self._log is not None:
             self._log(session_key(key, start, end), data, self._moment.timestamp, ())
 
@@ -70,6 +79,7 @@ class Sessions:
         if end > numbers[_STREAM_TIME]:
             numbers[_STREAM_TIME] = end
             self._cells.touch()
+        self._remember(key, start, end)
         self._delete(key, start, end)
         if self._log is not None:
             self._log(session_key(key, start, end), None, self._moment.timestamp, ())
@@ -92,8 +102,31 @@ class Sessions:
         for start, end, value in self.around(self._named(key), earliest_end, latest_start):
             yield Windowed(key, Window(start, end)), value
 
+    def backward_find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[tuple[Windowed, Any]]:
+        for start, end, value in reversed(self.around(self._named(key), earliest_end, latest_start)):
+            yield Windowed(key, Window(start, end)), value
+
+    def find_sessions_of_keys(
+        self, first_key: Any, last_key: Any, earliest_end: int, latest_start: int
+    ) -> Iterator[tuple[Windowed, Any]]:
+        return iter(self._of_keys(first_key, last_key, earliest_end, latest_start))
+
+    def backward_find_sessions_of_keys(
+        self, first_key: Any, last_key: Any, earliest_end: int, latest_start: int
+    ) -> Iterator[tuple[Windowed, Any]]:
+        return iter(self._of_keys(first_key, last_key, earliest_end, latest_start)[::-1])
+
     def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
         return self.find_sessions(key, 0, LONGEST_MS)
+
+    def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
+        return self.backward_find_sessions(key, 0, LONGEST_MS)
+
+    def fetch_keys(self, first_key: Any, last_key: Any) -> Iterator[tuple[Windowed, Any]]:
+        return self.find_sessions_of_keys(first_key, last_key, 0, LONGEST_MS)
+
+    def backward_fetch_keys(self, first_key: Any, last_key: Any) -> Iterator[tuple[Windowed, Any]]:
+        return self.backward_find_sessions_of_keys(first_key, last_key, 0, LONGEST_MS)
 
     def fetch_session(self, key: Any, start: int, end: int) -> Any:
         for found_start, found_end, value in self.around(self._named(key), end, start):
@@ -108,15 +141,7 @@ class Sessions:
         self.erase(self._named(session.key), session.window.start, session.window.end)
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
-        oldest = max(0, self._cells.numbers[_STREAM_TIME] - self.spec.retention_ms + 1)
-        found = []
-        for key in self._keys(oldest, LONGEST_MS):
-            for end, start, data in self._cells.cell(Cells.address(HOME, key)) or ():
-                if end >= oldest:
-                    found.append((end // self._segment_ms, session_key(key, start, end), key, start, end, data))
-        found.sort()
-        for _, _, key, start, end, data in found:
-            yield Windowed(self.key_of(key), Window(start, end)), self._value_of(data)
+        return self.find_sessions_of_keys(None, None, 0, LONGEST_MS)
 
     # ---- for whoever runs the task
 
@@ -126,14 +151,19 @@ class Sessions:
     def forget(self) -> None:
         self._cells.forget()
 
-    def _set(self, key: bytes, start: int, end: int, data: bytes | None) -> None:
+    def restore(self, key: bytes, value: bytes | None, _timestamp: int, headers: Headers = ()) -> None:
+        if self.spec.headers and value is not None:
+            value = packed(value, -1, headers)
+        self._set(*unsessioned(key), value, nobody)
+
+    def _set(self, key: bytes, start: int, end: int, data: bytes | None, dropped: Callable[[str], None]) -> None:
         numbers = self._cells.numbers
         if end > numbers[_STREAM_TIME]:
             numbers[_STREAM_TIME] = end
             self._cells.touch()
         alive = (numbers[_STREAM_TIME] - self.spec.retention_ms) // self._segment_ms
         if end // self._segment_ms < alive:
-            self._dropped(EXPIRED)
+            dropped(EXPIRED)
             return
         if alive * self._segment_ms > numbers[_ALIVE_FROM]:
             self._expire(alive * self._segment_ms)
@@ -149,6 +179,15 @@ class Sessions:
         present = at < len(cell) and cell[at][0] == end and cell[at][1] == start
         cell[at : at + present] = [(end, start, data)]
         self._cells.changed(address)
+
+    def _remember(self, key: bytes, start: int, end: int) -> None:
+        """For the cache: what is there before it is first changed."""
+        if self._cache is None or session_key(key, start, end) in self._cache.updates:
+            return
+        cell = self._cells.cell(Cells.address(HOME, key)) or []
+        at = bisect_left(cell, (end, start))
+        present = at < len(cell) and cell[at][0] == end and cell[at][1] == start
+        self._cache.found = cell[at][2] if present else None
 
     def _delete(self, key: bytes, start: int, end: int) -> None:
         address = Cells.address(HOME, key)
@@ -193,6 +232,26 @@ class Sessions:
             if low <= slice_ <= high:
                 found.update(dict.fromkeys(self._cells.keys(slice_)))
         return list(found)
+
+    def _of_keys(
+        self, first_key: Any, last_key: Any, earliest_end: int, latest_start: int
+    ) -> list[tuple[Windowed, Any]]:
+        """In the order in which Kafka's store has them; None is open."""
+        low = b"" if first_key is None else self.key_bytes(first_key)
+        high = None if last_key is None else self.key_bytes(last_key)
+        oldest = max(0, earliest_end, self._cells.numbers[_STREAM_TIME] - self.spec.retention_ms + 1)
+        found = []
+        for key in self._keys(oldest, LONGEST_MS):
+            if key < low or (high is not None and key > high):
+                continue
+            for end, start, data in self._cells.cell(Cells.address(HOME, key)) or ():
+                if end >= oldest and start <= latest_start:
+                    found.append((end // self._segment_ms, session_key(key, start, end), key, start, end, data))
+        found.sort()
+        value_of = self._value_of
+        return [
+            (Windowed(self.key_of(key), Window(start, end)), value_of(data)) for _, _, key, start, end, data in found
+        ]
 
     def _named(self, key: Any) -> bytes:
         if key is None:

@@ -1,7 +1,7 @@
 """Stores in the order of time: records that wait for a match in an outer join, results that wait for their window."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from ottla.streams.record import Headers, RecordMetadata
@@ -17,12 +17,14 @@ from ottla.streams.tasks.stores.codec import (
     read_record_context,
     record_context,
     unlisted,
+    unwaiting,
     waiting_key,
 )
-from ottla.streams.topology.stores import StoreSpec
+from ottla.streams.topology.stores import StoreBackend, StoreSpec
 
 _COUNT: Final = 0
 _BYTES: Final = 1
+_PLACE: Final = b"t"
 _CHANGELOG_HEADERS: Final[Headers] = (("v", b"\x03"),)
 
 
@@ -31,8 +33,9 @@ class InTime:
 
     __slots__ = ("_order", "_slice_ms", "cells")
 
-    def __init__(self, context: StoreContext, slice_ms: int) -> None:
-        self.cells = Cells(context.backend, (0, 0))
+    def __init__(self, context: StoreContext, slice_ms: int, first: tuple[int, ...] = (0, 0)) -> None:
+        """`first`: the store's numbers to begin with."""
+        self.cells = Cells(context.backend, first)
         self._slice_ms = max(1, slice_ms)
         self._order: dict[int, list[tuple[int, int, bytes]]] = {}
         """Of the slices somebody asked for: what is in them, sorted."""
@@ -162,6 +165,13 @@ class Waiting:
         data = self._entries.get(timestamp, is_left, key)
         return [] if data is None else [value_of(value[1:]) for value in unlisted(data)]
 
+    def restore(self, key: bytes, value: bytes | None, _timestamp: int, _headers: Headers = ()) -> None:
+        timestamp, is_left, key = unwaiting(key)
+        if value is None:
+            self._entries.remove(timestamp, is_left, key)
+        else:
+            self._entries.put(timestamp, is_left, key, value)
+
     def flush(self) -> None:
         self._entries.cells.flush()
 
@@ -180,20 +190,27 @@ class Held(NamedTuple):
 
 
 class HeldBack:
-    """The buffer of suppress. Its changelog gets the last state of each key that changed, when a batch ends."""
+    """The buffer of suppress. Its changelog gets the last state of each key that changed, when a batch ends.
 
-    __slots__ = ("_changed", "_entries", "_log", "_moment", "_value", "_value_of", "key_bytes", "key_of", "spec")
+    A key that is held back keeps its place when it changes. Where the time is that of a record, the place of each key
+    has to be remembered; the end of a window is in the key itself.
+    """
 
-    def __init__(self, spec: StoreSpec, context: StoreContext, slice_ms: int) -> None:
+    __slots__ = (
+        "_changed", "_entries", "_log", "_places", "_restored", "_value", "_value_of", "key_bytes", "key_of", "spec",
+    )  # fmt: skip
+
+    def __init__(self, spec: StoreSpec, context: StoreContext, slice_ms: int, *, by_window: bool = True) -> None:
         self.spec = spec
         self.key_bytes = context.key_serde.encode
         self.key_of = context.key_serde.decode
         self._value = context.value_serde.encode
         self._value_of = context.value_serde.decode
         self._log = context.log
-        self._moment = context.moment
         self._entries = InTime(context, slice_ms)
+        self._places = None if by_window else _Places(context.backend)
         self._changed: dict[bytes, int] = {}
+        self._restored: dict[bytes, int] = {}
 
     @property
     def count(self) -> int:
@@ -205,8 +222,11 @@ class HeldBack:
         return self._entries.cells.numbers[_BYTES]
 
     def put(self, time: int, key: bytes, held: Held) -> None:
+        """`time` counts for a key that is not held back yet."""
         new = None if held.new is None else self._value(held.new)
         old = None if held.old is None else self._value(held.old)
+        if self._places is not None:
+            time = self._places.take(key, time)
         before = self._entries.get(time, 0, key)
         prior = old if before is None else _prior(before)
         where = held.metadata or RecordMetadata("", -1, -1)
@@ -222,22 +242,28 @@ class HeldBack:
         self._entries.cells.touch()
         self._changed[key] = time
 
-    def take_until(self, time: int) -> Iterator[tuple[bytes, Held]]:
-        """Those whose time has come, the oldest first; each is gone once the next is asked for."""
+    def take_while(self, goes: Callable[[int], bool]) -> Iterator[tuple[bytes, Held]]:
+        """The oldest first, for as long as their time says so; each is gone once the next is asked for."""
         for when, _, key in self._entries.in_order():
-            if when > time:
+            if not goes(when):
                 return
             data = self._entries.get(when, 0, key) or b""
             yield key, self._held(data)
-            numbers = self._entries.cells.numbers
-            numbers[_COUNT] -= 1
-            numbers[_BYTES] -= _estimate(key, data)
-            self._entries.remove(when, 0, key)
+            self._drop(when, key, data)
             self._changed[key] = when
 
-    def prior(self, time: int, key: bytes) -> tuple[bool, Any]:
+    def _drop(self, time: int, key: bytes, data: bytes) -> None:
+        numbers = self._entries.cells.numbers
+        numbers[_COUNT] -= 1
+        numbers[_BYTES] -= _estimate(key, data)
+        self._entries.remove(time, 0, key)
+        if self._places is not None:
+            self._places.leave(key)
+
+    def prior(self, key: bytes, window_end: int | None) -> tuple[bool, Any]:
         """Whether the key is held back, and the value it had before."""
-        data = self._entries.get(time, 0, key)
+        time = window_end if self._places is None else self._places.get(key)
+        data = None if time is None else self._entries.get(time, 0, key)
         if data is None:
             return False, None
         value = _prior(data)
@@ -247,6 +273,28 @@ class HeldBack:
         for time, _, _ in self._entries.in_order():
             return time
         return None
+
+    def restore(self, key: bytes, value: bytes | None, _timestamp: int, headers: Headers = ()) -> None:
+        """A tombstone tells the key and not the time that it waited for: that is remembered while restoring."""
+        known = self._restored.pop(key, None)
+        if known is not None:
+            self._drop(known, key, self._entries.get(known, 0, key) or b"")
+        if value is None:
+            return
+        if headers != _CHANGELOG_HEADERS:
+            raise ValueError(
+                f"the changelog of {self.spec.name} has a record of another version than Kafka 4.3 writes: {headers}"
+            )
+        (time,) = LONG.unpack_from(value, len(value) - 8)
+        data = value[:-8]
+        if self._places is not None:
+            self._places.take(key, time)
+        numbers = self._entries.cells.numbers
+        numbers[_COUNT] += 1
+        numbers[_BYTES] += _estimate(key, data)
+        self._entries.put(time, 0, key, data)
+        self._entries.cells.touch()
+        self._restored[key] = time
 
     def log_changes(self, now: int) -> None:
         """At a commit: what each changed key has now."""
@@ -262,9 +310,14 @@ class HeldBack:
 
     def flush(self) -> None:
         self._entries.cells.flush()
+        if self._places is not None:
+            self._places.flush()
 
     def forget(self) -> None:
+        self._restored.clear()
         self._entries.forget()
+        if self._places is not None:
+            self._places.forget()
 
     def _held(self, data: bytes) -> Held:
         timestamp, offset, topic, partition, headers, at = read_record_context(data, 0)
@@ -279,6 +332,50 @@ class HeldBack:
             headers,
             RecordMetadata(topic, partition, offset) if topic else None,
         )
+
+
+class _Places:
+    """Under which time each key is held back."""
+
+    __slots__ = ("_backend", "_changed", "_known")
+
+    def __init__(self, backend: StoreBackend) -> None:
+        self._backend = backend
+        self._known: dict[bytes, int | None] = {}
+        self._changed: dict[bytes, None] = {}
+
+    def get(self, key: bytes) -> int | None:
+        try:
+            return self._known[key]
+        except KeyError:
+            data = self._backend.get(_PLACE + key)
+            found = self._known[key] = None if data is None else LONG.unpack(data)[0]
+            return found
+
+    def take(self, key: bytes, time: int) -> int:
+        """The place it has, or else this one."""
+        found = self.get(key)
+        if found is not None:
+            return found
+        self._known[key] = time
+        self._changed[key] = None
+        return time
+
+    def leave(self, key: bytes) -> None:
+        self._known[key] = None
+        self._changed[key] = None
+
+    def flush(self) -> None:
+        for key in self._changed:
+            time = self._known[key]
+            if time is None:
+                self._backend.delete(_PLACE + key)
+            else:
+                self._backend.put(_PLACE + key, LONG.pack(time))
+        self._changed.clear()
+
+    def forget(self) -> None:
+        self._known.clear()
 
 
 def _prior(data: bytes) -> bytes | None:

@@ -11,7 +11,8 @@ from typing import Any, Final
 from ottla.streams.record import Headers
 from ottla.streams.tasks.stores.base import EXPIRED, StoreContext
 from ottla.streams.tasks.stores.cells import Cells, Entry, pack_cell
-from ottla.streams.tasks.stores.codec import LONG, window_key
+from ottla.streams.tasks.stores.codec import LONG, unwindowed, window_key
+from ottla.streams.tasks.stores.with_headers import packed
 from ottla.streams.topology.stores import StoreSpec, ValueAndTimestamp
 from ottla.streams.windows import LONGEST_MS, Window, Windowed
 
@@ -32,6 +33,7 @@ class Windows:
     """A store over a backend. Operators use the byte keys (`key_bytes`, `read`, `write`)."""
 
     __slots__ = (
+        "_cache",
         "_cells",
         "_dropped",
         "_kept_ms",
@@ -54,6 +56,7 @@ class Windows:
         self.key_of = context.key_serde.decode
         self._value = context.value_serde.encode
         self._value_of = context.value_serde.decode
+        self._cache = context.cache
         self._log = context.log
         self._moment = context.moment
         self._dropped = context.dropped
@@ -71,6 +74,10 @@ class Windows:
         """As Kafka's store of an aggregate that emits on close: ordered by time, and kept one millisecond longer."""
         self._time_ordered = True
         self._kept_ms = self.spec.retention_ms
+
+    @property
+    def stream_time(self) -> int:
+        return self._cells.numbers[_STREAM_TIME]
 
     # ---- with byte keys
 
@@ -97,6 +104,8 @@ class Windows:
     def write(self, key: bytes, value: Any, timestamp: int, start: int) -> None:
         """To a timestamped store."""
         data = None if value is None else self._value(value)
+        if self._cache is not None and window_key(key, start, 0) not in self._cache.updates:
+            self._cache.found = self.raw(key, start)
         sequence = self._set(key, None if data is None else LONG.pack(timestamp) + data, start)
         if self._log is not None:
             at = self._moment.timestamp if data is None else timestamp
@@ -112,6 +121,18 @@ class Windows:
         """(start, value) of a plain store, the oldest first."""
         value_of = self._value_of
         return [(start, value_of(data)) for start, data in self._between(key, first, last)]
+
+    def raw_between(self, key: bytes, first: int, last: int) -> list[tuple[int, bytes]]:
+        """(start, data), the oldest first; of a timestamped store `time_in` and `value_in` tell what the data say."""
+        return self._between(key, first, last)
+
+    @staticmethod
+    def time_in(data: bytes) -> int:
+        time: int = LONG.unpack_from(data)[0]
+        return time
+
+    def value_in(self, data: bytes) -> Any:
+        return self._value_of(data[8:])
 
     # ---- for processors
 
@@ -131,13 +152,31 @@ class Windows:
         for start, data in self._between(self._named(key), first_start, last_start):
             yield start, self._seen(data)
 
+    def backward_fetch_range(self, key: Any, first_start: int, last_start: int) -> Iterator[tuple[int, Any]]:
+        for start, data in reversed(self._between(self._named(key), first_start, last_start)):
+            yield start, self._seen(data)
+
     def fetch_all(self, first_start: int, last_start: int) -> Iterator[tuple[Windowed, Any]]:
-        size = self.spec.window_size_ms
-        for start, key, data in self._all(first_start, last_start):
-            yield Windowed(self.key_of(key), Window(start, start + size)), self._seen(data)
+        return self._windowed(self._all(first_start, last_start))
+
+    def backward_fetch_all(self, first_start: int, last_start: int) -> Iterator[tuple[Windowed, Any]]:
+        return self._windowed(self._all(first_start, last_start)[::-1])
+
+    def fetch_keys(
+        self, first_key: Any, last_key: Any, first_start: int, last_start: int
+    ) -> Iterator[tuple[Windowed, Any]]:
+        return self._windowed(self._of_keys(first_key, last_key, first_start, last_start))
+
+    def backward_fetch_keys(
+        self, first_key: Any, last_key: Any, first_start: int, last_start: int
+    ) -> Iterator[tuple[Windowed, Any]]:
+        return self._windowed(self._of_keys(first_key, last_key, first_start, last_start)[::-1])
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
         return self.fetch_all(0, LONGEST_MS)
+
+    def backward_all(self) -> Iterator[tuple[Windowed, Any]]:
+        return self.backward_fetch_all(0, LONGEST_MS)
 
     # ---- for whoever runs the task
 
@@ -161,25 +200,42 @@ class Windows:
             cells.changed(place[2])
             return 0
         duplicates = self.spec.retain_duplicates
-        if duplicates:
-            numbers[_SEQUENCE] = (numbers[_SEQUENCE] + 1) & _LARGEST_SEQUENCE
-            cells.touch()
-        sequence = numbers[_SEQUENCE]
+        sequence = self._next_sequence()
         if data is None and duplicates:
             return sequence  # nothing to delete: each value has its own sequence number
         if start > numbers[_STREAM_TIME]:
             self._advance(start)
         limit = numbers[_STREAM_TIME] - self.spec.retention_ms
-        if start < limit:
-            if start // self._segment_ms < limit // self._segment_ms:
-                self._dropped(EXPIRED)
-            return sequence
+        if start >= limit:
+            self._enter(key, data, start, sequence)
+        elif start // self._segment_ms < limit // self._segment_ms:
+            self._dropped(EXPIRED)
+        return sequence
+
+    def restore(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers = ()) -> None:
+        self._place = None
+        if self.spec.headers and value is not None:
+            value = packed(value, timestamp, headers)
+        key, start, sequence = unwindowed(key)
+        numbers = self._cells.numbers
+        if start > numbers[_STREAM_TIME]:
+            self._advance(start)
+        if self.spec.retain_duplicates and sequence != numbers[_SEQUENCE]:
+            numbers[_SEQUENCE] = sequence
+            self._cells.touch()
+        if start >= numbers[_STREAM_TIME] - self.spec.retention_ms:
+            timed = value is not None and self.spec.timestamped
+            data = LONG.pack(timestamp) + value if timed and value is not None else value
+            self._enter(key, data, start, sequence)
+
+    def _enter(self, key: bytes, data: bytes | None, start: int, sequence: int) -> None:
+        cells = self._cells
         slice_ = start // self._slice_ms
         address = Cells.address(slice_, key)
         cell = cells.cell(address)
         if cell is None:
             if data is None:
-                return sequence
+                return
             cell = cells.create(address)
             cells.enter(slice_, key)
         at = bisect_left(cell, (start, sequence))
@@ -189,7 +245,14 @@ class Windows:
         else:
             cell[at : at + present] = [(start, sequence, data)]
         cells.changed(address)
-        return sequence
+
+    def _next_sequence(self) -> int:
+        """Zero unless duplicates are kept."""
+        cells = self._cells
+        if self.spec.retain_duplicates:
+            cells.numbers[_SEQUENCE] = (cells.numbers[_SEQUENCE] + 1) & _LARGEST_SEQUENCE
+            cells.touch()
+        return cells.numbers[_SEQUENCE]
 
     def _advance(self, start: int) -> None:
         cells = self._cells
@@ -238,6 +301,17 @@ class Windows:
             # Within a segment Kafka's keys are key, start, sequence in one string of bytes.
             found.sort(key=lambda entry: (entry[0], entry[2]))
         return [entry[3:] for entry in found]
+
+    def _of_keys(self, first_key: Any, last_key: Any, first: int, last: int) -> list[tuple[int, bytes, bytes]]:
+        low = b"" if first_key is None else self.key_bytes(first_key)
+        high = None if last_key is None else self.key_bytes(last_key)
+        found = self._all(first, last)
+        return [entry for entry in found if entry[1] >= low and (high is None or entry[1] <= high)]
+
+    def _windowed(self, entries: list[tuple[int, bytes, bytes]]) -> Iterator[tuple[Windowed, Any]]:
+        size = self.spec.window_size_ms
+        for start, key, data in entries:
+            yield Windowed(self.key_of(key), Window(start, start + size)), self._seen(data)
 
     def _named(self, key: Any) -> bytes:
         if key is None:

@@ -1,0 +1,117 @@
+"""Whether an application may go on with the state that an earlier version of it left.
+
+Spark finds state by the number of a query and the place of an operator in it, not by a store's name: a version whose
+stores have moved would read the state of one as that of another. So what each query keeps is written down beside its
+checkpoint, and a version that does not fit is told so before anything is started.
+
+    topology.json    {"0": {"by": "tasks", "tasks": 2, "stores": {"counts": "key-value, keys Serdes.string, ..."}}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ottla.pipelines.job import CannotStart
+from ottla.streams.plan.plan import Mode, QueryPlan
+from ottla.streams.topology.stores import StoreKind, StoreSpec
+
+FILE: Final = "topology.json"
+NATIVELY: Final = "Spark's own aggregate"
+BY_TASKS: Final = "tasks"
+NOT_AT_ALL: Final = "nothing"
+
+
+class StateDoesNotFit(CannotStart):
+    """The text says what has changed and what can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What one query keeps from batch to batch."""
+
+    by: str
+    tasks: int
+    stores: Mapping[str, str]
+
+
+Shape = Mapping[str, Kept]
+"""By the name of the query."""
+
+
+def shape_of(queries: Sequence[QueryPlan], tasks: Callable[[QueryPlan], int]) -> Shape:
+    return {query.name: _kept(query, tasks(query)) for query in queries}
+
+
+def _kept(query: QueryPlan, tasks: int) -> Kept:
+    stores = {store.name: _text(store) for store in query.stores}
+    if query.aggregate is not None:
+        made = query.aggregate.aggregate.kind
+        by = f"{NATIVELY} ({made}{', counted by the source' if query.aggregate.counted_by_source else ''})"
+        return Kept(by, tasks, stores)
+    return Kept(BY_TASKS, tasks, stores) if query.first.mode is Mode.TASK else Kept(NOT_AT_ALL, 0, {})
+
+
+def _text(store: StoreSpec) -> str:
+    told = f"{store.kind.value}, keys {store.key_serde!r}, values {store.value_serde!r}"
+    return told if store.kind is StoreKind.KEY_VALUE else f"{told}, windows of {store.window_size_ms} ms"
+
+
+def conflicts(old: Shape, new: Shape) -> list[str]:
+    """Why the new version cannot take the old one's state; nothing if it can. What has no state may change freely, new
+    queries begin with nothing, and tasks may get further stores."""
+    found: list[str] = []
+    homes = {store: query for query, kept in new.items() for store in kept.stores}
+    for query, was in old.items():
+        now = new.get(query)
+        for store in was.stores:
+            home = homes.get(store)
+            if home is not None and home != query:
+                found.append(f"the store {store} was kept by query {query} and is now kept by query {home}")
+        if now is not None:
+            found += _changed(query, was, now)
+    return found
+
+
+def _changed(query: str, was: Kept, now: Kept) -> list[str]:
+    if was.by != now.by:
+        return [f"the state of query {query} was kept by {was.by} and is now kept by {now.by}"]
+    if was.tasks != now.tasks:
+        return [f"query {query} had {was.tasks} tasks and now has {now.tasks}: the partitions of its inputs changed"]
+    if was.by != BY_TASKS and set(was.stores) != set(now.stores):
+        return [f"query {query} kept the store {', '.join(was.stores)} and now keeps {', '.join(now.stores)}"]
+    both = [store for store in was.stores if store in now.stores]
+    return [
+        f"the store {store} was: {was.stores[store]}; it is now: {now.stores[store]}"
+        for store in both
+        if was.stores[store] != now.stores[store]
+    ]
+
+
+def require_fit(folder: str, shape: Shape) -> None:
+    """Compares with what is written down in the application's folder, and writes it down. Raises StateDoesNotFit."""
+    path = Path(folder, FILE)
+    try:
+        old = {query: Kept(**kept) for query, kept in json.loads(path.read_text()).items()}
+    except FileNotFoundError:
+        old = {}
+    begun = {query: kept for query, kept in old.items() if Path(folder, "checkpoints", query).exists()}
+    found = conflicts(begun, shape)
+    if found:
+        reasons = "\n".join(f"  {each}" for each in found)
+        raise StateDoesNotFit(
+            f"the topology has changed in a way that the state in {folder} does not fit:\n{reasons}\n"
+            "Run the version that made it, or give this one another application id and let it begin anew beside the "
+            "old one, or take it back to the start by `ottla streams reset`. Nothing was changed"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(_document(shape)))
+    draft.replace(path)
+
+
+def _document(shape: Shape) -> dict[str, Any]:
+    return {query: asdict(kept) for query, kept in shape.items()}

@@ -1,0 +1,204 @@
+"""What a query that starts has of its state: a checkpoint that fits the group's offsets, changelogs, or nothing.
+
+With a checkpoint Spark goes on from there, if it fits: its last batch ends where the group is. Where the group is ahead
+on every input another instance has gone on since, so the checkpoint is old: it is set aside, as Kafka Streams wipes
+its state after an unclean end. Any other difference was made by somebody's hand, and is refused.
+Without a checkpoint the state comes from the changelogs (`changelogs`), if something is in them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets, offset_of
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.checkpoint import Batches, batches_of, keep_text, kept_text, offsets_of_batch
+from ottla.pipelines.job import CannotStart
+from ottla.pipelines.source.offsets import from_json
+from ottla.streams.plan.plan import Plan, QueryPlan
+from ottla.streams.run import topics
+from ottla.streams.run.changelogs import Note, Span
+from ottla.streams.run.kept_shape import FILE as SHAPE
+from ottla.streams.run.state_directory import StateDirectory
+from ottla.streams.tasks.offset_metadata import READ, decode
+from ottla.streams.tasks.operators.aggregates import FOLD_SUFFIX
+from ottla.streams.tasks.store_maker import backend_names
+from ottla.streams.topology.graph import SubTopology, changelog_topic, decorated
+
+logger = logging.getLogger(__name__)
+
+SET_ASIDE: Final = ".old"
+
+
+class DoesNotFit(CannotStart):
+    """A checkpoint and the offsets of its group cannot both be right."""
+
+
+def restored_stores(directory: StateDirectory) -> frozenset[str]:
+    """Those that came from changelogs when a query began that goes on now. With a URL only a start can tell."""
+    if not directory.is_local:
+        return frozenset()
+    notes = Path(directory.note("*"))
+    texts = [path.read_text() for path in sorted(notes.parent.glob(notes.name))]
+    return frozenset(store for text in texts for store in Note.from_json(text).stores)
+
+
+class Recovery:
+    """Of one application that is about to start: nobody else runs it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        application_id: str,
+        directory: StateDirectory,
+        inputs: topics.Inputs,
+        subs: Sequence[SubTopology],
+    ) -> None:
+        self._cluster = cluster
+        self._application_id = application_id
+        self._directory = directory
+        self._states = frozenset(name for sub in subs for name in backend_names(sub))
+        self._inputs = inputs
+
+    def notes(self, plan: Plan, made: frozenset[str]) -> dict[str, Note]:
+        """For each query that was restored once, or is to be now, from what. `made` are changelogs that were missing.
+        Raises CannotStart."""
+        found = {query.name: self._note(query, made) for query in plan.queries}
+        return {query: note for query, note in found.items() if note is not None and note.spans}
+
+    def _note(self, query: QueryPlan, made: frozenset[str]) -> Note | None:
+        inputs = self._places(query)
+        self._check(query.name, inputs)
+        if batches_of(self._directory.checkpoint(query.name)).begun is not None:
+            text = kept_text(self._directory.note(query.name))
+            return None if text is None else Note.from_json(text)
+        self._forget(query.name)
+        logged = {
+            store.name: store.source_topic or changelog_topic(self._application_id, store.name)
+            for store in query.stores
+            if store.logged
+        }
+        old = {store: topic for store, topic in logged.items() if topic not in made}
+        spans = self._spans(old, self._tasks(query))
+        spans |= self._read_so_far([store.source_topic for store in query.stores if store.source_topic], spans)
+        note = Note(
+            old, {place: span for place, span in spans.items() if span.end > span.start}, self._metadata(inputs)
+        )
+        if note.spans:
+            _require_restorable(self._states, note)
+            self._forget_shape()
+            keep_text(self._directory.note(query.name), note.to_json())
+        return note
+
+    def _places(self, query: QueryPlan) -> list[TopicPartition]:
+        names = {
+            decorated(self._application_id, topic) if topic in self._inputs.internal else topic: topic
+            for source in query.sources
+            for topic in self._inputs.of(source)
+        }
+        return [TopicPartition(real, n) for real, topic in names.items() for n in range(self._inputs.partitions[topic])]
+
+    def _tasks(self, query: QueryPlan) -> int:
+        if query.aggregate is not None and query.aggregate.repartitioned is not None:
+            return self._inputs.partitions[query.aggregate.repartitioned]
+        return self._inputs.tasks(query.first.sub)
+
+    def _forget(self, query: str) -> None:
+        """What is left of a checkpoint that is gone: where it began, and what its tasks carried."""
+        if self._directory.is_local:
+            for path in (self._directory.note(query), f"{self._directory.checkpoint(query)}.initial-offsets"):
+                if os.path.exists(path):
+                    os.unlink(path)
+            shutil.rmtree(self._directory.stream_time(query), ignore_errors=True)
+
+    def _forget_shape(self) -> None:
+        """What is restored may be kept in another way than before."""
+        shape = f"{self._directory.path}/{SHAPE}"
+        if self._directory.is_local and os.path.exists(shape):
+            os.unlink(shape)
+
+    def _spans(self, logged: Mapping[str, str], tasks: int) -> dict[TopicPartition, Span]:
+        places = [TopicPartition(topic, number) for topic in logged.values() for number in range(tasks)]
+        if not places:
+            return {}
+        topics.await_decided(self._cluster, places)
+        starts = list_offsets(self._cluster, dict.fromkeys(places, EARLIEST))
+        ends = list_offsets(self._cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
+        return {place: Span(offset_of(starts[place]), offset_of(ends[place])) for place in places}
+
+    def _read_so_far(self, reused: Sequence[str], spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, Span]:
+        """A table's own topic is its changelog up to where the group has read it; what follows is still to come."""
+        places = [place for place in spans if place.topic in reused]
+        found = topics.committed(self._cluster, self._application_id, places) if places else {}
+        ends = {place: found[place].offset if place in found else spans[place].start for place in places}
+        return {place: Span(spans[place].start, min(ends[place], spans[place].end)) for place in places}
+
+    def _metadata(self, inputs: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
+        return {
+            place: found.metadata
+            for place, found in topics.committed(self._cluster, self._application_id, inputs).items()
+            if found.metadata
+        }
+
+    def _check(self, query: str, inputs: Sequence[TopicPartition]) -> None:
+        """Raises DoesNotFit. Sets aside a checkpoint that is older than the group."""
+        checkpoint = self._directory.checkpoint(query)
+        batches = batches_of(checkpoint)
+        if batches.begun is None:
+            return
+        found = topics.committed(self._cluster, self._application_id, inputs)
+        # What was read and waits for other inputs is behind the group's offset, but in the checkpoint.
+        committed = {place: decode(each.metadata).numbers.get(READ, each.offset) for place, each in found.items()}
+        ends = self._ends(checkpoint, batches)
+        if not committed or any(_fits(committed, end) for end in ends):
+            return
+        newest = ends[0]
+        where = next(place for place, offset in committed.items() if newest.get(place, offset) != offset)
+        told = (
+            f"{self._application_id}: the checkpoint {checkpoint} is at offset {newest[where]} of {where}, "
+            f"but the group {self._application_id} is at {committed[where]}"
+        )
+        if all(committed[place] >= newest.get(place, 0) for place in committed) and self._directory.is_local:
+            self._set_aside(checkpoint, told)
+            return
+        raise DoesNotFit(
+            f"{told}: its offsets were moved, or the state is another one's. To go on from the group's offsets with "
+            f"the state of the changelogs, delete {checkpoint}; to begin anew, `ottla streams reset`; or move the "
+            "offsets back"
+        )
+
+    def _ends(self, checkpoint: str, batches: Batches) -> list[dict[TopicPartition, int]]:
+        """Where the group may be: at the end of the last batch, or, if that was not written, of the one before."""
+        assert batches.begun is not None
+        numbers = [batches.begun] if batches.done == batches.begun else [batches.begun, batches.begun - 1]
+        found = [offsets_of_batch(checkpoint, number) for number in numbers if number >= 0]
+        if numbers[-1] < 0 and (text := kept_text(f"{checkpoint}.initial-offsets")):
+            found.append(from_json(text))
+        return found
+
+    def _set_aside(self, checkpoint: str, told: str) -> None:
+        logger.warning("%s: another instance has gone on since; the state comes from the changelogs", told)
+        shutil.rmtree(f"{checkpoint}{SET_ASIDE}", ignore_errors=True)
+        os.rename(checkpoint, f"{checkpoint}{SET_ASIDE}")
+
+
+def _fits(committed: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> bool:
+    """What the group has never committed, and partitions that are new, say nothing."""
+    return all(committed[place] == offset for place, offset in end.items() if place in committed)
+
+
+def _require_restorable(states: Collection[str], note: Note) -> None:
+    """Raises CannotStart for an aggregate whose results do not tell its state. `states` are all maps of the tasks."""
+    for store in note.stores:
+        if store + FOLD_SUFFIX in states:
+            raise CannotStart(
+                f"the state of the store {store} is gone, and cannot be restored: its changelog "
+                f"{note.changelogs[store]} holds results that do not tell it, as an average does not tell how many "
+                "values it is of. Put the folder of state.dir back, or begin anew by `ottla streams reset`"
+            )

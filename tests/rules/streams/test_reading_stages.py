@@ -1,0 +1,74 @@
+"""A stage that runs where records are read: its rows, and what it tells of them."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.source.columns import HEADERS_TYPE, Columns
+from ottla.pipelines.source.data_source import Span
+from ottla.streams.record import Raw
+from ottla.streams.run.reading_stages import LARGEST_BYTES, pickled, rows_of
+from ottla.streams.run.stages import CountingStage, PythonStage
+from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION
+from tests.rules.streams.test_stages import spec_of, words
+
+SPAN = Span(TopicPartition("in", 1), 4, 7, base=100)
+PACKED = pa.schema([("rows", pa.binary()), ("records", pa.int64()), ("dropped", pa.map_(pa.string(), pa.int64()))])
+COUNTED = pa.schema(
+    [
+        ("kb", pa.binary()),
+        ("task", pa.int32()),
+        ("ts", pa.int64()),
+        ("origin", pa.int64()),
+        ("n", pa.int64()),
+        ("records", pa.int64()),
+        ("dropped", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+def read() -> Iterator[Columns]:
+    for offsets, lines in (([4, 5], [b"a b", b"nobody a"]), ([6], [b"b"])):
+        count = len(lines)
+        yield Columns(
+            pa.nulls(count, pa.binary()),
+            pa.array(lines, pa.binary()),
+            np.array(offsets),
+            np.array(offsets) * 10,
+            np.zeros(count, np.int32),
+            pa.nulls(count, HEADERS_TYPE),
+            np.zeros(count, np.bool_),
+        )
+
+
+def test_rows_leave_packed_and_the_last_row_tells_what_was_read_and_left_out() -> None:
+    *cells, told = [
+        row for batch in rows_of(PythonStage(spec_of(words)), SPAN, read(), PACKED) for row in batch.to_pylist()
+    ]
+    rows = [row for cell in cells for batch in pa.ipc.open_stream(cell["rows"]) for row in batch.to_pylist()]
+    assert [(row["key"], row["timestamp"], row["src_partition"], row["src_offset"]) for row in rows] == [
+        (b"a", 40, 1, 4),
+        (b"b", 40, 1, 4),
+        (b"a", 50, 1, 4),
+        (b"b", 60, 1, 6),
+    ]
+    assert told == {"rows": None, "records": 3, "dropped": [(NO_KEY_FOR_REPARTITION, 1)]}
+
+
+def test_counts_lead_back_to_the_number_of_the_last_piece() -> None:
+    spec = spec_of(words)
+    topic = next(raw.topic for raw in spec.task(1, dict.__getitem__, 0).process([Raw("in", 1, 0, None, b"a", 5)]))  # type: ignore[arg-type]
+    stage = CountingStage(spec, topic, by_partition=True)
+    *counts, told = [row for batch in rows_of(stage, SPAN, read(), COUNTED) for row in batch.to_pylist()]
+    found = {row["kb"]: (row["task"], row["ts"], row["origin"] >> 1, row["n"]) for row in counts}
+    assert found == {b"a": (1, 50, 104, 2), b"b": (1, 60, 106, 2)}
+    assert (told["kb"], told["records"], told["dropped"]) == (None, 3, [(NO_KEY_FOR_REPARTITION, 1)])
+
+
+def test_a_stage_with_a_large_function_stays_behind_the_reading_tasks() -> None:
+    model = bytes(LARGEST_BYTES)
+    large = spec_of(lambda builder: builder.stream("in").filter(lambda k, v: bool(model)).to("out"))
+    assert pickled(PythonStage(large)) is None
+    assert pickled(PythonStage(spec_of(words))) is not None

@@ -1,0 +1,133 @@
+"""An application that has lost its state goes on from its changelogs, and a checkpoint that does not fit is refused."""
+
+import shutil
+
+import pytest
+
+from ottla.client import groups
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.job import CannotStart
+from ottla.streams import StreamsApp, StreamsBuilder
+from tests.spark.applications import (
+    NATIVE,
+    SEQUENCES,
+    TASKS,
+    Build,
+    Input,
+    World,
+    driven,
+    in_task_order,
+    lasts,
+    lines_of,
+)
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+RESTORED = {**NATIVE, **TASKS, "join": SEQUENCES["join"]}
+
+
+def builder_of(world: World, build: Build) -> StreamsBuilder:
+    builder = StreamsBuilder()
+    build(builder, *(f"{world.name}.{short}" for short in ("lines", "others", "out")))
+    return builder
+
+
+def halves(world: World, *, joined: bool = False) -> tuple[list[Input], list[Input]]:
+    lines, others = world.topic("lines"), world.topic("others")
+    world.topic("out")
+    records = lines_of(23, [lines, others] if joined else [lines], 160)
+    return records[:80], records[80:]
+
+
+def settings(topology: str) -> dict[str, int]:
+    """A cache would hold back updates of a task that the test driver shows."""
+    return {"max.records.per.batch": 200} | ({} if topology in NATIVE else {"statestore.cache.max.bytes": 0})
+
+
+def lose(world: World) -> None:
+    shutil.rmtree(world.directory / world.name)
+
+
+class Told:
+    """A StateRestoreListener."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, TopicPartition, str, int]] = []
+
+    def on_restore_start(self, place: TopicPartition, store: str, start: int, end: int) -> None:
+        self.events.append(("start", place, store, end - start))
+
+    def on_batch_restored(self, place: TopicPartition, store: str, _end: int, number: int) -> None:
+        self.events.append(("batch", place, store, number))
+
+    def on_restore_end(self, place: TopicPartition, store: str, total: int) -> None:
+        self.events.append(("end", place, store, total))
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [
+        pytest.param(each, marks=() if each in ("words", "sessions", "join") else pytest.mark.matrix)
+        for each in RESTORED
+    ],
+)
+def test_a_lost_state_directory_comes_back_from_the_changelogs(world: World, topology: str) -> None:
+    first, second = halves(world, joined=topology == "join")
+    for half in (first, second):
+        world.send(half)
+        world.app(builder_of(world, RESTORED[topology]), **settings(topology)).run(once=True)
+        lose(world)
+    ordered = in_task_order(first) + in_task_order(second)
+    expected = lasts(driven(builder_of(world, RESTORED[topology]), ordered, f"{world.name}.out"))
+    assert world.last(f"{world.name}.out") == expected
+
+
+def test_listeners_hear_of_each_changelog_partition_that_is_restored(world: World) -> None:
+    first, second = halves(world)
+    build = TASKS["sessions"]
+    world.send(first)
+    world.app(builder_of(world, build)).run(once=True)
+    lose(world)
+    world.send(second)
+    place = TopicPartition(f"{world.name}-counts-changelog", 0)
+    records = len(world.read(place.topic))
+    app, told = world.app(builder_of(world, build)), Told()
+    app.set_global_state_restore_listener(told)
+    app.run(once=True)
+    starts = [event for event in told.events if event[0] == "start"]
+    assert [event[1:3] for event in starts] == [(place, "counts")]
+    assert told.events[-1] == ("end", place, "counts", records)
+    assert sum(event[3] for event in told.events if event[0] == "batch") == records
+
+
+def test_a_checkpoint_that_another_instance_has_overtaken_is_set_aside(world: World) -> None:
+    first, second = halves(world)
+    build = TASKS["sessions"]
+    world.send(first)
+    world.app(builder_of(world, build), **settings("sessions")).run(once=True)
+    # Elsewhere it goes on, from the changelogs, and then here again.
+    elsewhere = World(world.client, world.bootstrap, world.name, world.directory / "elsewhere")
+    world.send(second[:40])
+    elsewhere.app(builder_of(world, build), **settings("sessions")).run(once=True)
+    world.send(second[40:])
+    world.app(builder_of(world, build), **settings("sessions")).run(once=True)
+    expected = lasts(driven(builder_of(world, build), first + second, f"{world.name}.out"))
+    assert world.last(f"{world.name}.out") == expected
+
+
+def test_a_checkpoint_behind_which_the_offsets_were_moved_back_is_refused(world: World, client: Client) -> None:
+    first, _ = halves(world)
+    app = run_once(world, first)
+    place = TopicPartition(f"{world.name}.lines", 0)
+    groups.commit(client, world.name, {place: 3})
+    with pytest.raises(CannotStart, match=r"is at offset \d+ of .*lines-0, but the group .* is at 3") as refused:
+        app.run(once=True)
+    assert "ottla streams reset" in str(refused.value)
+
+
+def run_once(world: World, records: list[Input]) -> StreamsApp:
+    world.send(records)
+    app = world.app(builder_of(world, TASKS["sessions"]))
+    app.run(once=True)
+    return app
