@@ -1,4 +1,5 @@
-"""A streams application at work: its input is there before it starts, its committed offsets tell how far it is."""
+"""A streams application at work, Java's or ours: its input is there before it starts, its committed offsets tell how
+far it is."""
 
 import os
 import random
@@ -6,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -36,19 +37,47 @@ class Progress(NamedTuple):
     cpu: float
 
 
-def feed(server: Server, topic: str, lines: int, partitions: int) -> None:
+def steadily(number: int) -> int:
+    """Which key a line has: all in turn."""
+    return number % KEYS
+
+
+def in_sessions(number: int) -> int:
+    """A tenth of the keys at a time, for four seconds of event time."""
+    keys = KEYS // 10
+    return number // (4 * LINES_PER_SECOND_OF_EVENT_TIME) % 10 * keys + number % keys
+
+
+def feed(server: Server, topic: str, lines: int, partitions: int, key_of: Callable[[int], int] = steadily) -> None:
     """Lines of five words; keys repeat, and timestamps advance evenly."""
     dice = random.Random(lines)
     words = [f"word{number}" for number in range(VOCABULARY)]
+    rows = (
+        (
+            f"key{key_of(number)}",
+            " ".join(dice.choices(words, k=WORDS_IN_LINE)),
+            key_of(number) % partitions,
+            BEGAN_MS + number * 1000 // LINES_PER_SECOND_OF_EVENT_TIME,
+        )
+        for number in range(lines)
+    )
+    _produce(server, topic, rows)
+
+
+def feed_table(server: Server, topic: str, partitions: int) -> None:
+    """A row for each key, from before the lines."""
+    rows = ((f"key{number}", f"row{number}", number % partitions, BEGAN_MS - 1) for number in range(KEYS))
+    _produce(server, topic, rows)
+
+
+def _produce(server: Server, topic: str, rows: Iterable[tuple[str, str, int, int]]) -> None:
     producer = Producer(
         {"bootstrap.servers": server.bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 100_000}
     )
-    for number in range(lines):
-        line = " ".join(dice.choices(words, k=WORDS_IN_LINE))
-        timestamp = BEGAN_MS + number * 1000 // LINES_PER_SECOND_OF_EVENT_TIME
+    for key, value, partition, timestamp in rows:
         while True:
             try:
-                producer.produce(topic, line, f"key{number % KEYS}", partition=number % partitions, timestamp=timestamp)
+                producer.produce(topic, value, key, partition=partition, timestamp=timestamp)
                 break
             except BufferError:
                 producer.poll(0.1)
@@ -56,9 +85,15 @@ def feed(server: Server, topic: str, lines: int, partitions: int) -> None:
         raise ToolFailed("the input of the streams application could not be written")
 
 
-def java_application(what: str, name: str, server: Server, state: Path, source: str, target: str) -> list[str]:
-    arguments = (what, name, server.bootstrap, str(state), source, target)
-    return java_command(str(JAVA_SOURCES / "StreamsCounts.java"), *arguments, heap="-Xmx1g")
+class Topics(NamedTuple):
+    source: str
+    target: str
+    table: str = ""
+
+
+def java_application(what: str, name: str, server: Server, state: Path, topics: Topics) -> list[str]:
+    arguments = (what, name, server.bootstrap, str(state), *topics)
+    return java_command(str(JAVA_SOURCES / "StreamsApplication.java"), *arguments, heap="-Xmx1g")
 
 
 def ottla_application(file: str, server: Server, state: Path) -> list[str]:
@@ -67,10 +102,9 @@ def ottla_application(file: str, server: Server, state: Path) -> list[str]:
 
 
 @contextmanager
-def running(
-    command: Sequence[str], name: str, source: str, target: str, log: Path
-) -> Iterator[subprocess.Popen[bytes]]:
-    env = {**os.environ, "BENCH_INPUT": source, "BENCH_OUTPUT": target, "BENCH_APPLICATION": name}
+def running(command: Sequence[str], name: str, topics: Topics, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    named = {"BENCH_INPUT": topics.source, "BENCH_OUTPUT": topics.target, "BENCH_TABLE": topics.table}
+    env = {**os.environ, **named, "BENCH_APPLICATION": name}
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, env=env, process_group=0) as process:
         try:
             yield process

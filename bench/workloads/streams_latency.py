@@ -18,11 +18,11 @@ from bench.java_tools import ToolFailed
 from bench.measures import Measure, Metric, Trial, measures, value_at_most
 from bench.process_cost import Meter
 from bench.servers import Ottla, Server
-from bench.streams_runs import VOCABULARY, ottla_application, running
+from bench.streams_runs import VOCABULARY, Topics, ottla_application, running
 
 METRICS = (
-    Metric("p50", "record in to result out, p50", "ms", value_at_most(1000)),
-    Metric("p99", "record in to result out, p99", "ms"),
+    Metric("p50", "record in to result out, p50", "ms", value_at_most(300)),
+    Metric("p99", "record in to result out, p99", "ms", value_at_most(700)),
     Metric("idle", "idle application, CPU", "% of a core", value_at_most(5)),
 )
 RATE = 5_000
@@ -68,7 +68,7 @@ def trial(context: Context, server: Server) -> Trial:
         log = context.directory / f"{name}.log"
         command = ottla_application("words.py", server, context.directory / name)
         words = Words(server, source)
-        with running(command, name, source, target, log) as process:
+        with running(command, name, Topics(source, target), log) as process:
             words.start()
             try:
                 reader = _reader(server, target)
