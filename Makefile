@@ -42,7 +42,7 @@ $(STREAMS): $(NODE) requirements/streams.txt
 	@$(PIP) -r requirements/streams.txt
 	@touch $(STREAMS)
 
-$(SETUP): $(STREAMS) requirements/dev.txt
+$(SETUP): $(STREAMS) requirements/platform.txt requirements/dev.txt
 	@echo "setting up $(VENV) for the suite"
 	@$(PIP) -r requirements/dev.txt
 	@$(BIN)/python -m compileall -q src
