@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer
 
 from ottla.cli.app import run
 from ottla.cli.output import note
-from ottla.cli.streams import _aside
+from ottla.cli.streams.run import _aside
 from ottla.client import admin, groups
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster

@@ -3,9 +3,10 @@
 import os
 from pathlib import Path
 
-from ottla.cli.streams import doing, summary
-from ottla.cli.streams_progress import Rates, line
-from ottla.cli.streams_watch import changed_at
+from ottla.cli.streams.progress import Rates, line
+from ottla.cli.streams.run import summary
+from ottla.cli.streams.status import doing
+from ottla.cli.streams.watch import changed_at
 from ottla.streams.run.state_directory import StateDirectory
 
 
