@@ -1,5 +1,5 @@
 # Two commands matter: `make run` starts a node, `make test` checks everything. Each sets up what it needs in .venv first:
-# a node needs 40 MB, Spark and what the suite needs beside it are thirty times as much.
+# a node and its registry need 80 MB, Spark and what the suite needs beside it are fifteen times as much.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,7 @@ STREAMS := $(VENV)/.streams
 SETUP := $(VENV)/.setup
 INSTALL := install --disable-pip-version-check
 PIP := $(BIN)/python -m pip $(INSTALL)
-FOR_NODE := --quiet --no-compile -r requirements/runtime.txt --editable .
+FOR_NODE := --quiet --no-compile -r requirements/runtime.txt -r requirements/platform.txt --editable .
 PLUGIN := plugins/pytest-ottla/pyproject.toml plugins/pytest-ottla/pytest_ottla.py
 
 .PHONY: run test streams setup lint types contract suite cores servers pipelines matrix wheel bench faults clean
@@ -24,8 +24,8 @@ setup: $(SETUP)
 
 # Quick when nothing changed: a stamp is newer than every file that decides what is installed. The pip of the Python that is
 # there already fills the new environment: to put another one into it first would take a third of the time.
-$(NODE): requirements/runtime.txt pyproject.toml tools/carry_plugin.py $(PLUGIN)
-	@echo "setting up $(VENV) for a node: 40 MB, a few seconds, once"
+$(NODE): requirements/runtime.txt requirements/platform.txt pyproject.toml tools/carry_plugin.py $(PLUGIN)
+	@echo "setting up $(VENV) for a node and its registry: 80 MB, a few seconds, once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV) || \
 	  { echo "make: $(PYTHON) cannot make a virtual environment; on Debian: apt install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -42,7 +42,7 @@ $(STREAMS): $(NODE) requirements/streams.txt
 	@$(PIP) -r requirements/streams.txt
 	@touch $(STREAMS)
 
-$(SETUP): $(STREAMS) requirements/platform.txt requirements/dev.txt
+$(SETUP): $(STREAMS) requirements/dev.txt
 	@echo "setting up $(VENV) for the suite"
 	@$(PIP) -r requirements/dev.txt
 	@$(BIN)/python -m compileall -q src
@@ -64,16 +64,18 @@ suite: setup
 	@$(MAKE) --no-print-directory -j3 --output-sync=target servers cores pipelines
 
 servers: setup
-	$(BIN)/pytest tests/wire tests/peer tests/faults
+	$(BIN)/pytest -m "not matrix" tests/wire tests/peer tests/faults
 
 cores: setup
-	$(BIN)/pytest tests/rules tests/sim tests/golden bench/tests
+	$(BIN)/pytest -m "not matrix" tests/rules tests/sim tests/golden bench/tests
 
 pipelines: setup
 	$(BIN)/pytest -m "not matrix" tests/oracle tests/spark
 
-# Every application killed at every step, lost, and cut off from its brokers; on a cluster of Spark's too. Half an hour.
+# What takes too long for every change: the wheel with the rules of the sources; every application killed at every step,
+# lost, and cut off from its brokers; on a cluster of Spark's too. An hour.
 matrix: setup
+	$(BIN)/pytest -m matrix tests/rules tests/wire tests/peer
 	OTTLA_ALL_KILLS=1 OTTLA_ON_A_CLUSTER=1 $(BIN)/pytest tests/spark
 
 # What is published: the path of a record is compiled by mypyc, from a copy, so that no compiled file ever stands before

@@ -34,6 +34,7 @@ def can_compile() -> bool:
     return shutil.which("cc") is not None and header.exists()
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(not can_compile(), reason="a wheel takes a C compiler and Python's headers")
 def test_the_compiled_wheel_keeps_the_rules_of_the_sources() -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
