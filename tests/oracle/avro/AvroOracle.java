@@ -1,0 +1,53 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import org.apache.avro.Schema;
+import org.apache.avro.SchemaCompatibility;
+
+/** A line is {"reader": text, "writer": text}; the answer a line with their canonical texts and their differences. */
+public class AvroOracle {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    public static void main(String[] args) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            out.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
+        }
+    }
+
+    private static ObjectNode answer(JsonNode question) {
+        ObjectNode answer = JSON.createObjectNode();
+        Schema reader = parsed(question.get("reader").asText(), "reader", answer);
+        Schema writer = parsed(question.get("writer").asText(), "writer", answer);
+        if (reader == null || writer == null) {
+            return answer;
+        }
+        ArrayNode differences = answer.putArray("differences");
+        try {
+            SchemaCompatibility.checkReaderWriterCompatibility(reader, writer).getResult().getIncompatibilities().forEach(
+                found -> differences.addArray().add(found.getType().name()).add(found.getLocation()).add(found.getMessage()));
+        } catch (RuntimeException gaveUp) {
+            differences.removeAll();
+            differences.addArray().add("EXCEPTION").add("").add(gaveUp.getMessage());
+        }
+        return answer;
+    }
+
+    private static Schema parsed(String text, String name, ObjectNode answer) {
+        try {
+            Schema schema = new Schema.Parser().parse(text);
+            answer.put(name, schema.toString());
+            return schema;
+        } catch (RuntimeException invalid) {
+            answer.putNull(name);
+            answer.put(name + " error", invalid.getMessage());
+            return null;
+        }
+    }
+}
