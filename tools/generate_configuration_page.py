@@ -51,7 +51,7 @@ def _chapters() -> Iterator[tuple[str, str]]:
         yield title, UNBUILT.get(title, "") + _table(entries)
     yield (
         "Authorizer",
-        "Read by Kafka's authorizer from the same file. This version has no ACLs: they have no effect.\n\n"
+        "Read by Kafka's authorizer from the same file; in force with `authorizer.class.name`.\n\n"
         + _table(properties.AUTHORIZER.values()),
     )
     yield (

@@ -35,7 +35,6 @@ LISTENERS = {
 
 UNSERVED = {
     (17, 36): "SASL",
-    (29, 30, 31): "ACLs",
     (34,): "moving a replica from one directory of its broker to another",
     (38, 39, 40, 41): "delegation tokens",
     (48, 49): "quotas",

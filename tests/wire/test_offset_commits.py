@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.security.authorizer import May
 from ottla.model.errors import Errors
 from ottla.model.permissions import Operation, Resource
 from ottla.model.properties import Settings
@@ -16,6 +15,7 @@ from ottla.node import Node
 from ottla.protocol import messages as m
 from ottla.protocol.frames import RequestHeader, encode_request
 from ottla.protocol.ordinary_commit import DECODERS, FIRST_VERSION, OrdinaryCommit
+from tests.support.authorizing import ByFunction
 from tests.support.wire import Wire
 
 Topic = m.OffsetCommitRequest.OffsetCommitRequestTopic
@@ -29,10 +29,7 @@ SOME_TAG = b"\x01\xa8\x46\x00"
 """One tagged field that no version knows, in place of none: the short way does not take it."""
 
 
-class Doorkeeper:
-    def for_client(self, principal: str, host: str) -> May:
-        return self.allows
-
+class Doorkeeper(ByFunction):
     def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
         return operation == Operation.CREATE or name not in (*DENIED, "closed")
 

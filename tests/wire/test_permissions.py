@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.broker.security.authorizer import May
+from ottla.broker.security.authorizer import Rights, Underway
 from ottla.model.errors import Errors
 from ottla.model.permissions import Operation, Permission, Resource
 from ottla.model.properties import Settings
@@ -16,6 +16,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.apis import Asks, ListenerType, OfCluster, entrances
 from ottla.protocol.codec import Struct
 from ottla.protocol.records import NewRecord, build_batch
+from tests.support.authorizing import ByFunction
 from tests.support.nodes import free_ports
 from tests.support.wire import Wire, latest
 
@@ -34,7 +35,7 @@ ON_BROKERS = {entrance.api.key: entrance for entrance in entrances(ListenerType.
 ON_CONTROLLERS = {entrance.api.key: entrance for entrance in entrances(ListenerType.CONTROLLER)}
 
 
-class Gate:
+class Gate(ByFunction):
     """Lets everybody through until it is shut, and remembers what it was asked."""
 
     def __init__(self) -> None:
@@ -42,9 +43,9 @@ class Gate:
         self.denied: Operation | None = None
         self.asked: set[Permission] = set()
 
-    def for_client(self, principal: str, host: str) -> May:
+    def for_client(self, principal: str, host: str, underway: Underway) -> Rights:
         assert (principal, host) == ("User:ANONYMOUS", "127.0.0.1")
-        return self.allows
+        return super().for_client(principal, host, underway)
 
     def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
         self.asked.add(Permission(operation, resource))
@@ -138,7 +139,11 @@ def transaction_requests() -> dict[int, Any]:
 
 
 def cluster_requests() -> dict[int, Any]:
+    acl = (2, TOPIC, 3, "User:alice", "*", 3, 3)
     return {
+        29: m.DescribeAclsRequest(*acl),
+        30: m.CreateAclsRequest([m.CreateAclsRequest.AclCreation(*acl)]),
+        31: m.DeleteAclsRequest([m.DeleteAclsRequest.DeleteAclsFilter(*acl)]),
         43: m.ElectLeadersRequest(topic_partitions=None),
         45: m.AlterPartitionReassignmentsRequest(),
         46: m.ListPartitionReassignmentsRequest(topics=None),

@@ -17,11 +17,13 @@ from ottla.model.ids import BrokerId
 from ottla.model.ports import Clock
 from ottla.protocol.codec import Request, ResponseT_co
 from ottla.runtime.control_plane import ControlPlane
+from ottla.runtime.forwarding import Sender
 
-if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
+if TYPE_CHECKING:  # a session knows its services; of the others, messages are loaded with the first group
     from ottla.broker.coordination.markers import LocalMarkers
     from ottla.broker.coordination.transactions import Transactions
     from ottla.broker.coordination.verification import Verifier
+    from ottla.broker.front.client import Client
     from ottla.coordinator.group.shard import GroupShard
 
 
@@ -46,7 +48,7 @@ class ControllerServices:
     control_plane: ControlPlane
     authorizer: Authorizer
 
-    def decide(self, request: Request[ResponseT_co]) -> Coroutine[Any, Any, ResponseT_co]:
+    def decide(self, request: Request[ResponseT_co], client: "Client") -> Coroutine[Any, Any, ResponseT_co]:
         """The answer of this node, if it is the active controller; else that it is not."""
         return self.control_plane.answer_here(request)
 
@@ -76,6 +78,7 @@ class Services:
     def node_id(self) -> int:
         return self.broker_id
 
-    def decide(self, request: Request[ResponseT_co]) -> Coroutine[Any, Any, ResponseT_co]:
-        """The answer of the active controller, or of the quorum's leader, wherever that is."""
-        return self.control_plane.submit(request)
+    def decide(self, request: Request[ResponseT_co], client: "Client") -> Coroutine[Any, Any, ResponseT_co]:
+        """The answer of the active controller, or of the quorum's leader, wherever that is. If it is elsewhere it asks
+        for permission again, in the name of the client."""
+        return self.control_plane.submit(request, on_behalf_of=Sender(client.principal, client.host))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.controller import (
+    acls,
     brokers,
     configs,
     directories,
@@ -56,13 +57,23 @@ class Fenced:
 
 
 class Controller:
-    __slots__ = ("_balancing", "_colliding", "_unclean_elections", "_watchlist", "image", "sessions", "settings")
+    __slots__ = (
+        "_acls",
+        "_balancing",
+        "_colliding",
+        "_unclean_elections",
+        "_watchlist",
+        "image",
+        "sessions",
+        "settings",
+    )
 
     def __init__(self, image: MetadataImage, settings: Settings) -> None:
         self.image = image
         self.settings = settings
         self.sessions = Sessions.of(settings)
         self._watchlist = Watchlist(image)
+        self._acls = acls.AclBook(image)
         self._balancing = Chore(1000 * settings.get_int("leader.imbalance.check.interval.seconds"))
         self._unclean_elections = Chore(settings.get_int("unclean.leader.election.interval.ms"))
         self._colliding: dict[str, list[str]] = {}
@@ -151,6 +162,7 @@ class Controller:
                 self._unclean_elections.hurry()
         self.image = delta.apply(base_offset + len(records) - 1, epoch, timestamp)
         self._watchlist.follow(delta)
+        self._acls.follow(delta)
         for topic in delta.deleted_topics.values():
             self._forget_name(topic.name)
         for name in delta.created_topics:
@@ -189,6 +201,16 @@ class Controller:
         self, command: "messages.CreatePartitionsRequest", context: CommandContext
     ) -> "Decision[messages.CreatePartitionsResponse]":
         return topics.create_partitions(self.image, command)
+
+    def create_acls(
+        self, command: "messages.CreateAclsRequest", context: CommandContext
+    ) -> "Decision[messages.CreateAclsResponse]":
+        return acls.create_acls(self._acls, command, context.fresh_ids)
+
+    def delete_acls(
+        self, command: "messages.DeleteAclsRequest", context: CommandContext
+    ) -> "Decision[messages.DeleteAclsResponse]":
+        return acls.delete_acls(self._acls, command)
 
     def alter_configs(
         self, command: "messages.AlterConfigsRequest", context: CommandContext

@@ -92,6 +92,7 @@ class MetadataDelta:
         "_owned",
         "_replayed",
         "base",
+        "changed_acls",
         "changed_brokers",
         "changed_configs",
         "changed_controllers",
@@ -114,6 +115,8 @@ class MetadataDelta:
         self.changed_brokers: dict[int, BrokerRegistration | None] = {}
         """None for a broker that was unregistered."""
         self.changed_controllers: dict[int, ControllerRegistration] = {}
+        self.changed_acls: dict[Uuid, messages.AccessControlEntryRecord | None] = {}
+        """None for an entry that was removed; of one that came and went in here too."""
         self.changed_security: dict[str, None] = {}
         """Any of acls, client_quotas, delegation_tokens, scram."""
         self.features_changed = False
@@ -376,12 +379,13 @@ class MetadataDelta:
         self.changed_security["client_quotas"] = None
 
     def _replay_acl(self, record: "messages.AccessControlEntryRecord") -> None:
-        self._draft.acls.writable()[Uuid(record.id)] = record
+        self._draft.acls.writable()[Uuid(record.id)] = self.changed_acls[Uuid(record.id)] = record
         self.changed_security["acls"] = None
 
     def _replay_remove_acl(self, record: "messages.RemoveAccessControlEntryRecord") -> None:
         if self._draft.acls.writable().pop(Uuid(record.id), None) is None:
             raise ReplayError(f"no ACL has the id {record.id.hex()}")
+        self.changed_acls[Uuid(record.id)] = None
         self.changed_security["acls"] = None
 
     def _replay_scram(self, record: "messages.UserScramCredentialRecord") -> None:

@@ -22,6 +22,7 @@ def difference(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
         if controller_id in new.controllers:
             delta.changed_controllers[controller_id] = new.controllers[controller_id]
     delta.changed_configs.update(dict.fromkeys(_changed(old.configs, new.configs)))
+    delta.changed_acls.update({acl_id: new.acls.get(acl_id) for acl_id in _changed(old.acls, new.acls)})
     delta.changed_security.update({name: None for name in _SECURITY if getattr(old, name) != getattr(new, name)})
     delta.features_changed = old.features != new.features
     delta.next_producer_id = new.next_producer_id

@@ -30,6 +30,16 @@ class Resource(IntEnum):
     USER = 7
 
 
+RESOURCE_NAMES: Final = {
+    Resource.TOPIC: "Topic",
+    Resource.GROUP: "Group",
+    Resource.CLUSTER: "Cluster",
+    Resource.TRANSACTIONAL_ID: "TransactionalId",
+    Resource.DELEGATION_TOKEN: "DelegationToken",
+    Resource.USER: "User",
+}
+"""As Kafka's logs and tools write them."""
+
 CLUSTER_NAME: Final = "kafka-cluster"
 """The one name that the cluster resource has."""
 

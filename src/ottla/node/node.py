@@ -39,7 +39,7 @@ class Node:
         self, settings: Settings, authorizer: Authorizer | None = None, surroundings: Surroundings | None = None
     ) -> None:
         self.settings = settings
-        self._authorizer = authorizer or AllowAll()
+        self._authorizer = authorizer
         self._world = surroundings or Surroundings()
         self._table = ServiceTable()
         self.stopped = asyncio.Event()
@@ -135,14 +135,15 @@ class Node:
             on_failure=self._metadata_failed,
         )
         await table.start(Metadata(control_plane))
+        authorizer = self._authorizer or _authorizer(settings, world, control_plane)
         watched = Watched(settings, world.clock, control_plane, network.server, network.peers)
         if settings.get_list("http.listeners"):
             from ottla.node.http import HttpListeners  # noqa: PLC0415  a node that shows nothing does without
 
             await table.start(HttpListeners(settings, watched, table))
-        await table.start(QuorumMember(settings, world, network, storage, control_plane, self._authorizer))
+        await table.start(QuorumMember(settings, world, network, storage, control_plane, authorizer))
         if settings.is_broker:
-            await table.start(Broker(settings, world, network, storage, control_plane, self._authorizer, watched))
+            await table.start(Broker(settings, world, network, storage, control_plane, authorizer, watched))
 
     # ---- stopping
 
@@ -164,6 +165,18 @@ class Node:
     def abandon(self) -> None:
         """The end by force, as by kill -9: sockets close, locks are let go, nothing is flushed and nobody is told."""
         self._table.abandon()
+
+
+def _authorizer(settings: Settings, world: Surroundings, control_plane: ControlPlane) -> Authorizer:
+    """As authorizer.class.name says. It hears of a change before anybody is told that it was made."""
+    if not settings.get_str("authorizer.class.name"):
+        return AllowAll()
+    from ottla.broker.security.standard import StandardAuthorizer  # noqa: PLC0415  a node without ACLs does without
+
+    standard = StandardAuthorizer(settings, world.clock, lambda: control_plane.has_caught_up)
+    standard.load(control_plane.image)
+    control_plane.subscribe(standard.on_metadata)
+    return standard
 
 
 def _os_error_text(error: OSError) -> str:

@@ -7,7 +7,7 @@ from ottla.broker.front.dispatch import Routes
 from ottla.broker.security.authorizer import Authorizer
 from ottla.broker.services import ControllerServices
 from ottla.model.errors import Errors
-from ottla.model.properties import Settings
+from ottla.model.properties import Listener, Settings
 from ottla.node import options
 from ottla.node.network import Network
 from ottla.node.services import Ending, Health, Service
@@ -67,13 +67,25 @@ class QuorumMember(Service):
 
     async def start(self) -> None:
         self._storage.identify()
-        if self._settings.is_controller:
-            # Before the quorum is joined: the others must be able to reach this node to form it.
-            self._network.serve(self._settings.controller_listeners, Routes(ListenerType.CONTROLLER), self._services)
+        early, late = self._controller_listeners()
+        routes = Routes(ListenerType.CONTROLLER)
+        # Before the quorum is joined: the others must be able to reach this node to form it.
+        self._network.serve(early, routes, self._services)
         await self.control_plane.start()
+        self._network.serve(late, routes, self._services)
         self._news.start()
         if self._settings.is_controller:
             self._tasks.start(self._register(), "registration of the controller")
+
+    def _controller_listeners(self) -> tuple[list[Listener], list[Listener]]:
+        """Those that open at once, and those that wait for the metadata, ACLs included (KIP-801): by
+        early.start.listeners, which has all of them unless it is set."""
+        settings = self._settings
+        listeners = settings.controller_listeners if settings.is_controller else ()
+        named = settings["early.start.listeners"]
+        early = [each.upper() for each in named] if isinstance(named, tuple) else [each.name for each in listeners]
+        late = [each for each in listeners if each.name not in early]
+        return [each for each in listeners if each not in late], late
 
     async def _register(self) -> None:
         request = controller_registration(self._settings, self._world.ids)

@@ -102,10 +102,22 @@ def _write_txn_markers(request: "messages.WriteTxnMarkersRequest", error: Errors
     )
 
 
+def _create_acls(request: "messages.CreateAclsRequest", error: Errors, text: str) -> Message:
+    kind = messages.CreateAclsResponse
+    return kind(results=[kind.AclCreationResult(error, text) for _ in request.creations])
+
+
+def _delete_acls(request: "messages.DeleteAclsRequest", error: Errors, text: str) -> Message:
+    kind = messages.DeleteAclsResponse
+    return kind(filter_results=[kind.DeleteAclsFilterResult(error, text) for _ in request.filters])
+
+
 _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
     19: _create_topics,
     20: _delete_topics,
     27: _write_txn_markers,
+    30: _create_acls,
+    31: _delete_acls,
     33: _alter_configs,
     37: _create_partitions,
     44: _incremental_alter_configs,

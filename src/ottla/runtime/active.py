@@ -6,7 +6,7 @@ It exists only while this node leads the quorum, and is thrown away with everyth
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from ottla.controller.activation import activation_records
 from ottla.controller.machine import CommandContext, Controller
@@ -24,6 +24,9 @@ from ottla.runtime.runner import NotLeader, Placed, Runner
 logger = logging.getLogger(__name__)
 
 Change = tuple[MetadataDelta, MetadataImage]
+
+_CREATE_TOPICS: Final = 19
+_CREATE_ACLS: Final = 30
 
 
 class NotController(Exception):
@@ -96,8 +99,7 @@ class ActiveController:
 
     async def submit(self, request: Request[ResponseT_co]) -> ResponseT_co:
         """Raises NotController if leadership was lost before the decision was committed: it may or may not hold."""
-        fresh = len(request.topics) if isinstance(request, messages.CreateTopicsRequest) else 0
-        decision = self.controller.decide(request, self._context(fresh))
+        decision = self.controller.decide(request, self._context(_fresh_ids(request)))
         # No await between deciding and replaying: two requests must not be decided from the same image.
         offset = self._runner.carry_out(decision.records)
         self._schedule()
@@ -160,3 +162,12 @@ class ActiveController:
         except NotLeader:
             return  # whoever leads next ticks for itself
         self._schedule()
+
+
+def _fresh_ids(request: Request[ResponseT_co]) -> int:
+    """How many ids it takes to decide that request. By its key first: no codec is loaded to ask what it is not."""
+    if request.API_KEY == _CREATE_TOPICS and isinstance(request, messages.CreateTopicsRequest):
+        return len(request.topics)
+    if request.API_KEY == _CREATE_ACLS and isinstance(request, messages.CreateAclsRequest):
+        return len(request.creations)
+    return 0

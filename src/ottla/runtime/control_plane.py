@@ -21,10 +21,10 @@ from ottla.protocol.codec import Message, Request, ResponseT_co
 from ottla.protocol.refusals import refused
 from ottla.runtime.active import NotController
 from ottla.runtime.clock import SystemClock, SystemIds
-from ottla.runtime.committed import Subscriber
+from ottla.runtime.committed import Condition, Subscriber
 from ottla.runtime.disk import DiskThread, SyncThread
 from ottla.runtime.formatting import Identity, identify
-from ottla.runtime.forwarding import Forwarder
+from ottla.runtime.forwarding import Forwarder, Sender
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogSettings
 from ottla.runtime.metadata_quorum import MetadataQuorum
 from ottla.runtime.runner import NotLeader
@@ -118,6 +118,11 @@ class ControlPlane:
         self._quorum.on_leader(callback)
 
     @property
+    def has_caught_up(self) -> bool:
+        """Since its start this node has read the metadata log as far as it was committed."""
+        return self._quorum.caught_up
+
+    @property
     def failure(self) -> BaseException | None:
         """What ended this control plane: most likely what the disk said when the metadata directory was lost."""
         return self._quorum.failure
@@ -153,8 +158,11 @@ class ControlPlane:
         own = {KRAFT_VERSION: self.kraft_version} if self.kraft_version else {}
         return {**self.image.features, **own}
 
-    async def submit(self, request: Request[ResponseT_co], timeout_ms: int = 30_000) -> ResponseT_co:
+    async def submit(
+        self, request: Request[ResponseT_co], timeout_ms: int = 30_000, *, on_behalf_of: Sender | None = None
+    ) -> ResponseT_co:
         """Decides a request, here or wherever the active controller is, and answers when the decision is committed.
+        None: this node asks for itself.
 
         Raises StorageError if the disk of this node's controller refuses; a controller that cannot be reached is an
         answer with REQUEST_TIMED_OUT.
@@ -166,7 +174,7 @@ class ControlPlane:
                 return await self.submit_here(request)
             except NotController:
                 pass  # lost it while deciding: the new one is asked
-        answer = await self._forwarder.forward(request, timeout_ms)
+        answer = await self._forwarder.forward(request, timeout_ms, on_behalf_of)
         await self._seen_here(answer)
         return answer
 
@@ -211,9 +219,14 @@ class ControlPlane:
         if not isinstance(answer, messages.CreateTopicsResponse):
             return
         wanted = [t.topic_id for t in answer.topics if not t.error_code]
+        await self.seen_here(lambda image: all(topic_id in image.topics_by_id for topic_id in wanted))
+
+    async def seen_here(self, holds: Condition) -> None:
+        """Waits until the own image is as it should be after a change, and those who follow it know: for a moment only,
+        since what was decided holds anyway."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SEEN_HERE_SECONDS):
-                await self._committed.until(lambda image: all(topic_id in image.topics_by_id for topic_id in wanted))
+                await self._committed.until(holds)
 
 
 def controller_registration(settings: Settings, ids: Ids) -> "messages.ControllerRegistrationRequest":

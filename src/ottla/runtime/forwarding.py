@@ -6,15 +6,17 @@ up.
 """
 
 import asyncio
+import logging
+import struct
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock
 from ottla.net.peer import Address, Peers, Unreachable
 from ottla.protocol import messages
-from ottla.protocol.apis import API, Decider
+from ottla.protocol.apis import API
 from ottla.protocol.codec import DecodeError, Message, Request, ResponseT_co
 from ottla.protocol.frames import (
     RequestHeader,
@@ -24,11 +26,22 @@ from ottla.protocol.frames import (
     encode_response,
 )
 from ottla.protocol.refusals import is_refusal, refused
+from ottla.security.hosts import address_bytes, address_text
+
+logger = logging.getLogger(__name__)
 
 LANE: Final = "control"
 _RETRY_SECONDS: Final = 0.05
 _SIZE_BYTES: Final = 4
 _MOVED: Final = (Errors.NOT_CONTROLLER, Errors.NOT_LEADER_OR_FOLLOWER)
+
+
+class Sender(NamedTuple):
+    """The client on whose behalf a broker asks."""
+
+    principal: str
+    host: str
+    token_authenticated: bool = False
 
 
 class Forwarder:
@@ -45,13 +58,13 @@ class Forwarder:
         self._leader_known.set()
         self._leader_known = asyncio.Event()
 
-    async def forward(self, request: Request[ResponseT_co], timeout_ms: int) -> ResponseT_co:
+    async def forward(self, request: Request[ResponseT_co], timeout_ms: int, sender: Sender | None) -> ResponseT_co:
         """The controller's answer; REQUEST_TIMED_OUT in the request's own shape if none came."""
         deadline = self._clock.monotonic() + timeout_ms
         while (left := deadline - self._clock.monotonic()) > 0:
             leader = self._leader()
             if leader is not None:
-                answer = await self._unless_it_moves(self._offer(leader, request, Millis(left)))
+                answer = await self._unless_it_moves(self._offer(leader, request, Millis(left), sender))
                 if answer is not None:
                     return answer
                 if self._leader() not in (leader, None):
@@ -71,20 +84,28 @@ class Forwarder:
             answer.cancel()
             moved.cancel()
 
-    async def _offer(self, leader: Address, request: Request[ResponseT_co], left: Millis) -> ResponseT_co | None:
+    async def _offer(
+        self, leader: Address, request: Request[ResponseT_co], left: Millis, sender: Sender | None
+    ) -> ResponseT_co | None:
         """None: ask again, perhaps someone else."""
         try:
-            if _travels_in_envelope(request):
-                answer = await self._in_envelope(leader, request, left)
+            if sender is not None and _is_forwarded(request):
+                answer = await self._in_envelope(leader, request, left, sender)
             else:
                 answer = await self._peers.ask(leader, request, timeout_ms=left, lane=LANE)
         except Unreachable:
             return None
         return None if any(is_refusal(answer, error) for error in _MOVED) else answer
 
-    async def _in_envelope(self, leader: Address, request: Request[ResponseT_co], left: Millis) -> ResponseT_co:
-        envelope = messages.EnvelopeRequest(request_data=sealed(request))
+    async def _in_envelope(
+        self, leader: Address, request: Request[ResponseT_co], left: Millis, sender: Sender
+    ) -> ResponseT_co:
+        envelope = messages.EnvelopeRequest(sealed(request), sealed_principal(sender), address_bytes(sender.host))
         reply = await self._peers.ask(leader, envelope, timeout_ms=left, lane=LANE)
+        if reply.error_code == Errors.CLUSTER_AUTHORIZATION_FAILED:
+            # It is this broker that may not ask, not the client: add its principal to super.users of the controllers.
+            logger.warning("the controller does not take requests of clients from this node: it needs CLUSTER_ACTION")
+            return refused(request, Errors.UNKNOWN_SERVER_ERROR)
         if reply.error_code:
             return refused(request, Errors(reply.error_code))
         return opened_reply(request, reply.response_data or b"")
@@ -98,10 +119,9 @@ class Forwarder:
             return
 
 
-def _travels_in_envelope(request: Message) -> bool:
-    """What a client asks of the controller. What the quorum is asked, any member of it may be asked as it is."""
+def _is_forwarded(request: Message) -> bool:
     served = API[request.API_KEY].served
-    return served is not None and served.forwarded and served.decider is Decider.CONTROLLER
+    return served is not None and served.forwarded
 
 
 def _version(request: Message) -> int:
@@ -118,6 +138,26 @@ def opened(data: bytes) -> tuple[RequestHeader, Request[Message]]:
     if header.api_key not in API or header.api_version not in messages.request_class(header.api_key).DECODERS:
         raise DecodeError(f"an envelope with request {header.api_key} v{header.api_version}")
     return header, messages.request_class(header.api_key).decode(memoryview(data), header.api_version, body)
+
+
+_PRINCIPAL_VERSION: Final = struct.Struct(">h")
+
+
+def sealed_principal(sender: Sender) -> bytes:
+    """As Kafka's own principals are written: a version, then the message."""
+    kind, _, name = sender.principal.partition(":")
+    message = messages.DefaultPrincipalData(type=kind, name=name, token_authenticated=sender.token_authenticated)
+    return _PRINCIPAL_VERSION.pack(0) + message.encode(0)
+
+
+def opened_sender(principal: bytes, address: bytes) -> Sender:
+    """Raises ValueError."""
+    try:
+        (version,) = _PRINCIPAL_VERSION.unpack_from(principal)
+        data = messages.DefaultPrincipalData.decode(memoryview(principal), version, _PRINCIPAL_VERSION.size)
+    except (DecodeError, KeyError, IndexError, struct.error) as error:
+        raise ValueError(f"the principal cannot be read: {error}") from error
+    return Sender(f"{data.type}:{data.name}", address_text(address), data.token_authenticated)
 
 
 def sealed_reply(header: RequestHeader, response: Message) -> bytes:

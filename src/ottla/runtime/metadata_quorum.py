@@ -43,6 +43,7 @@ class MetadataQuorum:
         "_settings",
         "_snapshots",
         "active",
+        "caught_up",
         "committed_image",
         "failure",
         "raft",
@@ -74,6 +75,7 @@ class MetadataQuorum:
         self._snapshots = Snapshots(metadata_log, committed, disk)
         self.active: ActiveController | None = None
         """While this node leads."""
+        self.caught_up = False
         self._new_active = partial(
             ActiveController,
             settings=settings,
@@ -130,6 +132,7 @@ class MetadataQuorum:
         except Exception as error:
             self.failed(error)
             raise
+        self.caught_up = self.caught_up or self.committed_image.image.offset + 1 >= high_watermark
         self._snapshots.take_if_wanted()
 
     def leader_changed(self, leader_id: int, epoch: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from ottla.broker.front.client import Client
 from ottla.broker.handlers import k03_metadata
 from ottla.broker.replicas.lost_leaders import AGAIN_MS, LINGER_MS, MOMENT_MS, LostLeaders
-from ottla.broker.security.authorizer import AllowAll
+from ottla.broker.security.authorizer import AllowAll, Underway
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY, MetadataImage
 from ottla.model.errors import Errors
@@ -58,7 +58,7 @@ class Story:
             lost_leaders=self.lost_leaders,
             clock=SimpleNamespace(monotonic=lambda: Millis(now)),
         )
-        client = Client.anonymous("127.0.0.1", "PLAINTEXT", AllowAll())
+        client = Client.known_as("User:ANONYMOUS", "127.0.0.1", "PLAINTEXT", AllowAll(), Underway())
         session: Any = SimpleNamespace(client=client._replace(software_name=software, software_version="1"))
         asked = m.MetadataRequest(
             topics=[m.MetadataRequest.MetadataRequestTopic(name="t")], allow_auto_topic_creation=False

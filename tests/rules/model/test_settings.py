@@ -120,21 +120,34 @@ def test_a_foreign_plugin_may_have_names_of_its_own() -> None:
     )
 
 
-def test_an_authorizer_is_refused_rather_than_silently_not_enforced() -> None:
-    given = {**COMBINED, "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
-    assert refused(given) == (
-        "authorizer.class.name: this version has no ACLs: everybody may do everything; remove it to start anyway"
+STANDARD = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+
+
+def test_kafkas_own_authorizer_is_built_in_and_another_class_is_refused() -> None:
+    assert Settings.from_properties({**COMBINED, **STANDARD, "super.users": "User:a"}).warnings == ()
+    assert refused({**COMBINED, "authorizer.class.name": "com.example.Mine"}) == (
+        "authorizer.class.name: com.example.Mine is not built in; "
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer is, and no other class is run"
     )
     assert Settings.from_properties({**COMBINED, "authorizer.class.name": ""}).warnings == ()
+
+
+def test_a_super_user_has_a_type() -> None:
+    assert refused({**COMBINED, **STANDARD, "super.users": "User:a;bob"}) == (
+        "super.users: bob is no principal: it takes a type and a name, for example User:bob"
+    )
+
+
+def test_super_users_without_an_authorizer_are_not_alone_and_are_told() -> None:
+    given = {**COMBINED, "super.users": "User:a", "allow.everyone.if.no.acl.found": "false"}
+    assert Settings.from_properties(given).warnings == (
+        "super.users: no effect without authorizer.class.name: everybody may do everything",
+    )
 
 
 @pytest.mark.parametrize(
     ("given", "warning"),
     [
-        (
-            {"super.users": "User:a", "allow.everyone.if.no.acl.found": "true"},
-            "super.users, allow.everyone.if.no.acl.found: have no effect in this version, which has no ACLs",
-        ),
         ({"ssl.client.auth": "required"}, "ssl.client.auth: has no effect in this version, which has no TLS"),
         (
             {"sasl.enabled.mechanisms": "PLAIN"},

@@ -4,9 +4,10 @@ A value, made once for each connection and replaced as a whole when more is know
 out for a request.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from ottla.broker.security.authorizer import Authorizer, May
+from ottla.broker.security.authorizer import Authorizer, May, Underway
 from ottla.model.permissions import OPERATIONS, Operation, Resource
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -19,17 +20,19 @@ class Client(NamedTuple):
     """The name of the one it came by: who asks for addresses is told those of the same."""
     may: May
     """may(operation, resource, name): asks the authorizer in the name of this client."""
+    sees: May
+    """The same in passing: see `Rights.sees`."""
+    may_somewhere: Callable[[Operation, Resource], bool]
     software_name: str = ""
     software_version: str = ""
     """As it calls itself (KIP-511); empty before it has."""
 
     @classmethod
-    def anonymous(cls, host: str, listener: str, authorizer: Authorizer) -> "Client":
-        """Who has not said who he is, and need not."""
-        return cls(ANONYMOUS, host, listener, authorizer.for_client(ANONYMOUS, host))
+    def known_as(cls, principal: str, host: str, listener: str, authorizer: Authorizer, underway: Underway) -> "Client":
+        return cls(principal, host, listener, *authorizer.for_client(principal, host, underway))
 
     def operations(self, resource: Resource, name: str) -> int:
         """All that it may do there, as the bit field of KIP-430; none if it may not even look."""
-        if not self.may(Operation.DESCRIBE, resource, name):
+        if not self.sees(Operation.DESCRIBE, resource, name):
             return 0
-        return sum(1 << operation for operation in OPERATIONS[resource] if self.may(operation, resource, name))
+        return sum(1 << operation for operation in OPERATIONS[resource] if self.sees(operation, resource, name))

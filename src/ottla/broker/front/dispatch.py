@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
+from ottla.broker.security.missing import missing
 from ottla.metrics.counts import RequestCounts
 from ottla.model.errors import Errors
 from ottla.model.permissions import CLUSTER_NAME, Permission
@@ -37,17 +38,19 @@ class Route:
 class Routes:
     """The routes of one listener. A handler's module is imported when its first request comes."""
 
-    __slots__ = ("_entrances", "loaded")
+    __slots__ = ("_entrances", "_is_early", "loaded")
 
     def __init__(self, listener: ListenerType) -> None:
         self._entrances = {entrance.api.key: entrance for entrance in entrances(listener)}
+        self._is_early = listener is ListenerType.CONTROLLER
+        """Such a listener is open before the node knows the ACLs: the log that has them is read through it."""
         self.loaded: dict[int, Route] = {}
         """Those asked for so far, by key: a session looks here first."""
 
     def get(self, key: int) -> Route | None:
         route = self.loaded.get(key)
         if route is None and key in self._entrances:
-            route = self.loaded[key] = load_route(self._entrances[key])
+            route = self.loaded[key] = load_route(self._entrances[key], is_early=self._is_early)
         return route
 
     def served(self) -> list[tuple[int, int, int]]:
@@ -61,13 +64,15 @@ class Routes:
         return module.unsupported(self)
 
 
-def load_route(entrance: Entrance) -> Route:
+def load_route(entrance: Entrance, *, is_early: bool = False) -> Route:
     api = entrance.api
     tells_errors = "error_code" in messages.response_class(api.key).FIELDS
     module = import_module(f"ottla.broker.handlers.{entrance.handler}")
     handle = module.handle
     if isinstance(entrance.needs, OfCluster):
         handle = _if_allowed(handle, entrance.needs.any_of)
+    if is_early and entrance.needs is not None:
+        handle = _if_ready(handle)
     return Route(
         key=api.key,
         name=api.name,
@@ -84,9 +89,23 @@ def load_route(entrance: Entrance) -> Route:
 def _if_allowed(handle: Handle, any_of: tuple[Permission, ...]) -> Handle:
     """The session's own question, put before the handler once and for all: the other routes do not pay for it."""
 
+    *first, last = any_of
+
     def ask_first(services: Any, session: Any, request: Any, version: int) -> Any:
-        if any(session.client.may(*permission, CLUSTER_NAME) for permission in any_of):
+        client = session.client
+        if any(client.sees(*each, CLUSTER_NAME) for each in first) or client.may(*last, CLUSTER_NAME):
             return handle(services, session, request, version)
-        return refused(request, Errors.CLUSTER_AUTHORIZATION_FAILED)
+        return refused(request, Errors.CLUSTER_AUTHORIZATION_FAILED, missing(client.principal, any_of, CLUSTER_NAME))
 
     return ask_first
+
+
+def _if_ready(handle: Handle) -> Handle:
+    """Before a controller has read the ACLs nobody but super users is served, with Kafka's answer."""
+
+    def wait_first(services: Any, session: Any, request: Any, version: int) -> Any:
+        if services.authorizer.is_ready_for(session.client.principal):
+            return handle(services, session, request, version)
+        return refused(request, Errors.UNKNOWN_SERVER_ERROR, "this node has not read the ACLs yet; try again")
+
+    return wait_first

@@ -13,8 +13,9 @@ from collections.abc import Coroutine
 from struct import Struct, error
 from typing import Any, Final
 
-from ottla.broker.front.client import Client
+from ottla.broker.front.client import ANONYMOUS, Client
 from ottla.broker.front.dispatch import API_VERSIONS, Route, Routes
+from ottla.broker.security.authorizer import Underway
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
 from ottla.net.connection import Line
@@ -65,6 +66,7 @@ class Session:
         "refused",
         "routes",
         "services",
+        "underway",
     )
 
     def __init__(
@@ -78,7 +80,8 @@ class Session:
         on_closed: Any,
     ) -> None:
         self.connection = connection
-        self.client = Client.anonymous(host, listener, services.authorizer)
+        self.underway = Underway()
+        self.client = Client.known_as(ANONYMOUS, host, listener, services.authorizer, self.underway)
         self.routes = routes
         self.services = services
         self.client_id = ""
@@ -135,6 +138,7 @@ class Session:
         counts.versions[version - route.min_version] = requests
         weight = 1 if requests < ALL_TIMED else 0 if requests % ALL_TIMED else ALL_TIMED
         since = self.connection.last_active if weight else 0.0
+        self.underway.api = route.name
         try:
             outcome = route.handle(self.services, self, request, version)
         except Exception:  # the session is the edge: a bug costs this client its connection, no more

@@ -11,4 +11,4 @@ from ottla.protocol.codec import Request, ResponseT_co
 def handle(
     services: Services | ControllerServices, session: Session, request: Request[ResponseT_co], version: int
 ) -> Coroutine[Any, Any, ResponseT_co]:
-    return services.decide(request)
+    return services.decide(request, session.client)

@@ -143,7 +143,7 @@ async def _create_then_answer(
     }
     topics = [_creatable(services, name) for name in missing if name not in errors]
     if topics:
-        created = await services.decide(CreateTopicsRequest(topics=topics))
+        created = await services.decide(CreateTopicsRequest(topics=topics), session.client)
         errors |= {
             topic.name: topic.error_code
             for topic in created.topics

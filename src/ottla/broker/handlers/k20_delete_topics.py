@@ -41,7 +41,7 @@ async def handle(
         else:
             refused.append(refusal)
     command = DeleteTopicsRequest(topics=allowed, timeout_ms=request.timeout_ms)
-    response = await services.decide(command)
+    response = await services.decide(command, session.client)
     response.responses += refused
     return response
 

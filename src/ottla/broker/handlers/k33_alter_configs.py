@@ -13,7 +13,7 @@ async def handle(
     services: Services | ControllerServices, session: Session, request: AlterConfigsRequest, version: int
 ) -> AlterConfigsResponse:
     request.resources, refused = screened(services, session, request.resources)
-    response = await services.decide(request)
+    response = await services.decide(request, session.client)
     response.responses += [
         AlterConfigsResponse.AlterConfigsResourceResponse(
             error_code=one.error,

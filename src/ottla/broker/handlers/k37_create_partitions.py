@@ -15,7 +15,7 @@ async def handle(
 ) -> CreatePartitionsResponse:
     asked = request.topics
     request.topics = [topic for topic in asked if session.client.may(*ALTER_TOPIC, topic.name)]
-    response = await services.decide(request)
+    response = await services.decide(request, session.client)
     response.results += [
         CreatePartitionsResponse.CreatePartitionsTopicResult(
             name=topic.name, error_code=Errors.TOPIC_AUTHORIZATION_FAILED

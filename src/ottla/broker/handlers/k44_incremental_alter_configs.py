@@ -29,7 +29,7 @@ async def handle(
     request.resources = [asked for asked in passed if asked.resource_type != BROKER_LOGGER_RESOURCE]
     if levels and not request.resources:
         return IncrementalAlterConfigsResponse(responses=results)
-    response = await services.decide(request)
+    response = await services.decide(request, session.client)
     response.responses += results
     return response
 

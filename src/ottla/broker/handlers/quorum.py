@@ -13,7 +13,7 @@ async def handle(
 ) -> ResponseT_co:
     if isinstance(services, ControllerServices):
         return await services.control_plane.ask_quorum(request, version)
-    response = await services.decide(request)
+    response = await services.decide(request, session.client)
     if isinstance(response, messages.DescribeQuorumResponse) and version < _NAMES_NODES:
         response.nodes = []
     return response

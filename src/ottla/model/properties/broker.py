@@ -45,13 +45,14 @@ AUTHORIZER: Mapping[str, Property] = table(
             "super.users",
             STRING,
             "",
-            "Users who may do everything, as User:name parted by semicolons. No effect in this version.",
+            "Users who may do everything, as User:name parted by semicolons. Brokers and controllers are to be among "
+            "them: what they say to each other needs CLUSTER_ACTION.",
         ),
         Property(
             "allow.everyone.if.no.acl.found",
             BOOLEAN,
             False,
-            "Whether a resource without any ACL is open to all. No effect in this version, where everything is.",
+            "Whether a resource that no ACL is about, of anybody, is open to all.",
         ),
     )
 )

@@ -333,8 +333,8 @@ PROPERTIES: tuple[Property, ...] = (
         "authorizer.class.name",
         STRING,
         "",
-        "Class that decides who may do what in Kafka. This version has no ACLs and refuses to start with one: "
-        "everybody may do everything.",
+        "Who decides who may do what. Empty: nobody, everything is allowed. "
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer: ACLs, as in Kafka. No other class can be named.",
         LOW,
     ),
     Property(

@@ -38,6 +38,22 @@ PROPERTIES: tuple[Property, ...] = (
         at_least=67_108_864,
     ),
     Property(
+        "ottla.authorizer.cache.entries",
+        INT,
+        50_000,
+        "Decisions of the authorizer that are remembered until the next change of an ACL, of all clients together.",
+        LOW,
+        at_least=1,
+    ),
+    Property(
+        "ottla.audit.format",
+        STRING,
+        "kafka",
+        "How refusals and logins are written to the logger kafka.authorizer.logger: kafka as in Kafka, json as JSON.",
+        LOW,
+        one_of=("kafka", "json"),
+    ),
+    Property(
         "ottla.max.in.flight.requests.per.connection",
         INT,
         5,

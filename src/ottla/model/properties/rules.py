@@ -181,6 +181,13 @@ def _inter_broker_sasl_is_enabled(settings: NodeValues) -> str | None:
     return f"sasl.mechanism.inter.broker.protocol: {mechanism} is not in sasl.enabled.mechanisms"
 
 
+def _super_users_are_principals(settings: NodeValues) -> str | None:
+    wrong = [each for each in map(str.strip, settings.get_str("super.users").split(";")) if each and ":" not in each]
+    if wrong:
+        return f"super.users: {wrong[0]} is no principal: it takes a type and a name, for example User:{wrong[0]}"
+    return None
+
+
 def _cordoned_directories_exist(settings: NodeValues) -> str | None:
     cordoned = settings.get_list("cordoned.log.dirs")
     if "*" in cordoned:
@@ -336,6 +343,7 @@ RULES: tuple[Callable[[NodeValues], str | None], ...] = (
     _advertised_addresses_are_reachable,
     _early_listeners_exist,
     _inter_broker_sasl_is_enabled,
+    _super_users_are_principals,
     _cordoned_directories_exist,
     _retention_is_positive,
     _roll_time_is_positive,
@@ -351,6 +359,10 @@ RULES: tuple[Callable[[NodeValues], str | None], ...] = (
 
 
 def warnings_of(settings: NodeValues) -> Iterator[str]:
+    if not settings.get_str("authorizer.class.name"):
+        names = [each for each in ("super.users", "allow.everyone.if.no.acl.found") if settings[each]]
+        if names:
+            yield f"{', '.join(names)}: no effect without authorizer.class.name: everybody may do everything"
     heartbeat = settings.get_int("broker.heartbeat.interval.ms")
     session = settings.get_int("broker.session.timeout.ms")
     if heartbeat * 2 > session:

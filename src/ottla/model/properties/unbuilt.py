@@ -8,7 +8,6 @@ from ottla.model.properties.broker import STATIC
 from ottla.model.properties.values import NodeValues
 
 _WITHOUT_EFFECT: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("has no ACLs", ("super.users", "allow.everyone.if.no.acl.found")),
     ("has no TLS", ("ssl.",)),
     ("has no SASL", ("sasl.", "connections.max.reauth.ms", "principal.builder.class")),
     ("has no delegation tokens", ("delegation.token.",)),
@@ -20,9 +19,12 @@ _WITHOUT_EFFECT: tuple[tuple[str, tuple[str, ...]], ...] = (
 """What is missing, and the settings that ask for it: whole names, or prefixes that end in a dot."""
 
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
 def refusals(given: Mapping[str, str]) -> list[str]:
     """From the bare text of a file, so that they come first: whatever else is wrong with it may follow from them."""
-    return [*_zookeeper(given), *_unserved_listeners(given), *_unenforced_authorizer(given)]
+    return [*_zookeeper(given), *_unserved_listeners(given), *_unknown_authorizer(given)]
 
 
 def _zookeeper(given: Mapping[str, str]) -> Iterator[str]:
@@ -53,11 +55,11 @@ def _unserved_listeners(given: Mapping[str, str]) -> Iterator[str]:
             )
 
 
-def _unenforced_authorizer(given: Mapping[str, str]) -> Iterator[str]:
-    if given.get("authorizer.class.name", "").strip():
-        yield (
-            "authorizer.class.name: this version has no ACLs: everybody may do everything; remove it to start anyway"
-        )
+def _unknown_authorizer(given: Mapping[str, str]) -> Iterator[str]:
+    """A setting never names code to be run: Kafka's own authorizer is meant by its name, and no other is there."""
+    name = given.get("authorizer.class.name", "").strip()
+    if name and name != STANDARD_AUTHORIZER:
+        yield f"authorizer.class.name: {name} is not built in; {STANDARD_AUTHORIZER} is, and no other class is run"
 
 
 def warnings(settings: NodeValues) -> Iterator[str]:

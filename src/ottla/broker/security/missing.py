@@ -1,0 +1,29 @@
+"""What a refusal says where an answer has room for words: the missing permission, and the command that gives it.
+
+It is made of what the client itself has said, so it tells nothing of whether the thing exists.
+"""
+
+from collections.abc import Sequence
+
+from ottla.model.permissions import CLUSTER_NAME, RESOURCE_NAMES, Permission, Resource
+
+
+def missing(principal: str, any_of: Sequence[Permission], name: str) -> str:
+    """Any one of these would do; the last is the narrowest, as the one to ask for."""
+    needed = " or ".join(
+        f"{each.operation.name} on {RESOURCE_NAMES[each.resource]} {_named(each, name)}" for each in any_of
+    )
+    return f"{principal} needs {needed}; allow it with: {command(principal, any_of[-1], name)}"
+
+
+def _named(permission: Permission, name: str) -> str:
+    return CLUSTER_NAME if permission.resource is Resource.CLUSTER else name
+
+
+def command(principal: str, permission: Permission, name: str) -> str:
+    """For a shell, so names are quoted where they need it."""
+    from shlex import quote  # noqa: PLC0415  only who is refused pays for it
+
+    kind = permission.resource.name.lower().replace("_", "-")
+    resource = kind if permission.resource is Resource.CLUSTER else f"{kind}:{name}"
+    return f"ottla acls allow {quote(principal)} {permission.operation.name.lower()} {quote(resource)}"
