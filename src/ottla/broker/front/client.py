@@ -26,7 +26,11 @@ class Client(NamedTuple):
     @classmethod
     def anonymous(cls, host: str, listener: str, authorizer: Authorizer) -> "Client":
         """Who has not said who he is, and need not."""
-        return cls(ANONYMOUS, host, listener, authorizer.for_client(ANONYMOUS, host))
+        return cls.known(ANONYMOUS, host, listener, authorizer)
+
+    @classmethod
+    def known(cls, principal: str, host: str, listener: str, authorizer: Authorizer) -> "Client":
+        return cls(principal, host, listener, authorizer.for_client(principal, host))
 
     def operations(self, resource: Resource, name: str) -> int:
         """All that it may do there, as the bit field of KIP-430; none if it may not even look."""

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from struct import Struct, error
 from typing import Any, Final
 
-from ottla.broker.front.client import Client
+from ottla.broker.front.client import ANONYMOUS, Client
 from ottla.broker.front.dispatch import API_VERSIONS, Route, Routes
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
@@ -65,6 +65,7 @@ class Session:
         "refused",
         "routes",
         "services",
+        "spoke_tls",
     )
 
     def __init__(
@@ -76,9 +77,11 @@ class Session:
         services: Services | ControllerServices,
         loop: AbstractEventLoop,
         on_closed: Any,
+        principal: str = ANONYMOUS,
     ) -> None:
+        """`principal` is what the connection itself tells of the client: the name in its certificate."""
         self.connection = connection
-        self.client = Client.anonymous(host, listener, services.authorizer)
+        self.client = Client.known(principal, host, listener, services.authorizer)
         self.routes = routes
         self.services = services
         self.client_id = ""
@@ -87,6 +90,8 @@ class Session:
         """Id and epoch of the broker that sends its heartbeats here: when this connection breaks, it is missed."""
         self.refused = ""
         """Why the node hangs up on this client. Whoever hears of its end logs it, since clients try again and again."""
+        self.spoke_tls = False
+        """Then the sentence is not at its end: which listener would fit follows."""
         self._client_id_bytes = b""
         self._loop = loop
         self._on_closed = on_closed
@@ -262,10 +267,8 @@ class Session:
             self.refused = f"{who}: it speaks HTTP to the listener {self.client.listener}, which is for Kafka clients"
             self.connection.send((HTTP_ANSWER,))
         elif is_tls(size):
-            self.refused = (
-                f"{who}: it speaks TLS to the listener {self.client.listener}, which is PLAINTEXT; "
-                "security.protocol of the client has to be PLAINTEXT too"
-            )
+            self.spoke_tls = True
+            self.refused = f"{who}: it speaks TLS to the listener {self.client.listener}, "
         else:
             self.refused = f"{who}: it announced a request of {size} bytes; socket.request.max.bytes allows {limit}"
 
