@@ -11,7 +11,7 @@ import pytest
 from ottla.client import admin, groups
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.aio.cluster import Cluster as Client
-from ottla.client.aio.connection import Connection, Security
+from ottla.client.aio.connection import Connection
 from ottla.client.aio.member import Member
 from ottla.client.aio.producer import Producer, Written
 from ottla.client.aio.reader import Reader
@@ -19,6 +19,7 @@ from ottla.client.aio.transactions import TransactionalProducer
 from ottla.client.errors import ClientError, KafkaError, Unreachable
 from ottla.client.membership import Assigned, MemberSettings, Peer
 from ottla.client.offsets import EARLIEST, LATEST, Found, list_offsets, offset_of
+from ottla.client.security import Security
 from ottla.client.transacting import Fenced
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages as m

@@ -16,7 +16,7 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells expect it."""
 
-_LEADING_WITH_VALUE: Final = ("--bootstrap", "--bootstrap-server", "-b", "--output")
+_LEADING_WITH_VALUE: Final = ("--bootstrap", "--bootstrap-server", "-b", "--output", "--command-config")
 """Options of every client tool that people also write before the tool's name."""
 
 

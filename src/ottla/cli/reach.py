@@ -8,6 +8,7 @@ from ottla.cli.parser import Arguments, Option, UsageError
 
 if TYPE_CHECKING:
     from ottla.client.blocking.cluster import Cluster
+    from ottla.client.security import Security
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 
@@ -19,10 +20,18 @@ BOOTSTRAP: Final = Option(
     value="HOST:PORT",
     help=f"Brokers to start from, separated by commas; else OTTLA_BOOTSTRAP, else {DEFAULT_BOOTSTRAP}.",
 )
+COMMAND_CONFIG: Final = Option(
+    "--command-config",
+    "--producer.config",
+    "--consumer.config",
+    "--admin.config",
+    value="FILE",
+    help="Kafka's client settings (security.protocol, ssl.* …) as a properties file; else OTTLA_COMMAND_CONFIG.",
+)
 TIMEOUT: Final = Option("--timeout", value="SECONDS", default="30", help="How long to try before giving up.")
 OUTPUT: Final = Option("--output", value="FORM", choices=("table", "json"), default="table", help="Form of the output.")
 JSON: Final = Option("--json", help="Short for --output json.")
-REACH: Final = (BOOTSTRAP, TIMEOUT)
+REACH: Final = (BOOTSTRAP, COMMAND_CONFIG, TIMEOUT)
 SHOW: Final = (*REACH, OUTPUT, JSON)
 
 
@@ -35,12 +44,48 @@ def cluster(arguments: Arguments) -> "Cluster":
     from ottla.client.addresses import parse_bootstrap
     from ottla.client.blocking.cluster import Cluster
 
-    text = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    given = client_settings(arguments)
+    named = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP")
+    text = named or given.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
     try:
         addresses = parse_bootstrap(text)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return Cluster(addresses, client_id="ottla-cli", timeout_s=_seconds(arguments.text("timeout")))
+    return Cluster(
+        addresses,
+        client_id=given.get("client.id", "ottla-cli"),
+        timeout_s=_seconds(arguments.text("timeout")),
+        security=_security(given),
+    )
+
+
+def client_settings(arguments: Arguments) -> dict[str, str]:
+    """What the file of --command-config says, if there is one."""
+    file = arguments.optional("command_config") or os.environ.get("OTTLA_COMMAND_CONFIG")
+    if not file:
+        return {}
+    from pathlib import Path
+
+    from ottla.cli.failures import Failure
+    from ottla.client.security import SecurityRefused, settings_of
+
+    try:
+        return settings_of(Path(file))
+    except SecurityRefused as error:
+        raise Failure(str(error)) from error
+
+
+def _security(given: dict[str, str]) -> "Security":
+    from ottla.client.security import PLAINTEXT, SecurityRefused, security
+
+    if not given:
+        return PLAINTEXT
+    from ottla.cli.failures import Failure
+
+    try:
+        return security(given)
+    except SecurityRefused as error:
+        raise Failure(str(error)) from error
 
 
 def _seconds(text: str) -> float:

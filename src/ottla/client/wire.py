@@ -152,7 +152,7 @@ class Wire:
         if start == b"HTTP":
             raise NotKafka(self.address, "it answers in HTTP")
         if start[:2] in (b"\x15\x03", b"\x16\x03"):
-            raise NotKafka(self.address, "it answers in TLS, which this client does not speak yet")
+            raise NotKafka(self.address, "it answers in TLS: security.protocol has to be SSL or SASL_SSL")
         raise NotKafka(self.address, f"its first bytes are {start!r}")
 
     def _answer(self, frame: memoryview) -> Answer:

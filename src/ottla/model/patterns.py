@@ -10,13 +10,22 @@ _MEMORY_BYTES: Final = 1 << 20
 
 
 def compiled(pattern: str) -> Any:
-    """Raises ValueError for what is no regular expression."""
+    """For whether a text matches. Raises ValueError for what is no regular expression."""
+    return _compiled(pattern, captures=False)
+
+
+def capturing(pattern: str) -> Any:
+    """For what its groups match, too. Raises as `compiled`."""
+    return _compiled(pattern, captures=True)
+
+
+def _compiled(pattern: str, *, captures: bool) -> Any:
     import re2  # noqa: PLC0415  a native library, loaded when the first pattern comes
 
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY_BYTES
-    options.never_capture = True
+    options.never_capture = not captures
     try:
         return re2.compile(pattern, options)
     except re2.error as error:

@@ -5,7 +5,9 @@ buffers. Only the front part of a frame that has not arrived in full is copied i
 which grows with what has arrived, never with what the peer claims (CVE-2022-34917).
 
 Writing. `send` tries the socket at once; what does not fit waits for writability. A chunk is bytes, or a slice of a
-file that goes out by `sendfile`: its pages never enter the process.
+file. How either reaches the socket is for the two kinds of connection: a `PlainConnection` sends slices by `sendfile`,
+and their pages never enter the process; `net.tls_connection` has the other kind, which encrypts what it sends. Only the
+plain kind knows of `sendfile`, and it does not take a TLS socket: by `sendfile` a descriptor sends what the file holds.
 
 The owner of the connection gets frames through `Receiver`. A frame is a view into a buffer that is used again: it is
 valid until the call returns, whoever wants to keep bytes copies them.
@@ -168,6 +170,22 @@ class Connection:
         self._receiver = receiver
         self.resume_reading()
 
+    # ---- what each kind does its own way
+
+    def _readable(self) -> None:
+        """Takes what has come and hands out the frames in it."""
+        raise NotImplementedError
+
+    def _send_now(self, data: bytes) -> None:
+        """Sends, or queues what does not fit and waits for writability."""
+        raise NotImplementedError
+
+    def _flush(self) -> None:
+        """Sends of the queue until all is gone or the socket is full."""
+        raise NotImplementedError
+
+    # ---- common to both
+
     def us_since(self, then: float) -> int:
         return int((monotonic() - then) * 1_000_000)
 
@@ -209,32 +227,6 @@ class Connection:
         again, and that call finds the bytes. To be called now and then, for a reader cannot ask twice each time."""
         if not self._paused:
             self._readable()
-
-    def _readable(self) -> None:
-        sock = self._sock
-        if sock is None:
-            return
-        own = self._own
-        target = self._scratch.view if own is None else memoryview(own)[self._have :]
-        try:
-            received = sock.recv_into(target)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            self.close()
-            return
-        if not received:
-            self.close()
-            return
-        self.last_active = monotonic()
-        self._traffic.received += received
-        if own is None:
-            start = self._deliver(target, 0, received)
-            if start < received and self._sock is not None:
-                self._keep(target[start:received])
-        else:
-            self._have += received
-            self._deliver_own()
 
     def _deliver_own(self) -> None:
         own = self._own
@@ -310,7 +302,7 @@ class Connection:
         if idle:
             self._flush()
             if self._out and self._sock is not None:
-                self._loop.add_writer(self._fd, self._writable)
+                self._await_room()
 
     def send_bytes(self, data: bytes) -> None:
         """The common case, one small reply: sent at once, or with its neighbours if several requests came together."""
@@ -323,6 +315,82 @@ class Connection:
         corked, self._corked = self._corked, None
         if corked:
             self._send_now(corked[0] if len(corked) == 1 else b"".join(corked))
+
+    def _queue(self, chunk: Chunk) -> None:
+        self._out.append(chunk)
+        self.out_bytes += len(chunk)
+
+    def _await_room(self) -> None:
+        self._loop.add_writer(self._fd, self._writable)
+
+    def _writable(self) -> None:
+        self._flush()
+        if not self._out and self._sock is not None:
+            self._loop.remove_writer(self._fd)
+            assert self._receiver is not None
+            self._receiver.output_drained()
+
+    # ---- the end
+
+    def close(self) -> None:
+        """Drops what is unsent. Safe to call twice and from inside a callback."""
+        sock, self._sock = self._sock, None
+        if sock is None:
+            return
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        self._out.clear()
+        self.out_bytes = 0
+        self._own = None
+        if self._reserved:
+            self._release()
+        sock.close()
+        if self._receiver is not None:
+            self._receiver.connection_lost()
+
+
+class PlainConnection(Connection):
+    """On a socket as it is: what is sent can be read on the way."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        loop: AbstractEventLoop,
+        scratch: Scratch,
+        budget: ReadBudget,
+        max_frame: int,
+        traffic: Traffic,
+    ) -> None:
+        assert type(sock) is socket.socket, "sendfile would send plain text by the descriptor of a TLS socket"
+        super().__init__(sock, loop, scratch, budget, max_frame, traffic)
+
+    def _readable(self) -> None:
+        sock = self._sock
+        if sock is None:
+            return
+        own = self._own
+        target = self._scratch.view if own is None else memoryview(own)[self._have :]
+        try:
+            received = sock.recv_into(target)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            return
+        if not received:
+            self.close()
+            return
+        self.last_active = monotonic()
+        self._traffic.received += received
+        if own is None:
+            start = self._deliver(target, 0, received)
+            if start < received and self._sock is not None:
+                self._keep(target[start:received])
+        else:
+            self._have += received
+            self._deliver_own()
 
     def _send_now(self, data: bytes) -> None:
         sock = self._sock
@@ -342,17 +410,6 @@ class Connection:
         if sent < len(data):
             self._queue(memoryview(data)[sent:])
             self._loop.add_writer(self._fd, self._writable)
-
-    def _queue(self, chunk: Chunk) -> None:
-        self._out.append(chunk)
-        self.out_bytes += len(chunk)
-
-    def _writable(self) -> None:
-        self._flush()
-        if not self._out and self._sock is not None:
-            self._loop.remove_writer(self._fd)
-            assert self._receiver is not None
-            self._receiver.output_drained()
 
     def _flush(self) -> None:
         """Sends until all is gone or the socket takes less than it is offered: it is full then, and to ask once more
@@ -389,21 +446,3 @@ class Connection:
         chunk.position += sent
         chunk.length -= sent
         return sent
-
-    # ---- the end
-
-    def close(self) -> None:
-        """Drops what is unsent. Safe to call twice and from inside a callback."""
-        sock, self._sock = self._sock, None
-        if sock is None:
-            return
-        self._loop.remove_reader(self._fd)
-        self._loop.remove_writer(self._fd)
-        self._out.clear()
-        self.out_bytes = 0
-        self._own = None
-        if self._reserved:
-            self._release()
-        sock.close()
-        if self._receiver is not None:
-            self._receiver.connection_lost()

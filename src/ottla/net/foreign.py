@@ -7,6 +7,7 @@ _HTTP: Final = frozenset(
     (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"CONN", b"OPTI", b"TRAC", b"PATC", b"PRI ")  # the last is HTTP/2's
 )
 _TLS_HANDSHAKE: Final = b"\x16\x03"
+_FIRST_REQUEST_BYTES: Final = 1 << 16
 _TEXT: Final = b"This port speaks Kafka's protocol, not HTTP.\n"
 HTTP_ANSWER: Final = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
@@ -21,6 +22,11 @@ def is_http(size: int) -> bool:
 
 def is_tls(size: int) -> bool:
     return _bytes(size).startswith(_TLS_HANDSHAKE)
+
+
+def is_kafka(size: int) -> bool:
+    """A size that a first request may have: no client greets with more."""
+    return 0 < size < _FIRST_REQUEST_BYTES
 
 
 def _bytes(size: int) -> bytes:

@@ -10,17 +10,21 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ottla.metrics.counts import Traffic
-from ottla.net.connection import Connection, ReadBudget, Scratch
+from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratch
 from ottla.protocol import messages
 from ottla.protocol.apis import API
 from ottla.protocol.codec import DecodeError, EncodeError, Message, Request, ResponseT_co
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
 
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
 _HELLO_VERSION: Final = 4
 _SILENCE_SECONDS: Final = 3
+_HANDSHAKE_SECONDS: Final = 10
 _MAX_ANSWER_BYTES: Final = 256 << 20
 """Above any fetch a follower asks for: whoever announces more does not speak our protocol."""
 
@@ -45,6 +49,31 @@ Outcome = Message | Unreachable
 Then = Callable[[Outcome], None]
 
 
+class ClientTls:
+    """The TLS of connections to other nodes."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: "SSLContext") -> None:
+        self.context = context
+        """For the next handshake: may be replaced at any time."""
+
+
+class Way(NamedTuple):
+    """How connections to a kind of node are made, before anything is asked on them."""
+
+    tls: ClientTls | None = None
+
+
+PLAIN: Final = Way()
+Ways = Callable[[str], Way]
+"""By lane: a lane leads to brokers or to controllers, which may have listeners of different kinds."""
+
+
+def _all_plain(lane: str) -> Way:
+    return PLAIN
+
+
 class Peers(Protocol):
     """How a node reaches the others. The simulator has its own."""
 
@@ -64,11 +93,13 @@ class Peers(Protocol):
 
 
 class SocketPeers:
-    __slots__ = ("_budget", "_client_id", "_links", "_loop", "_scratch", "traffic")
+    __slots__ = ("_budget", "_client_id", "_gathered", "_links", "_loop", "_scratch", "_ways", "traffic")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str, ways: Ways = _all_plain) -> None:
         self._loop = loop
         self._client_id = client_id
+        self._ways = ways
+        self._gathered: Scratch | None = None
         self._scratch = Scratch()
         self._budget = ReadBudget(0)
         self._links: dict[tuple[Address, str], _Link] = {}
@@ -78,11 +109,23 @@ class SocketPeers:
         link = self._links.get((to, lane))
         if link is None or link.lost:
             link = self._links[to, lane] = _Link(to, self._client_id, self._loop)
-            link.open(partial(self._connection, self.traffic.setdefault(lane, Traffic())))
+            link.open(self._ways(lane), partial(self._connection, self.traffic.setdefault(lane, Traffic())))
         link.send(_Pending(request, then, timeout_ms))
 
-    def _connection(self, traffic: Traffic, sock: socket.socket) -> Connection:
-        return Connection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES, traffic)
+    def _connection(self, traffic: Traffic, way: Way, sock: socket.socket) -> Connection:
+        if way.tls is None:
+            return PlainConnection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES, traffic)
+        return self._encrypted(traffic, sock)
+
+    def _encrypted(self, traffic: Traffic, sock: socket.socket) -> Connection:
+        from ssl import SSLSocket  # noqa: PLC0415
+
+        from ottla.net.tls_connection import GATHERED_BYTES, TlsConnection  # noqa: PLC0415  for who has TLS
+
+        assert isinstance(sock, SSLSocket)
+        if self._gathered is None:
+            self._gathered = Scratch(GATHERED_BYTES)
+        return TlsConnection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES, traffic, self._gathered)
 
     async def ask(
         self, to: Address, request: Request[ResponseT_co], *, timeout_ms: int, lane: str = ""
@@ -171,10 +214,10 @@ class _Link:
 
     # ---- opening
 
-    def open(self, connected: Callable[[socket.socket], Connection]) -> None:
-        self._task = self._loop.create_task(self._open(connected))
+    def open(self, way: Way, connected: Callable[[Way, socket.socket], Connection]) -> None:
+        self._task = self._loop.create_task(self._open(way, connected))
 
-    async def _open(self, connected: Callable[[socket.socket], Connection]) -> None:
+    async def _open(self, way: Way, connected: Callable[[Way, socket.socket], Connection]) -> None:
         sock: socket.socket | None = None
         try:
             found = await self._loop.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
@@ -193,13 +236,28 @@ class _Link:
             if sock is not None:
                 sock.close()
             raise
+        if way.tls is not None:
+            secured = await self._secured(sock, way.tls)
+            if secured is None:
+                return
+            sock = secured
         if self.lost:
             sock.close()
             return
-        self._connection = connected(sock)
+        self._connection = connected(way, sock)
         self._connection.start(self)
         hello = messages.ApiVersionsRequest(client_software_name="ottla", client_software_version="inter.node")
         self._write(_Pending(hello, self._greeted, 0), _HELLO_VERSION)
+
+    async def _secured(self, sock: socket.socket, tls: ClientTls) -> socket.socket | None:
+        """None if the other side is not whom it should be: whoever waits was told."""
+        from ottla.net.handshakes import HandshakeFailed, connected  # noqa: PLC0415  for who has TLS
+
+        try:
+            return await connected(self._loop, sock, tls.context, self._address.host, _HANDSHAKE_SECONDS)
+        except HandshakeFailed as failure:
+            self.end(f"no TLS: {failure}")
+            return None
 
     def _greeted(self, outcome: Outcome) -> None:
         if isinstance(outcome, Unreachable):

@@ -157,7 +157,7 @@ class Broker(Service):
         self._watched.broker = BrokerView(services, parts.housekeeping.cleaning)
         await lifecycle.unfence()
         lifecycle.start()
-        self._network.limit_connections(parts.configs.settings)
+        self._network.reconfigure(parts.configs.settings)
         self._network.serve(self._settings.broker_listeners, Routes(ListenerType.BROKER), services)
 
     def _previous_epoch(self) -> int:
@@ -246,7 +246,7 @@ class Broker(Service):
         events.flush_wanted.hear(parts.housekeeping.flush_soon)
         events.log_start_moved.hear(parts.housekeeping.checkpoint_soon)
         events.settings_changed.hear(partial(reconfigure, coordination.groups))
-        events.settings_changed.hear(self._network.limit_connections)
+        events.settings_changed.hear(self._network.reconfigure)
         self._storage.lost.hear(self._directories_failed)
 
     def _services(self, parts: Parts, coordination: Coordination) -> Services:

@@ -3,14 +3,23 @@
 import asyncio
 import socket
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.server import AnyServices
 from ottla.model.properties import Listener, Settings
 from ottla.net.connection import ReadBudget
+from ottla.net.peer import PLAIN, Way
 from ottla.node import options
 from ottla.node.services import Ending, Service
 from ottla.node.surroundings import Surroundings
+from ottla.runtime import forwarding, joining, raft_driver
+
+if TYPE_CHECKING:
+    from ottla.node.tls import NodeTls
+
+_TO_CONTROLLERS: Final = frozenset((*raft_driver.LANES, forwarding.LANE, joining.LANE))
+"""Lanes that lead to the controllers' listener; the others lead to that of brokers."""
 
 
 class Network(Service):
@@ -23,10 +32,23 @@ class Network(Service):
         budget = ReadBudget(settings.get_int("queued.max.request.bytes"))
         self.server = world.listen(loop, self._doors, budget, options.options(settings))
         self._sockets: dict[str, tuple[socket.socket, int]] = {}
-        self.peers = world.peers(loop, f"node-{settings.node_id}")
+        self._loop = loop
+        self.tls = _tls(settings, world)
+        """None if nothing of this node is under TLS."""
+        self.peers = world.peers(loop, f"node-{settings.node_id}", self._way)
+
+    def _way(self, lane: str) -> Way:
+        if self.tls is None:
+            return PLAIN
+        settings = self._settings
+        return self.tls.way(
+            settings.controller_listener_names[0] if lane in _TO_CONTROLLERS else settings.inter_broker_listener
+        )
 
     async def start(self) -> None:
         self._sockets = {listener.name: self.server.bind(listener) for listener in self._to_open()}
+        if self.tls is not None:
+            self.tls.watch(self._loop, self._settings.get_int("ottla.tls.reload.interval.ms") / 1000)
 
     def _to_open(self) -> list[Listener]:
         """A quorum of one that asks for any free port has nobody who could find it there."""
@@ -44,10 +66,23 @@ class Network(Service):
     def serve(self, listeners: Iterable[Listener], routes: Routes, services: AnyServices) -> None:
         for listener in listeners:
             if listener.name in self._sockets:
-                self.server.serve(self._sockets[listener.name][0], listener.name, routes, services)
+                sock, _ = self._sockets[listener.name]
+                tls = None if self.tls is None else self.tls.listener(listener.name)
+                if tls is None:
+                    self.server.serve(sock, listener.name, routes, services)
+                else:
+                    self.server.serve(sock, listener.name, routes, services, tls)
 
-    def limit_connections(self, settings: Settings) -> None:
+    def reconfigure(self, settings: Settings) -> None:
+        """Dynamic settings have changed (KIP-226)."""
         self._doors.clients.limits = options.connection_limits(settings)
+        if self.tls is not None:
+            self.tls.reconfigure(settings)
+
+    def check(self, settings: Settings) -> None:
+        """Whether the node could go over to these settings. Raises ValueError."""
+        if self.tls is not None:
+            self.tls.check(settings)
 
     def stop_serving(self) -> None:
         """Whoever answers on a listener has it closed before it goes itself."""
@@ -59,3 +94,19 @@ class Network(Service):
     def abandon(self) -> None:
         self.server.close()
         self.peers.close()
+        if self.tls is not None:
+            self.tls.close()
+
+
+def _tls(settings: Settings, world: Surroundings) -> "NodeTls | None":
+    if not any("SSL" in (settings.protocol_of(name) or "") for name in _names(settings)):
+        return None
+    from ottla.node.tls import NodeTls  # noqa: PLC0415  a node without TLS does without
+
+    return NodeTls(settings, world.clock)
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    """Of listeners that this node opens or connects to."""
+    own = (each.name for each in settings.listeners)
+    return (*own, settings.inter_broker_listener, *settings.controller_listener_names)

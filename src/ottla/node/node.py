@@ -21,6 +21,7 @@ from ottla.runtime.formatting import METADATA_LOG, FormatError
 from ottla.runtime.joining import cluster_to_join
 from ottla.runtime.lifecycle import RegistrationRefused
 from ottla.runtime.metadata_log import MetadataLogError
+from ottla.security.tls.settings import TlsRefused
 from ottla.storage.directory import DirectoryInUse
 from ottla.storage.fs import CorruptLog, StorageError
 
@@ -105,6 +106,7 @@ class Node:
                 | MetadataLogError()
                 | NoHostName()
                 | RegistrationRefused()
+                | TlsRefused()
                 | options.TooFewDescriptors()
             ):
                 return str(error)

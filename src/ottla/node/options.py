@@ -106,6 +106,9 @@ def options(settings: Settings) -> SocketOptions:
         receive_buffer_bytes=settings.get_int("socket.receive.buffer.bytes"),
         idle=Millis(settings.get_int("connections.max.idle.ms")),
         slow_peer=Millis(settings.get_int("ottla.slow.peer.timeout.ms")),
+        handshake=Millis(settings.get_int("ottla.tls.handshake.timeout.ms")),
+        half_open_handshakes=settings.get_int("ottla.tls.half.open.handshakes.max"),
+        listeners=settings.listeners,
     )
 
 

@@ -9,7 +9,7 @@ from ottla.broker.front.server import Server, SocketOptions
 from ottla.model.ports import Clock, Ids
 from ottla.net.connection import ReadBudget
 from ottla.net.host_name import canonical_host_name
-from ottla.net.peer import Peers, SocketPeers
+from ottla.net.peer import Peers, SocketPeers, Ways
 from ottla.runtime.cleaner.cleaners import Cleaner, CleanerProcess, Pace
 from ottla.runtime.clock import SystemClock, SystemIds
 from ottla.runtime.disk import DiskThread, SyncThread
@@ -26,5 +26,5 @@ class Surroundings:
     disk: Callable[[], DiskThread] = SyncThread
     cleaner: Callable[[Pace], Cleaner] = CleanerProcess
     listen: Listen = Server
-    peers: Callable[[asyncio.AbstractEventLoop, str], Peers] = SocketPeers
+    peers: Callable[[asyncio.AbstractEventLoop, str, Ways], Peers] = SocketPeers
     host_name: Callable[[], str] = canonical_host_name

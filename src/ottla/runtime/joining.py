@@ -20,7 +20,7 @@ _CONTROLLERS: Final = 2
 _ASK_MS: Final = 1_000
 _FIRST_ASK_MS: Final = 300
 _PAUSE_SECONDS: Final = 0.1
-_LANE: Final = "join"
+LANE: Final = "join"
 
 
 async def cluster_to_join(settings: Settings, fs: Filesystem, peers: Peers, absent: Sequence[str] = ()) -> str | None:
@@ -63,7 +63,7 @@ async def _asked(peers: Peers, addresses: Sequence[Address], timeout_ms: int, *,
 async def _ask(peers: Peers, address: Address, timeout_ms: int, *, led: bool) -> str | None:
     request = messages.DescribeClusterRequest(endpoint_type=_CONTROLLERS)
     try:
-        answer = await peers.ask(address, request, timeout_ms=timeout_ms, lane=_LANE)
+        answer = await peers.ask(address, request, timeout_ms=timeout_ms, lane=LANE)
     except Unreachable:
         return None
     assert isinstance(answer, messages.DescribeClusterResponse)

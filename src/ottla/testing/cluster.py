@@ -13,6 +13,7 @@ from typing import Any, Final, Self, TypeVar
 from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
 from ottla.model.properties.property import closest
+from ottla.net.peer import Ways
 from ottla.node import Node
 from ottla.node.surroundings import Surroundings
 from ottla.testing import records
@@ -110,8 +111,8 @@ class Cluster:
         thread = self._threads[node_id] = NodeThread(self._settings(node_id), surroundings)
         thread.start()
 
-    def _make_peers(self, node_id: int, loop: asyncio.AbstractEventLoop, client_id: str) -> CuttablePeers:
-        peers = self._peers[node_id] = CuttablePeers(loop, client_id)
+    def _make_peers(self, node_id: int, loop: asyncio.AbstractEventLoop, client_id: str, ways: Ways) -> CuttablePeers:
+        peers = self._peers[node_id] = CuttablePeers(loop, client_id, ways)
         return peers
 
     def stop(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ottla.net.peer import Address, SocketPeers, Then, Unreachable, ask
+from ottla.net.peer import Address, SocketPeers, Then, Unreachable, Ways, ask
 from ottla.protocol.codec import Message, Request, ResponseT_co
 
 
@@ -10,9 +10,9 @@ class CuttablePeers:
     """`SocketPeers` that lose what goes to some addresses: a request there is never answered, as behind a firewall that
     drops packets, so it times out."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str, ways: Ways) -> None:
         self._loop = loop
-        self._peers = SocketPeers(loop, client_id)
+        self._peers = SocketPeers(loop, client_id, ways)
         self.traffic = self._peers.traffic
         self._cut: frozenset[Address] = frozenset()
 

@@ -148,7 +148,7 @@ def test_super_users_without_an_authorizer_are_not_alone_and_are_told() -> None:
 @pytest.mark.parametrize(
     ("given", "warning"),
     [
-        ({"ssl.client.auth": "required"}, "ssl.client.auth: has no effect in this version, which has no TLS"),
+        ({"ssl.provider": "SunJSSE"}, "ssl.provider: has no effect in this version, which has OpenSSL's own of it"),
         (
             {"sasl.enabled.mechanisms": "PLAIN"},
             "sasl.enabled.mechanisms: has no effect in this version, which has no SASL",
@@ -184,7 +184,7 @@ def test_a_default_written_down_is_no_reason_to_warn() -> None:
 @pytest.mark.parametrize(
     ("listeners", "protocols", "asked"),
     [
-        ("SSL://:9092,CONTROLLER://:9093", {}, "SSL://:9092 asks for SSL"),
+        ("SASL_PLAINTEXT://:9092,CONTROLLER://:9093", {}, "SASL_PLAINTEXT://:9092 asks for SASL_PLAINTEXT"),
         (
             "OUTER://:9092,CONTROLLER://:9093",
             {"listener.security.protocol.map": "OUTER:sasl_ssl,CONTROLLER:PLAINTEXT"},
@@ -192,11 +192,11 @@ def test_a_default_written_down_is_no_reason_to_warn() -> None:
         ),
     ],
 )
-def test_a_listener_that_is_not_plaintext_is_the_first_complaint(
+def test_a_listener_that_is_not_served_is_the_first_complaint(
     listeners: str, protocols: dict[str, str], asked: str
 ) -> None:
     given = {**COMBINED, "listeners": listeners, **protocols, "num.partitions": "none"}
-    assert refused(given).startswith(f"listeners: {asked}: PLAINTEXT only in this version.")
+    assert refused(given).startswith(f"listeners: {asked}: PLAINTEXT and SSL only in this version.")
 
 
 def test_settings_of_earlier_releases_are_ignored_with_a_warning() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.metrics.counts import Traffic
-from ottla.net.connection import Connection, ReadBudget, Scratch
+from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratch
 
 
 class Recorder:
@@ -74,7 +74,7 @@ async def connected(
     ours.setblocking(False)
     theirs.setblocking(False)
     loop = asyncio.get_running_loop()
-    connection = Connection(ours, loop, Scratch(scratch), budget or ReadBudget(0), max_frame, Traffic())
+    connection = PlainConnection(ours, loop, Scratch(scratch), budget or ReadBudget(0), max_frame, Traffic())
     recorder.connection = connection
     connection.start(recorder)
     try:

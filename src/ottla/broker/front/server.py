@@ -4,17 +4,27 @@ import logging
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.front.admission import Admission, Doors, Refusals
+from ottla.broker.front.client import ANONYMOUS
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.session import Session
+from ottla.broker.front.wrong_listener import advice
 from ottla.broker.services import ControllerServices, Services
 from ottla.metrics.counts import Traffic
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener
-from ottla.net.connection import Connection, ReadBudget, Scratch
+from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratch
 from ottla.net.listening import listening_socket, plain_address, refusal
+
+if TYPE_CHECKING:  # loaded with the first listener that has TLS
+    from ssl import SSLSocket
+
+    from ottla.broker.front.encrypted import Encrypted
+    from ottla.net.handshakes import HandshakeFailed
+    from ottla.net.tls_listener import ListenerTls
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +49,11 @@ class SocketOptions:
     receive_buffer_bytes: int
     idle: Millis
     slow_peer: Millis
+    handshake: Millis
+    """How long one of TLS may take."""
+    half_open_handshakes: int
+    listeners: tuple[Listener, ...] = ()
+    """All of the node's: who took the wrong one is told of the right one."""
 
 
 class Server:
@@ -47,6 +62,7 @@ class Server:
     __slots__ = (
         "_budget",
         "_doors",
+        "_encrypted",
         "_loop",
         "_options",
         "_oversized",
@@ -65,7 +81,8 @@ class Server:
         self._loop = loop
         self._doors = doors
         self._refusals = Refusals()
-        self._oversized = Refusals()
+        self._oversized: dict[str, Refusals] = {}
+        """By listener: who takes the wrong one must not hide who takes another."""
         self._pauses: dict[socket.socket, TimerHandle] = {}
         self._budget = budget
         self._options = options
@@ -74,6 +91,8 @@ class Server:
         self._sessions: dict[Session, Connection] = {}
         self._sweeper: TimerHandle | None = None
         self._swept = loop.time()
+        self._encrypted: Encrypted | None = None
+        """Who comes by a listener with TLS, until the handshake is done."""
         self.routes: dict[str, Routes] = {}
         """By listener: each route counts its requests."""
         self.traffic: dict[str, Traffic] = {}
@@ -95,7 +114,16 @@ class Server:
         self._sockets.append(sock)
         return sock, sock.getsockname()[1]
 
-    def serve(self, sock: socket.socket, listener_name: str, routes: Routes, services: AnyServices) -> None:
+    def serve(
+        self,
+        sock: socket.socket,
+        listener_name: str,
+        routes: Routes,
+        services: AnyServices,
+        tls: "ListenerTls | None" = None,
+    ) -> None:
+        if tls is not None:
+            self._encrypt(listener_name, tls)
         self.routes[listener_name] = routes
         self.traffic[listener_name] = Traffic()
         self._loop.add_reader(sock.fileno(), self._accept, sock, listener_name, routes, services)
@@ -144,22 +172,91 @@ class Server:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
         if options.receive_buffer_bytes > 0:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
-        connection = Connection(
-            peer, self._loop, self._scratch, self._budget, options.max_frame_bytes, self.traffic[listener_name]
+        tls = None if self._encrypted is None else self._encrypted.of(listener_name)
+        if self._encrypted is None or tls is None:
+            connection = PlainConnection(
+                peer, self._loop, self._scratch, self._budget, options.max_frame_bytes, self.traffic[listener_name]
+            )
+            self._converse(connection, ANONYMOUS, host, listener_name, routes, services)
+            return
+        self._encrypted.begin(
+            peer,
+            tls,
+            partial(self._handshaken, tls, host, listener_name, routes, services),
+            partial(self._not_handshaken, host, listener_name, services),
         )
-        session = Session(connection, host, listener_name, routes, services, self._loop, self._forget)
+
+    def _converse(
+        self,
+        connection: Connection,
+        principal: str,
+        host: str,
+        listener_name: str,
+        routes: Routes,
+        services: AnyServices,
+    ) -> None:
+        session = Session(connection, host, listener_name, routes, services, self._loop, self._forget, principal)
         self._sessions[session] = connection
         connection.start(session)
+
+    # ---- listeners with TLS
+
+    def _encrypt(self, listener_name: str, tls: "ListenerTls") -> None:
+        if self._encrypted is None:
+            from ottla.broker.front.encrypted import Encrypted  # noqa: PLC0415  a node without TLS does without
+
+            options = self._options
+            self._encrypted = Encrypted(
+                self._loop, options.handshake / 1000, options.half_open_handshakes, self._scratch, self._budget
+            )
+        self._encrypted.add(listener_name, tls)
+
+    def _handshaken(
+        self,
+        tls: "ListenerTls",
+        host: str,
+        listener_name: str,
+        routes: Routes,
+        services: AnyServices,
+        sock: "SSLSocket",
+    ) -> None:
+        assert self._encrypted is not None
+        try:
+            principal = tls.principal(sock)
+        except ValueError as error:
+            sock.close()
+            self._turned_away(host, listener_name, services, str(error))
+            return
+        connection = self._encrypted.connection(sock, self._options.max_frame_bytes, self.traffic[listener_name])
+        self._converse(connection, principal, host, listener_name, routes, services)
+
+    def _not_handshaken(self, host: str, listener_name: str, services: AnyServices, failure: "HandshakeFailed") -> None:
+        assert self._encrypted is not None
+        why = self._encrypted.sentence(failure, listener_name, self._options.listeners)
+        self._turned_away(host, listener_name, services, why)
+
+    def _turned_away(self, host: str, listener_name: str, services: AnyServices, why: str | None) -> None:
+        self._door(services).left(host, listener_name)
+        if why is not None:
+            line = self._refusals_at(listener_name).said(f"closing {host}: {why}", services.clock.monotonic())
+            if line is not None:
+                logger.warning("%s", line)
 
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session, None)
         if session.refused:
-            line = self._oversized.said(session.refused, session.services.clock.monotonic())
+            refused = session.refused
+            if session.spoke_tls:
+                refused += advice(session.client.listener, self._options.listeners, encrypted=True)
+            line = self._refusals_at(session.client.listener).said(refused, session.services.clock.monotonic())
             if line is not None:
                 logger.warning("%s", line)
         self._door(session.services).left(session.client.host, session.client.listener)
         if session.broker is not None and self._sockets:
             session.services.control_plane.broker_disconnected(*session.broker, session)
+
+    def _refusals_at(self, listener_name: str) -> Refusals:
+        return self._oversized.setdefault(listener_name, Refusals())
 
     def _sweep(self) -> None:
         self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
@@ -190,5 +287,7 @@ class Server:
         self.stop_accepting()
         if self._sweeper is not None:
             self._sweeper.cancel()
+        if self._encrypted is not None:
+            self._encrypted.close()
         for connection in list(self._sessions.values()):
             connection.close()

@@ -66,6 +66,7 @@ class Session:
         "refused",
         "routes",
         "services",
+        "spoke_tls",
         "underway",
     )
 
@@ -78,10 +79,12 @@ class Session:
         services: Services | ControllerServices,
         loop: AbstractEventLoop,
         on_closed: Any,
+        principal: str = ANONYMOUS,
     ) -> None:
+        """`principal` is what the connection itself tells of the client: the name in its certificate."""
         self.connection = connection
         self.underway = Underway()
-        self.client = Client.known_as(ANONYMOUS, host, listener, services.authorizer, self.underway)
+        self.client = Client.known_as(principal, host, listener, services.authorizer, self.underway)
         self.routes = routes
         self.services = services
         self.client_id = ""
@@ -90,6 +93,8 @@ class Session:
         """Id and epoch of the broker that sends its heartbeats here: when this connection breaks, it is missed."""
         self.refused = ""
         """Why the node hangs up on this client. Whoever hears of its end logs it, since clients try again and again."""
+        self.spoke_tls = False
+        """Then the sentence is not at its end: which listener would fit follows."""
         self._client_id_bytes = b""
         self._loop = loop
         self._on_closed = on_closed
@@ -266,10 +271,8 @@ class Session:
             self.refused = f"{who}: it speaks HTTP to the listener {self.client.listener}, which is for Kafka clients"
             self.connection.send((HTTP_ANSWER,))
         elif is_tls(size):
-            self.refused = (
-                f"{who}: it speaks TLS to the listener {self.client.listener}, which is PLAINTEXT; "
-                "security.protocol of the client has to be PLAINTEXT too"
-            )
+            self.spoke_tls = True
+            self.refused = f"{who}: it speaks TLS to the listener {self.client.listener}, "
         else:
             self.refused = f"{who}: it announced a request of {size} bytes; socket.request.max.bytes allows {limit}"
 

@@ -8,10 +8,11 @@ from typing import Final, TypeVar
 
 from ottla.client import routing as routes
 from ottla.client.addresses import Address
-from ottla.client.aio.connection import PLAINTEXT, Connection, Security
+from ottla.client.aio.connection import Connection
 from ottla.client.errors import ClientError, ConnectionLost, Unreachable
 from ottla.client.routing import Routing
-from ottla.client.sockets import why_unreachable
+from ottla.client.security import PLAINTEXT, Security
+from ottla.client.sockets import why_lost, why_unreachable
 from ottla.client.steps import ANY, NEWEST, Ask, Exchange, Heard, Pause, Steps
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
@@ -116,7 +117,7 @@ class Cluster:
             except OSError as error:
                 reasons[str(address)] = why_unreachable(error)
             except ConnectionLost as error:
-                reasons[str(address)] = error.reason
+                reasons[str(address)] = why_lost(error.reason, is_plain=self._security is PLAINTEXT)
         raise Unreachable(reasons)
 
     async def _shared(self, address: Address, lane: str, until_s: float) -> Connection:

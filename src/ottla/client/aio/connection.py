@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TypeVar
 
 from ottla.client.addresses import Address
 from ottla.client.errors import ClientError, ConnectionLost
+from ottla.client.security import Security
 from ottla.client.steps import NEWEST, Ask
 from ottla.client.wire import Answer, Wire
 from ottla.protocol.codec import Message
 
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
 R = TypeVar("R", bound=Message)
-
-
-class Security(NamedTuple):
-    """How a connection is made safe before anybody uses it."""
-
-    tls: SSLContext | None = None
-    authenticate: Callable[[Connection], Awaitable[None]] | None = None
-    """Called with each new connection (SASL): it may `call` whatever it needs."""
-
-
-PLAINTEXT = Security()
 
 
 class Connection(asyncio.Protocol):

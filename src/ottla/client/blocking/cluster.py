@@ -11,7 +11,8 @@ from ottla.client.blocking.connection import Connection
 from ottla.client.blocking.deadline import Deadline, now_s, waited
 from ottla.client.errors import ClientError, ConnectionLost, Unreachable
 from ottla.client.routing import Routing
-from ottla.client.sockets import why_unreachable
+from ottla.client.security import PLAINTEXT, Security
+from ottla.client.sockets import why_lost, why_unreachable
 from ottla.client.steps import ANY, NEWEST, Ask, Exchange, Heard, Pause, Steps
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
@@ -35,7 +36,7 @@ class Sent:
 
 
 class Cluster:
-    __slots__ = ("_client_id", "_connections", "routing")
+    __slots__ = ("_client_id", "_connections", "_security", "routing")
 
     def __init__(
         self,
@@ -44,9 +45,11 @@ class Cluster:
         client_id: str = "ottla",
         timeout_s: float = 30.0,
         patient: bool = False,
+        security: Security = PLAINTEXT,
     ) -> None:
         """`patient`: see `Routing`."""
         self._client_id = client_id
+        self._security = security
         self._connections: dict[int, Connection] = {}
         self.routing = Routing(bootstrap, timeout_s, patient=patient)
 
@@ -156,11 +159,11 @@ class Cluster:
         for address in self.routing.addresses(broker):
             try:
                 until_s = min(until_s, now_s() + CONNECT_TIMEOUT_S)
-                return Connection.open(address, client_id=self._client_id, deadline=until_s)
+                return Connection.open(address, client_id=self._client_id, deadline=until_s, security=self._security)
             except OSError as error:
                 reasons[str(address)] = why_unreachable(error)
             except ConnectionLost as error:
-                reasons[str(address)] = error.reason
+                reasons[str(address)] = why_lost(error.reason, is_plain=self._security is PLAINTEXT)
         raise Unreachable(reasons)
 
     def _drop(self, connection: Connection) -> None:

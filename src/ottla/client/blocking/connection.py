@@ -3,12 +3,16 @@
 import socket
 import time
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.client.addresses import Address
 from ottla.client.errors import ConnectionLost, NotKafka
+from ottla.client.security import PLAINTEXT, Security
 from ottla.client.wire import Answer, Wire
 from ottla.protocol.codec import Message
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 READ_BYTES: Final = 256 << 10
 
@@ -27,10 +31,12 @@ class Connection:
         self._answers: dict[int, Answer] = {}
 
     @classmethod
-    def open(cls, address: Address, *, client_id: str, deadline: float) -> "Connection":
+    def open(cls, address: Address, *, client_id: str, deadline: float, security: Security = PLAINTEXT) -> "Connection":
         """`deadline` is in time.monotonic() seconds. Raises OSError when nothing can be reached there."""
         sock = socket.create_connection(address, timeout=max(deadline - time.monotonic(), 0.001))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if security.tls is not None:
+            sock = _secured(sock, security.tls, address.host)
         connection = cls(address, sock, client_id)
         try:
             connection._negotiate(deadline)
@@ -98,6 +104,7 @@ class Connection:
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(max(READ_BYTES, min(self._wire.missing(), 4 << 20)))
+            data = _with_pending(self._socket, data)
         except OSError as error:
             raise self._lost(error) from error
         except NotKafka:
@@ -117,3 +124,22 @@ class Connection:
         if isinstance(error, TimeoutError):
             return ConnectionLost(str(self.address), "it gave no answer in time")
         return ConnectionLost(str(self.address), error.strerror or str(error))
+
+
+def _secured(sock: socket.socket, tls: "SSLContext", host: str) -> socket.socket:
+    try:
+        return tls.wrap_socket(sock, server_hostname=host)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _with_pending(sock: socket.socket, data: bytes) -> bytes:
+    """And what TLS has taken from the socket already, which nobody who waits for the socket would hear of."""
+    pending = getattr(sock, "pending", None)
+    if pending is None or not data or not pending():
+        return data
+    parts = [data]
+    while waiting := pending():
+        parts.append(sock.recv(waiting))
+    return b"".join(parts)

@@ -170,6 +170,35 @@ def _early_listeners_exist(settings: NodeValues) -> str | None:
     return f"early.start.listeners: {', '.join(missing)} is not among the listeners" if missing else None
 
 
+_BUILT_IN = {
+    "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+    "ssl.engine.factory.class": "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",
+}
+"""Settings that name a class in Kafka. A value never names code here: Kafka's own is built in, another is refused."""
+
+
+def _classes_are_kafkas_own(settings: NodeValues) -> str | None:
+    for name, built_in in _BUILT_IN.items():
+        values = [settings[name], *(settings.for_listener(each.name, name) for each in settings.listeners)]
+        for value in values:
+            if value not in (None, "", built_in):
+                return f"{name}: {value} is not run here; leave it out, which means {built_in}"
+    return None
+
+
+def _encrypted_listeners_have_a_key(settings: NodeValues) -> str | None:
+    for each in settings.listeners:
+        if "SSL" in each.protocol and not any(
+            settings.for_listener(each.name, name) for name in ("ssl.keystore.location", "ssl.keystore.key")
+        ):
+            return (
+                f"ssl.keystore.location: the listener {each.name} is {each.protocol} and has no key; name a file with "
+                "key and certificate, for example ssl.keystore.type=PEM ssl.keystore.location=node.pem (ottla certs "
+                "dev makes one)"
+            )
+    return None
+
+
 def _inter_broker_sasl_is_enabled(settings: NodeValues) -> str | None:
     listener = settings.inter_broker_listener
     if not (settings.protocol_of(listener) or "").startswith("SASL"):
@@ -342,6 +371,8 @@ RULES: tuple[Callable[[NodeValues], str | None], ...] = (
     _brokers_are_advertised,
     _advertised_addresses_are_reachable,
     _early_listeners_exist,
+    _classes_are_kafkas_own,
+    _encrypted_listeners_have_a_key,
     _inter_broker_sasl_is_enabled,
     _super_users_are_principals,
     _cordoned_directories_exist,
@@ -367,6 +398,17 @@ def warnings_of(settings: NodeValues) -> Iterator[str]:
     session = settings.get_int("broker.session.timeout.ms")
     if heartbeat * 2 > session:
         yield f"broker.heartbeat.interval.ms: {heartbeat} is more than half of broker.session.timeout.ms ({session})"
+    if settings["ssl.client.auth"] != "none":
+        bare = [
+            each.name
+            for each in settings.listeners
+            if each.protocol == "SASL_SSL" and not settings.is_set_for(each.name, "ssl.client.auth")
+        ]
+        if bare:
+            yield (
+                f"ssl.client.auth: has no effect on {', '.join(bare)}, whose clients log in by SASL; "
+                f"listener.name.{bare[0].lower()}.ssl.client.auth would have one"
+            )
     batch, frame = settings.get_int("message.max.bytes"), settings.get_int("socket.request.max.bytes")
     if batch > frame:
         yield f"message.max.bytes: batches of {batch} bytes do not fit into socket.request.max.bytes ({frame})"

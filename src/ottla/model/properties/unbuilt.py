@@ -8,7 +8,8 @@ from ottla.model.properties.broker import STATIC
 from ottla.model.properties.values import NodeValues
 
 _WITHOUT_EFFECT: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("has no TLS", ("ssl.",)),
+    ("has OpenSSL's own of it", ("ssl.provider", "ssl.secure.random.implementation", "ssl.keymanager.algorithm")),
+    ("has OpenSSL's own of it", ("ssl.trustmanager.algorithm", "security.providers")),
     ("has no SASL", ("sasl.", "connections.max.reauth.ms", "principal.builder.class")),
     ("has no delegation tokens", ("delegation.token.",)),
     ("has no quotas", ("client.quota.callback.class",)),
@@ -48,9 +49,9 @@ def _unserved_listeners(given: Mapping[str, str]) -> Iterator[str]:
     for listener in filter(None, map(str.strip, given.get("listeners", "").split(","))):
         name = listener.partition(":")[0].upper()
         protocol = by_name.get(name, name)
-        if protocol in grammar.PROTOCOLS[1:]:
+        if protocol.startswith("SASL"):
             yield (
-                f"listeners: {listener} asks for {protocol}: PLAINTEXT only in this version. "
+                f"listeners: {listener} asks for {protocol}: PLAINTEXT and SSL only in this version. "
                 "Keep it on loopback or behind something that encrypts"
             )
 

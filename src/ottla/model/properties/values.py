@@ -106,6 +106,11 @@ class NodeValues:
                 return STATIC[name].parse(layer[prefixed])
         return self._values[name]
 
+    def is_set_for(self, listener: str, name: str) -> bool:
+        """Whether the listener has a value of its own."""
+        prefixed = f"listener.name.{listener.lower()}.{name}"
+        return any(prefixed in layer for layer in (self.dynamic_broker, self.dynamic_default, self.given))
+
     @property
     def node_id(self) -> int:
         return self.get_int("node.id")

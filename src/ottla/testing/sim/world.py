@@ -111,7 +111,7 @@ class Machine:
             disk=lambda: SlowDisk(self._loop, self._dice),
             cleaner=lambda _: CleanerInPlace(self.disk),
             listen=lambda *_: SimServer(self._network, life),  # type: ignore[arg-type]
-            peers=lambda _, name: SimPeers(self._network, life, name),
+            peers=lambda _, name, ways: SimPeers(self._network, life, name),
         )
         node = self.node = Node(self._settings, surroundings=surroundings)
         life.run(lambda: self._loop.create_task(node.start()).add_done_callback(self._started))

@@ -1,0 +1,119 @@
+"""How a client's connections are made safe: Kafka's client settings (`security.protocol`, `ssl.*`), from a file or not.
+
+One reader for every client of the house: tools (`--command-config FILE`), services, pipelines. What is asked for and
+cannot be given is refused by name, as is what looks misspelt; settings that have nothing to do with security are left
+to others. Everything heavy is loaded when a file asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from ssl import SSLContext
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_OF_CLIENTS: Final = (
+    "security.protocol",
+    "ssl.protocol",
+    "ssl.provider",
+    "ssl.cipher.suites",
+    "ssl.enabled.protocols",
+    "ssl.keystore.type",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.key.password",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.truststore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.certificates",
+    "ssl.keymanager.algorithm",
+    "ssl.trustmanager.algorithm",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.secure.random.implementation",
+    "ssl.engine.factory.class",
+)
+"""Names of Kafka's clients that this reads or that mean nothing here."""
+_ENGINE: Final = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
+_OF_LIBRDKAFKA: Final = {
+    "ssl.ca.location": "ssl.truststore.location (with ssl.truststore.type=PEM)",
+    "ssl.ca.pem": "ssl.truststore.certificates (with ssl.truststore.type=PEM)",
+    "ssl.certificate.location": "ssl.keystore.location (with ssl.keystore.type=PEM; certificate and key in one file)",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain (with ssl.keystore.type=PEM)",
+    "ssl.key.location": "ssl.keystore.location (with ssl.keystore.type=PEM; certificate and key in one file)",
+    "ssl.key.pem": "ssl.keystore.key (with ssl.keystore.type=PEM)",
+    "enable.ssl.certificate.verification": "ssl.truststore.location (a certificate is always checked)",
+}
+"""What people paste out of settings for other clients, and Kafka's name of it."""
+
+
+class SecurityRefused(ValueError):
+    """What is wrong with a client's settings, and what to do. Never holds a secret."""
+
+
+class Security(NamedTuple):
+    """How a connection is made safe before anybody uses it."""
+
+    protocol: str = "PLAINTEXT"
+    tls: SSLContext | None = None
+    authenticate: Callable[[Any], Awaitable[None]] | None = None
+    """Called by the asyncio face with each new connection (SASL): it may `call` whatever it needs."""
+
+
+PLAINTEXT: Final = Security()
+
+
+def settings_of(path: Path) -> dict[str, str]:
+    """What a properties file says. Raises SecurityRefused."""
+    from ottla.model.properties.file import parse_properties  # noqa: PLC0415
+
+    try:
+        return parse_properties(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SecurityRefused(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise SecurityRefused(f"{path}: {error}") from error
+
+
+def security(given: Mapping[str, str]) -> Security:
+    """From Kafka's client settings. Raises SecurityRefused."""
+    _refuse_misspelt(given)
+    protocol = given.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in PROTOCOLS:
+        raise SecurityRefused(f"security.protocol: {protocol!r} is none of {', '.join(PROTOCOLS)}")
+    if protocol.startswith("SASL"):
+        raise SecurityRefused(f"security.protocol: {protocol} is not built yet; PLAINTEXT and SSL are")
+    return Security(protocol, _context(given) if "SSL" in protocol else None)
+
+
+def _refuse_misspelt(given: Mapping[str, str]) -> None:
+    for name in given:
+        if name in _OF_LIBRDKAFKA:
+            raise SecurityRefused(f"{name}: a name of librdkafka's; Kafka's is {_OF_LIBRDKAFKA[name]}")
+        if name.startswith(("ssl.", "security.")) and name not in _OF_CLIENTS:
+            from ottla.model.properties.property import closest  # noqa: PLC0415
+
+            meant = closest(name, _OF_CLIENTS)
+            raise SecurityRefused(f"{name}: not a setting of clients" + (f"; did you mean {meant}?" if meant else ""))
+
+
+def _context(given: Mapping[str, str]) -> SSLContext:
+    from ottla.model.properties.broker import STATIC  # noqa: PLC0415  of the names they share, the types are the same
+    from ottla.net.tls import client_context, material  # noqa: PLC0415
+    from ottla.security.tls.settings import tls_settings  # noqa: PLC0415
+
+    if given.get("ssl.engine.factory.class", "") not in ("", _ENGINE):
+        raise SecurityRefused("ssl.engine.factory.class: classes of others are not run here; leave it out")
+
+    def read(name: str) -> object:
+        entry = STATIC[name]
+        return entry.parse(given[name]) if name in given else entry.default
+
+    try:
+        return client_context(material(tls_settings(read)))
+    except ValueError as error:
+        raise SecurityRefused(str(error)) from error

@@ -1,0 +1,25 @@
+"""The TLS of one listener: its context, which may be replaced at any time, and who its clients are."""
+
+import ssl
+
+from ottla.security.tls.certificate import certificate
+from ottla.security.tls.principal_mapping import PrincipalMapping
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+class ListenerTls:
+    __slots__ = ("_mapping", "context")
+
+    def __init__(self, context: ssl.SSLContext, mapping: PrincipalMapping | None) -> None:
+        """Without a `mapping` a certificate is checked and names nobody: SASL does."""
+        self.context = context
+        """For the next handshake; connections that are open keep what they have."""
+        self._mapping = mapping
+
+    def principal(self, sock: ssl.SSLSocket) -> str:
+        """Whom the certificate of a client names. Raises ValueError if no rule is for its name."""
+        if self._mapping is None:
+            return ANONYMOUS
+        shown = sock.getpeercert(binary_form=True)
+        return ANONYMOUS if not shown else f"User:{self._mapping.user(certificate(shown).subject)}"
