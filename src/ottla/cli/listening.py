@@ -6,14 +6,25 @@ from typing import Final
 DEFAULT_PORT: Final = 9092
 _METRICS_PORT: Final = 9404
 """Where people look for the metrics of Kafka: the JMX exporter's usual port."""
+PLATFORM_PORTS: Final = {"registry": 8081}
+"""By service, where people look for it."""
 _LAST_PORT: Final = 65535
 _EVERY_INTERFACE: Final = ("0.0.0.0", "::")
 
 
 def metrics_listener(port: int, at: int = 0) -> str:
-    """On loopback, for the node whose cluster begins at `port`; it is the `at`-th one. As far from 9404 as that is from
-    9092, so that two on one machine do not meet."""
-    wanted = _METRICS_PORT + port - DEFAULT_PORT + at
+    """On loopback, for the node whose cluster begins at `port`; it is the `at`-th one."""
+    return _beside(_METRICS_PORT + at, port)
+
+
+def platform_listeners(port: int) -> dict[str, str]:
+    """Of every service, on loopback, beside the node or the cluster that begins at `port`."""
+    return {f"{service}.listeners": _beside(usual, port) for service, usual in PLATFORM_PORTS.items()}
+
+
+def _beside(usual: int, port: int) -> str:
+    """As far from its usual port as that of clients is from 9092, so that two on one machine do not meet."""
+    wanted = usual + port - DEFAULT_PORT
     return f"http://127.0.0.1:{wanted if port and 0 < wanted <= _LAST_PORT else 0}"
 
 

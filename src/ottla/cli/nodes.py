@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ottla.cli.failures import Failure
-from ottla.cli.listening import listeners, metrics_listener
+from ottla.cli.listening import PLATFORM_PORTS, listeners, metrics_listener
 from ottla.cli.output import counted, note
 from ottla.cli.parser import UsageError
 from ottla.model.ids import uuid_text
@@ -36,6 +36,7 @@ _OWN: Final = (
     "node.id",
     "listeners",
     "http.listeners",
+    "registry.listeners",
     "controller.quorum.voters",
     "controller.quorum.bootstrap.servers",
     "log.dirs",
@@ -59,8 +60,11 @@ class NodePlan(NamedTuple):
         return f"{self.data}.properties"
 
 
-def plan(count: int, host: str, port: int, data: str, overrides: Mapping[str, str]) -> list[NodePlan]:
-    """Nodes 1 to `count` on neighbouring ports, each broker and controller, with as many copies as make sense."""
+def plan(
+    count: int, host: str, port: int, data: str, overrides: Mapping[str, str], platform: Mapping[str, str] | None = None
+) -> list[NodePlan]:
+    """Nodes 1 to `count` on neighbouring ports, each broker and controller, with as many copies as make sense. The
+    platform is beside the first of them."""
     last = port + _PORTS_PER_NODE * count - 1
     if not 1 <= port <= last <= _LAST_PORT:
         raise UsageError(f"--port {port}: {count} nodes take {_PORTS_PER_NODE * count} ports from there on")
@@ -89,6 +93,7 @@ def plan(count: int, host: str, port: int, data: str, overrides: Mapping[str, st
                 "node.id": str(node_id),
                 **listeners(host, first, first + 1),
                 "http.listeners": metrics_listener(port, node_id - 1),
+                **((platform or {}) if node_id == 1 else {}),
                 **shared,
             },
         )
@@ -210,6 +215,11 @@ def _banner(plans: list[NodePlan], children: "dict[int, subprocess.Popen[bytes]]
         f"  kafka    {','.join(f'{each.host}:{each.port}' for each in plans)}",
         *(f"  node {each.node_id}   {each.host}:{each.port}  process {children[each.node_id].pid}" for each in plans),
         f"  metrics  {', '.join(each.settings['http.listeners'] for each in plans)}",
+        *(
+            f"  {service:<8} {plans[0].settings[name]}"
+            for service in PLATFORM_PORTS
+            if (name := f"{service}.listeners") in plans[0].settings
+        ),
         f"  data     {os.path.dirname(plans[0].data)}",
         "  stop with Ctrl-C",
     ]

@@ -4,7 +4,7 @@
 import os
 from typing import TYPE_CHECKING, Final
 
-from ottla.cli.listening import DEFAULT_PORT, listeners, metrics_listener
+from ottla.cli.listening import DEFAULT_PORT, listeners, metrics_listener, platform_listeners
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import settings as name_value_pairs
 
@@ -50,7 +50,12 @@ def _start_several(arguments: Arguments, count: int) -> int:
     check_data(data, count)
     overrides = {"cluster.id": cluster_of(data, count), **_overrides(arguments)}
     plans = plan(
-        count, arguments.optional("host") or DEFAULT_HOST, DEFAULT_PORT if port is None else port, data, overrides
+        count,
+        arguments.optional("host") or DEFAULT_HOST,
+        DEFAULT_PORT if port is None else port,
+        data,
+        overrides,
+        _platform(arguments, port),
     )
     Settings.defaults(plans[0].data, **plans[0].settings)  # what is wrong with them is told once, not by every node
     check_ports(plans)
@@ -70,11 +75,19 @@ def node_settings(arguments: Arguments) -> "Settings":
         raise Failure(f"{data} holds a cluster of several nodes: {again}, or name another --data")
     port = arguments.optional_number("port")
     host = arguments.optional("host") or DEFAULT_HOST
-    given = {"http.listeners": metrics_listener(DEFAULT_PORT if port is None else port)}
+    given = {"http.listeners": metrics_listener(DEFAULT_PORT if port is None else port), **_platform(arguments, port)}
     if port is not None or host != DEFAULT_HOST:
         given.update(_listeners(host, DEFAULT_PORT if port is None else port))
     given.update(_overrides(arguments))
     return Settings.defaults(os.path.abspath(data), **given)
+
+
+def _platform(arguments: Arguments, port: int | None) -> dict[str, str]:
+    """What runs beside the broker; nothing with `--only kafka`."""
+    only = arguments.optional("only")
+    if only not in (None, "kafka"):
+        raise UsageError(f"--only {only}: kafka is what can be started alone this way")
+    return {} if only else platform_listeners(DEFAULT_PORT if port is None else port)
 
 
 def _listeners(host: str, port: int) -> dict[str, str]:
@@ -132,8 +145,9 @@ COMMANDS = (
         summary="Start a node. Ctrl-C or SIGTERM stops it cleanly.",
         details="""
 Without a file one node starts that is broker and controller, on loopback, and creates its data directory when there is
-none; http://127.0.0.1:9404 has its /metrics, /healthz, /readyz and /version. That port moves with --port (9192 has
-9504); -o http.listeners=http://HOST:PORT chooses another.
+none; http://127.0.0.1:9404 has its /metrics, /healthz, /readyz and /version, http://127.0.0.1:8081 is a schema
+registry, a process of its own that comes with the first request. These ports move with --port (9192 has 9504 and 8181);
+-o http.listeners=http://HOST:PORT and -o registry.listeners=... choose others.
 With a file, what the file says is what happens; Kafka's server.properties is taken as it is.
 A new data directory is formatted by itself; cluster.id may be given as a setting, else one is made. Nodes whose files
 name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.servers) form one cluster.""",
@@ -160,6 +174,11 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
                 value="N",
                 number=True,
                 help="Start a cluster of N nodes on this machine, each a process; ports and directories follow on.",
+            ),
+            Option(
+                "--only",
+                value="WHAT",
+                help="kafka: the broker alone, without the schema registry beside it. A file starts what it names.",
             ),
             Option(
                 "--log-level",

@@ -52,6 +52,10 @@ class Listening:
             backlog=_BACKLOG,
             dualstack_ipv6=not host and family == socket.AF_INET6,
         )
+        return self.adopt(bound)
+
+    def adopt(self, bound: socket.socket) -> Address:
+        """Instead of `open`, a port that somebody else has taken for us."""
         bound.setblocking(False)
         self._socket = bound
         self.address = self.address._replace(port=bound.getsockname()[1])

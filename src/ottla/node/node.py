@@ -146,6 +146,13 @@ class Node:
         await table.start(QuorumMember(settings, world, network, storage, control_plane, authorizer))
         if settings.is_broker:
             await table.start(Broker(settings, world, network, storage, control_plane, authorizer, watched))
+            await self._start_platform()
+
+    async def _start_platform(self) -> None:
+        if self.settings.get_list("registry.listeners"):
+            from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
+
+            await self._table.start(Platform(self.settings, self.bootstrap_servers))
 
     # ---- stopping
 

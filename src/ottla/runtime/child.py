@@ -6,6 +6,7 @@ The contract, for whoever has work that needs a process of its own (the log clea
   `runtime.parent.Parent` takes. What it prints goes to our standard error. It has a process group of its own, for
   Ctrl-C in a terminal is meant for us; but our session: Linux shares processors out by session first (autogroup), and
   in one of its own an idle process would stand back from nobody.
+- **What it inherits**: descriptors that are named (`inherits`), under their numbers, such as ports that are taken.
 - **Messages** are Python objects, pickled, in both directions. `send` and `receive` wait, so they belong to a thread;
   one thread sends and one receives (the same, as in `ask`, or two).
 - **Start.** The first `send` starts it. So does the first after it died, when the pause of `Backoff` is over; until
@@ -66,7 +67,7 @@ class _Line:
 
     __slots__ = ("_process", "_reader", "_socket", "_writer", "began")
 
-    def __init__(self, command: Sequence[str], began: float) -> None:
+    def __init__(self, command: Sequence[str], inherits: Sequence[int], began: float) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -74,7 +75,7 @@ class _Line:
                     [sys.executable, "-P", "-m", *command, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=2,
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[theirs.fileno(), *inherits],
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
                     process_group=0,
                 )
@@ -132,12 +133,13 @@ class _Line:
 
 
 class Child:
-    __slots__ = ("_backoff", "_command", "_killed", "_line", "_lock", "_not_before", "what")
+    __slots__ = ("_backoff", "_command", "_inherits", "_killed", "_line", "_lock", "_not_before", "what")
 
-    def __init__(self, what: str, *command: str, backoff: Backoff | None = None) -> None:
+    def __init__(self, what: str, *command: str, inherits: Sequence[int] = (), backoff: Backoff | None = None) -> None:
         """`what` is its name in messages, as in "the cleaner"; the command is a module and its arguments."""
         self.what = what
         self._command = command
+        self._inherits = inherits
         self._backoff = backoff or Backoff()
         self._lock = threading.Lock()
         self._killed = threading.Event()
@@ -198,7 +200,7 @@ class Child:
                 raise Died(f"{self.what} was told to stop")
             if self._line is None:
                 try:
-                    self._line = _Line(self._command, time.monotonic())
+                    self._line = _Line(self._command, self._inherits, time.monotonic())
                 except OSError as error:
                     raise Unavailable(f"{self.what}'s process cannot be started: {error}") from error
             return self._line

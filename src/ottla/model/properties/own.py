@@ -21,6 +21,15 @@ PROPERTIES: tuple[Property, ...] = (
         check=grammar.http_addresses,
     ),
     Property(
+        "registry.listeners",
+        LIST,
+        (),
+        "Where a schema registry beside this node answers, each as http://host:port; none by default. Without a file it "
+        "is http://127.0.0.1:8081. Its own settings begin with registry. here.",
+        MEDIUM,
+        check=grammar.http_addresses,
+    ),
+    Property(
         "ottla.metrics.max.partitions",
         INT,
         10_000,
