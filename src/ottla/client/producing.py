@@ -255,7 +255,7 @@ class Producing:
         for topic in response.responses:
             for answer in topic.partition_responses:
                 place = TopicPartition(topic.name or names.get(topic.topic_id, ""), answer.index)
-                outcomes[place] = _outcome(place, batches[place].records if place in batches else (), answer)
+                outcomes[place] = outcome_of(place, batches[place].records if place in batches else (), answer)
         return outcomes
 
     def _settle(
@@ -308,7 +308,7 @@ def _size(record: NewRecord) -> int:
     return size + sum(len(name) + len(content or b"") for name, content in record.headers)
 
 
-def _outcome(
+def outcome_of(
     place: TopicPartition,
     records: Sequence[NewRecord],
     response: messages.ProduceResponse.PartitionProduceResponse,
@@ -328,12 +328,16 @@ def _explain(
 ) -> Steps[Outcomes[Delivered]]:
     """Brokers hang up on what is over their limit without a word, and would do so again and again."""
     size = sum(len(batches[place].encoded) for place in places)
-    if size < _SUSPICIOUS_BYTES or size <= (limit := (yield from _request_limit(attempts, leader))):
+    limit = yield from request_limit(attempts, leader, size)
+    if size <= limit:
         return {}
     return {place: RequestTooLarge(str(place), size, limit) for place in places}
 
 
-def _request_limit(attempts: Attempts, leader: int) -> Steps[int]:
+def request_limit(attempts: Attempts, leader: int, size: int) -> Steps[int]:
+    """What a broker takes at most, asked for only if something of that size may be why it hung up."""
+    if size < _SUSPICIOUS_BYTES:
+        return _UNLIMITED
     kind = messages.DescribeConfigsRequest
     resource = kind.DescribeConfigsResource(_BROKER, str(leader), list(_REQUEST_LIMITS))
     ask = asking(kind(resources=[resource]), messages.DescribeConfigsResponse, broker=leader)

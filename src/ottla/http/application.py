@@ -33,6 +33,8 @@ class Manners:
     problem_body: ProblemBody = plain_body
     doorkeeper: Doorkeeper = OPEN_DOOR
     limits: Limits = DEFAULT_LIMITS
+    empty_body_status: int = 400
+    """Of the answer to who sends nothing where a body is read."""
 
 
 class Application:
@@ -81,10 +83,11 @@ class Application:
         route, path = self._route(scope)
         if reply_type is None:
             raise Problem(406, f"Accept: {headers['accept']} leaves none of {', '.join(self._manners.media.offered)}")
-        body = None
+        body, raw_body = None, b""
         if route.body is not None:
             self._check_body_type(headers)
-            body = bodies.read(await self._body(headers, receive), route.body)
+            raw_body = await self._body(headers, receive)
+            body = bodies.read(raw_body, route.body, empty_status=self._manners.empty_body_status)
         raw_query = scope["query_string"].decode("latin-1")
         call = Call(
             method=scope["method"],
@@ -95,6 +98,7 @@ class Application:
             caller=caller,
             reply_type=reply_type,
             url=_raw_path(scope) + (f"?{raw_query}" if raw_query else ""),
+            raw_body=raw_body,
         )
         if route.needs is not None and not self._manners.doorkeeper.may(caller, route.needs, call):
             raise Problem(403, f"{caller.principal} may not do this: it needs {route.needs}.")

@@ -7,12 +7,12 @@ import msgspec
 from ottla.http.problems import Problem
 
 
-def read(body: bytes, kind: Any) -> Any:
-    """Raises Problem 400 with what does not fit and where."""
+def read(body: bytes, kind: Any, *, empty_status: int = 400) -> Any:
+    """Raises Problem 400 with what does not fit and where; `empty_status` where nothing was sent."""
     if kind is bytes:
         return body
     if not body:
-        raise Problem(400, "The request has no body; JSON is expected.")
+        raise Problem(empty_status, "The request has no body; JSON is expected.")
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:

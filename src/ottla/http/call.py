@@ -23,7 +23,8 @@ class Call:
     reply_type: str
     """The media type that the reply will have."""
     url: str
-    """Path and query as they came, for who has to pass the request on."""
+    """Path and query as they came, for who has to pass the request on; the body too."""
+    raw_body: bytes = b""
 
     def flag(self, name: str, default: bool = False) -> bool:
         """`?name=true`. A name alone means true; anything that is not a truth value means false, as in Java."""

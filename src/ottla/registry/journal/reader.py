@@ -1,0 +1,158 @@
+"""Follows `_schemas` into the machine, and tells how far it has come."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ottla.client.aio.cluster import Cluster
+from ottla.client.aio.reader import Reader
+from ottla.client.errors import ClientError
+from ottla.client.offsets import LATEST, READ_UNCOMMITTED, list_offsets, offset_of
+from ottla.model.ids import TopicPartition
+from ottla.protocol.records import Record as LogRecord
+from ottla.registry.journal.codec import Unreadable, decode
+from ottla.registry.machine.machine import Machine
+from ottla.registry.machine.records import Record
+
+logger = logging.getLogger(__name__)
+
+LEADER_HEADER: Final = "ottla-registry-leader"
+_AT_ONCE: Final = 200
+"""Records that are replayed before others have their turn."""
+_AGAIN_S: Final = 0.5
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """Who wrote a NOOP to say that it writes from now on."""
+
+    url: str
+    producer_id: int
+    epoch: int
+
+
+class _Waiter(NamedTuple):
+    offset: int
+    number: int
+    reached: asyncio.Future[None]
+
+
+class Follower:
+    """`run` reads for ever. Whoever changes the machine, or looks at it from a thread, holds `turn`."""
+
+    __slots__ = ("_cluster", "_machine", "_numbers", "_waiters", "leader", "place", "position",
+                 "refused", "trouble", "turn")  # fmt: skip
+
+    def __init__(self, cluster: Cluster, machine: Machine, topic: str) -> None:
+        self._cluster = cluster
+        self._machine = machine
+        self.place = TopicPartition(topic, 0)
+        self.turn = asyncio.Lock()
+        self.position = 0
+        """The next offset to be replayed."""
+        self.leader: Leader | None = None
+        """As the topic tells it so far."""
+        self.refused: dict[int, str] = {}
+        """By offset: why a record was ignored. The last one only."""
+        self.trouble: str | None = None
+        """Why the topic cannot be read now."""
+        self._waiters: list[_Waiter] = []
+        self._numbers = 0
+
+    async def run(self) -> None:
+        """Ends when it is cancelled: a cluster that is away, or refuses, is asked again."""
+        while True:
+            try:
+                await self._follow()
+            except ClientError as error:
+                self.trouble = str(error)
+                logger.warning("%s cannot be read: %s", self.place.topic, error)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _follow(self) -> None:
+        spans = {self.place: (self.position, None)}
+        async with Reader(self._cluster, spans, isolation=READ_UNCOMMITTED) as reader:
+            while reader.active:
+                for fetched in await reader.poll():
+                    self.trouble = None
+                    await self._replay_all(fetched.records)
+                # Of a compacted topic the end may be gone: then there is no record that tells of it.
+                if reader.positions()[self.place] > self.position:
+                    await self._reach(reader.positions()[self.place])
+
+    async def _replay_all(self, records: Iterable[LogRecord]) -> None:
+        some: list[LogRecord] = []
+        for record in records:
+            some.append(record)
+            if len(some) == _AT_ONCE:
+                await self._replay_some(some)
+                some.clear()
+                await asyncio.sleep(0)
+        if some:
+            await self._replay_some(some)
+
+    async def _replay_some(self, records: Iterable[LogRecord]) -> None:
+        async with self.turn:
+            for record in records:
+                if record.offset >= self.position:
+                    self._replay(record)
+            self._tell()
+
+    async def _reach(self, position: int) -> None:
+        async with self.turn:
+            self.position = max(self.position, position)
+            self._tell()
+
+    def _replay(self, record: LogRecord) -> None:
+        try:
+            found = decode(record.key, record.value)
+        except Unreadable as error:
+            logger.error("%s at offset %d is ignored: %s", self.place, record.offset, error)
+            found = None
+        if found is not None:
+            self.apply(found, record.offset, record.timestamp, dict(record.headers).get(LEADER_HEADER))
+        self.position = record.offset + 1
+
+    def apply(self, record: Record, offset: int, timestamp: int, leader: bytes | None = None) -> None:
+        """One record, by whoever holds the turn."""
+        wrong = self._machine.replay(record, timestamp)
+        if wrong is not None:
+            logger.error("%s at offset %d is ignored: %s", self.place, offset, wrong)
+            self.refused = {offset: wrong}
+        if leader is not None:
+            try:
+                self.leader = msgspec.json.decode(leader, type=Leader)
+            except msgspec.DecodeError as error:
+                logger.error("%s at offset %d names no leader: %s", self.place, offset, error)
+        self.position = offset + 1
+
+    # How far.
+
+    def _tell(self) -> None:
+        while self._waiters and self._waiters[0].offset < self.position:
+            waiter = heapq.heappop(self._waiters)
+            if not waiter.reached.done():
+                waiter.reached.set_result(None)
+
+    def written(self) -> None:
+        """Who has applied records itself lets those know who wait for them."""
+        self._tell()
+
+    async def replayed(self, offset: int) -> None:
+        """Returns when the record at that offset has been replayed, or is known to be gone."""
+        if offset < self.position:
+            return
+        self._numbers += 1
+        waiter = _Waiter(offset, self._numbers, asyncio.get_running_loop().create_future())
+        heapq.heappush(self._waiters, waiter)
+        await waiter.reached
+
+    async def caught_up(self) -> None:
+        """Returns when all that is in the topic now has been replayed. Raises ClientError."""
+        end = offset_of((await list_offsets(self._cluster, {self.place: LATEST}))[self.place])
+        await self.replayed(end - 1)

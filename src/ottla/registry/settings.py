@@ -1,0 +1,170 @@
+"""The settings of a registry: a table as the broker's, with Confluent's names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ottla.http.addresses import Address, parse
+from ottla.model.properties.property import BOOLEAN, INT, LIST, STRING, Property, Value, closest, table
+from ottla.registry.machine.config import LEVELS
+from ottla.registry.schemas.base import DEFAULT_STEPS
+
+
+class SettingsError(ValueError):
+    """Everything that is wrong, one problem a line."""
+
+
+def _listeners(value: Value) -> str | None:
+    assert isinstance(value, tuple)
+    try:
+        for each in value:
+            parse(each)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+SETTINGS: Final = table(
+    (
+        Property(
+            "registry.listeners",
+            LIST,
+            ("http://127.0.0.1:8081",),
+            "Where the schema registry listens: http://host:port, separated by commas.",
+            check=_listeners,
+        ),
+        Property(
+            "kafkastore.bootstrap.servers",
+            LIST,
+            (),
+            "Brokers to start from; the node's own where the registry is part of one.",
+        ),
+        Property(
+            "kafkastore.topic", STRING, "_schemas", "The compacted topic that schemas live in.", allow_empty=False
+        ),
+        Property(
+            "kafkastore.topic.replication.factor",
+            INT,
+            3,
+            "Of that topic when it is made; fewer where there are fewer brokers.",
+            at_least=1,
+        ),
+        Property(
+            "kafkastore.timeout.ms",
+            INT,
+            10_000,
+            "How long a write to the topic, or reading up to it, may take.",
+            at_least=1,
+        ),
+        Property(
+            "kafkastore.init.timeout.ms", INT, 60_000, "How long reading the topic may take at the start.", at_least=1
+        ),
+        Property(
+            "schema.registry.group.id",
+            STRING,
+            "schema-registry",
+            "Registries of one group and one topic have one leader. Part of the transactional id that it holds.",
+            allow_empty=False,
+        ),
+        Property(
+            "schema.compatibility.level",
+            STRING,
+            "backward",
+            "What a new version must be to others, where no config says it.",
+            one_of=tuple(level.lower() for level in LEVELS),
+            ignore_case=True,
+        ),
+        Property("mode.mutability", BOOLEAN, True, "Whether modes (READONLY, IMPORT and the like) may be changed."),
+        Property("leader.eligibility", BOOLEAN, True, "Whether this registry may be the one that writes."),
+        Property(
+            "leader.connect.timeout.ms", INT, 1_000, "How long the leader's address may take to answer.", at_least=1
+        ),
+        Property(
+            "leader.read.timeout.ms",
+            INT,
+            60_000,
+            "How long the leader may take over a write that was passed on.",
+            at_least=1,
+        ),
+        Property(
+            "host.name",
+            STRING,
+            "",
+            "The name by which other registries reach this one; that of its listener, or of the machine, when empty.",
+        ),
+        Property(
+            "schema.search.default.limit",
+            INT,
+            1_000,
+            "How many schemas GET /schemas gives, if not asked for less.",
+            at_least=1,
+        ),
+        Property("schema.search.max.limit", INT, 1_000, "The most that GET /schemas can be asked for.", at_least=1),
+        Property(
+            "subject.search.default.limit", INT, 20_000, "How many subjects a list has at most by itself.", at_least=1
+        ),
+        Property("subject.search.max.limit", INT, 20_000, "The most subjects that can be asked for.", at_least=1),
+        Property("schema.cache.size", INT, 1_000, "Schemas that are kept parsed.", at_least=1),
+        Property(
+            "registry.check.steps",
+            INT,
+            DEFAULT_STEPS,
+            "Steps that one parse, or one comparison of two schemas, may take before it is given up.",
+            at_least=1_000,
+        ),
+        Property("registry.body.max.bytes", INT, 16 << 20, "The longest request that is read.", at_least=1 << 10),
+    )
+)
+
+SYNONYMS: Final = {
+    "listeners": "registry.listeners",
+    "schema.registry.listeners": "registry.listeners",
+    "bootstrap.servers": "kafkastore.bootstrap.servers",
+    "avro.compatibility.level": "schema.compatibility.level",
+    "master.eligibility": "leader.eligibility",
+}
+"""Names that Confluent's server has, or had, for the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """Every setting has a value. `unused` are names that mean nothing here."""
+
+    values: Mapping[str, Any]
+    given: Mapping[str, Any]
+    unused: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None = None) -> "RegistrySettings":
+        """Of a properties file, or of a program. A name that is nearly a known one is refused; others are told as
+        unused, so that a file of Confluent's server can be taken as it is. Raises SettingsError."""
+        problems: list[str] = []
+        values: dict[str, Any] = {}
+        unused: list[str] = []
+        for said, value in (given or {}).items():
+            name = SYNONYMS.get(said, said)
+            if name not in SETTINGS:
+                near = closest(name, SETTINGS)
+                if near is not None:
+                    problems.append(f"{said} is not a setting of a schema registry: did you mean {near}?")
+                unused.append(said)
+                continue
+            try:
+                values[name] = SETTINGS[name].take(value)
+            except ValueError as error:
+                problems.append(str(error))
+        if problems:
+            raise SettingsError("\n".join(problems))
+        defaults = {name: entry.default for name, entry in SETTINGS.items()}
+        return cls({**defaults, **values}, values, tuple(unused))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def listeners(self) -> list[Address]:
+        return [parse(each) for each in self["registry.listeners"]]
+
+    def seconds(self, name: str) -> float:
+        """Of a setting in milliseconds."""
+        return float(self[name]) / 1000
