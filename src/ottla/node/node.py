@@ -13,7 +13,7 @@ from ottla.node.broker import Broker
 from ottla.node.monitoring.watched import Watched
 from ottla.node.network import Network
 from ottla.node.quorum import Metadata, QuorumMember
-from ottla.node.services import Ending, Health, ServiceTable
+from ottla.node.services import CannotStart, Ending, Health, ServiceTable
 from ottla.node.storage import Storage
 from ottla.node.surroundings import Surroundings
 from ottla.runtime.control_plane import ControlPlane
@@ -100,6 +100,7 @@ class Node:
         match error:
             case (
                 CannotListen()
+                | CannotStart()
                 | CorruptLog()
                 | DirectoryInUse()
                 | FormatError()
@@ -152,7 +153,7 @@ class Node:
         if self.settings.get_list("registry.listeners"):
             from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
 
-            await self._table.start(Platform(self.settings, self.bootstrap_servers))
+            await self._table.start(Platform(self.settings, self.listeners))
 
     # ---- stopping
 

@@ -11,14 +11,14 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ottla.http.addresses import Address, parse
-from ottla.model.properties import Settings
+from ottla.model.properties import Listener, Settings
 from ottla.net.listening import listening_socket, refusal
-from ottla.node.services import Ending, Health, Service
+from ottla.node.services import CannotStart, Ending, Health, Service
 from ottla.runtime.child import Child, Died, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -51,12 +51,21 @@ class Work:
     """The node's own settings, in which those of its services are."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What the process says of a service that will not come, however long one waits."""
+
+    service: str
+    why: str
+
+
 class Platform(Service):
     name = "platform"
 
-    def __init__(self, settings: Settings, bootstrap: str) -> None:
+    def __init__(self, settings: Settings, listeners: Sequence[Listener]) -> None:
+        """`listeners` are the node's own, by which the services reach it."""
         self._settings = settings
-        self._bootstrap = bootstrap
+        self._listeners = listeners
         self._open: list[tuple[str, Address, socket.socket]] = []
         self._missing: list[str] = []
         self._loop = asyncio.get_running_loop()
@@ -66,6 +75,14 @@ class Platform(Service):
         self._watcher: threading.Thread | None = None
 
     async def start(self) -> None:
+        """Raises CannotStart for settings that the services would not take."""
+        if any(name.startswith("registry.") and name != "registry.listeners" for name in self._settings.given):
+            from ottla.registry.settings import RegistrySettings, SettingsError  # noqa: PLC0415  seldom given
+
+            try:
+                RegistrySettings.beside_a_node(self._settings.given)
+            except SettingsError as error:
+                raise CannotStart(f"the registry's settings: {error}") from error
         for service in SERVICES:
             for address in map(parse, self._settings.get_list(f"{service}.listeners")):
                 self._take(service, address)
@@ -106,14 +123,16 @@ class Platform(Service):
 
     def _work(self) -> Work:
         doors = tuple(Door(service, str(address), bound.fileno()) for service, address, bound in self._open)
-        return Work(self._bootstrap, doors, dict(self._settings.given))
+        return Work(_bootstrap(self._settings.given, self._listeners), doors, dict(self._settings.given))
 
     def _live(self, child: Child, work: Work) -> None:
         """In a thread: one life of the process."""
         try:
             child.send(work)  # after the pause that is due, if it died before
             while True:
-                logger.info("%s", child.receive())
+                said = child.receive()
+                assert isinstance(said, Lost)
+                self._loop.call_soon_threadsafe(self._let_go, said)
         except Died as error:
             if self._stopping:
                 return
@@ -121,6 +140,14 @@ class Platform(Service):
         except Unavailable as error:
             logger.error("%s", error)
         self._loop.call_soon_threadsafe(self._watch_ports)
+
+    def _let_go(self, lost: Lost) -> None:
+        """Clients are refused from now on, instead of waiting for nobody."""
+        self._missing.append(f"no {lost.service}: {lost.why}")
+        logger.error("%s", self._missing[-1])
+        for entry in [entry for entry in self._open if entry[0] == lost.service]:
+            self._open.remove(entry)
+            entry[2].close()
 
     # ---- the end
 
@@ -157,3 +184,11 @@ class Platform(Service):
 
     def banner(self) -> Sequence[str]:
         return [f"{service:<8} {address}" for service, address, _ in self._open]
+
+
+def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener]) -> str:
+    """The listener that speaks as the services are told to, PLAINTEXT if they are told nothing."""
+    wanted = given.get("registry.kafkastore.security.protocol", "PLAINTEXT").upper()
+    found = next((each for each in listeners if each.protocol == wanted), listeners[0])
+    host = f"[{found.host}]" if ":" in found.host else found.host
+    return f"{host}:{found.port}"

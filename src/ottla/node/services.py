@@ -39,6 +39,10 @@ class Ending(NamedTuple):
     """Leaders are moved elsewhere first. Not where the whole cluster stops: nobody is left to take them."""
 
 
+class CannotStart(Exception):
+    """Of a service, and so of the node. The text says what is wrong and what to do."""
+
+
 class Service:
     """One row. A service overrides what it has; most have no need for some of it."""
 

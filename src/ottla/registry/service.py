@@ -12,8 +12,8 @@ from typing import Final
 
 from ottla.client.addresses import Address as BrokerAddress
 from ottla.client.aio.cluster import Cluster
-from ottla.client.aio.connection import PLAINTEXT, Security
 from ottla.client.errors import ClientError
+from ottla.client.security import PLAINTEXT, Security
 from ottla.http.addresses import Address
 from ottla.http.asgi import AsgiApplication
 from ottla.http.asking import NoAnswer
@@ -50,11 +50,14 @@ class RegistryService:
         security: Security = PLAINTEXT,
         doorkeeper: Doorkeeper = OPEN_DOOR,
         tls: ssl.SSLContext | None = None,
+        ports: Sequence[socket.socket] = (),
         languages: Languages = LANGUAGES,
     ) -> None:
+        """`ports`, if somebody else has taken them: one for each of `registry.listeners`, in that order."""
         self._settings = settings
         self._doorkeeper = doorkeeper
         self._tls = tls
+        self._ports = ports
         self._languages = languages
         self._cluster = Cluster(
             bootstrap,
@@ -86,12 +89,15 @@ class RegistryService:
             task.add_done_callback(self._ended)
 
     def _bind(self) -> None:
-        for address in self._settings.listeners:
+        for number, address in enumerate(self._settings.listeners):
             tls = self._tls if address.scheme == "https" else None
             if address.scheme == "https" and tls is None:
                 raise StartFailed(f"registry.listeners: {address} needs a certificate")
             listening = Listening(address, self._application, tls=tls)
-            listening.open()
+            if self._ports:
+                listening.adopt(self._ports[number])
+            else:
+                listening.open()
             self._open.append(listening)
 
     def _made(self, topic: str) -> Runner:

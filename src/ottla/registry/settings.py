@@ -126,12 +126,19 @@ SYNONYMS: Final = {
 """Names that Confluent's server has, or had, for the same."""
 
 
+_IN_A_NODE: Final = "registry."
+_STORE: Final = "kafkastore."
+_OF_THE_CLIENT: Final = ("kafkastore.security.", "kafkastore.ssl.", "kafkastore.sasl.")
+
+
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
     """Every setting has a value. `unused` are names that mean nothing here."""
 
     values: Mapping[str, Any]
     given: Mapping[str, Any]
+    client: Mapping[str, str]
+    """Kafka's client settings (`security.protocol`, `ssl.*`, `sasl.*`), by which it reaches the brokers."""
     unused: tuple[str, ...] = ()
 
     @classmethod
@@ -140,9 +147,13 @@ class RegistrySettings:
         unused, so that a file of Confluent's server can be taken as it is. Raises SettingsError."""
         problems: list[str] = []
         values: dict[str, Any] = {}
+        client: dict[str, str] = {}
         unused: list[str] = []
         for said, value in (given or {}).items():
             name = SYNONYMS.get(said, said)
+            if name.startswith(_OF_THE_CLIENT):
+                client[name.removeprefix(_STORE)] = str(value)
+                continue
             if name not in SETTINGS:
                 near = closest(name, SETTINGS)
                 if near is not None:
@@ -156,7 +167,7 @@ class RegistrySettings:
         if problems:
             raise SettingsError("\n".join(problems))
         defaults = {name: entry.default for name, entry in SETTINGS.items()}
-        return cls({**defaults, **values}, values, tuple(unused))
+        return cls({**defaults, **values}, values, client, tuple(unused))
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -164,6 +175,14 @@ class RegistrySettings:
     @property
     def listeners(self) -> list[Address]:
         return [parse(each) for each in self["registry.listeners"]]
+
+    @classmethod
+    def beside_a_node(cls, given: Mapping[str, str]) -> "RegistrySettings":
+        """Out of a node's own settings: Confluent's names stand there with `registry.` before them."""
+        own = {name: value for name, value in given.items() if name.startswith(_IN_A_NODE)}
+        return cls.of(
+            {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
+        )
 
     def seconds(self, name: str) -> float:
         """Of a setting in milliseconds."""

@@ -62,6 +62,7 @@ STATIC: Mapping[str, Property] = MappingProxyType({**BROKER, **OWN, **AUTHORIZER
 """Every name a file may set, apart from prefixed ones."""
 
 PASSED_ON = (
+    "registry.",
     "listener.name.",
     "config.providers.",
     "rsm.config.",

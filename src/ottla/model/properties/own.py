@@ -24,8 +24,8 @@ PROPERTIES: tuple[Property, ...] = (
         "registry.listeners",
         LIST,
         (),
-        "Where a schema registry beside this node answers, each as http://host:port; none by default. Without a file it "
-        "is http://127.0.0.1:8081. Its own settings begin with registry. here.",
+        "Where a schema registry beside this node answers, each as http://host:port; none by default. Without a file "
+        "it is http://127.0.0.1:8081. Its own settings begin with registry. here.",
         MEDIUM,
         check=grammar.http_addresses,
     ),

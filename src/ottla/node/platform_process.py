@@ -1,0 +1,114 @@
+"""The platform's process: `python -m ottla.node.platform_process NUMBER`, started by `node.platform`.
+
+NUMBER is a socket of the node that owns it, which says what to do (`Work`) and whose end is the end of this one. The
+ports come open, with the first connection waiting in one of them.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+import threading
+from typing import Final, Protocol
+
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.errors import ClientError
+from ottla.client.security import security
+from ottla.model.properties import Settings
+from ottla.node.logs import write_logs
+from ottla.node.platform import Door, Lost, Work
+from ottla.node.process import new_event_loop
+from ottla.registry.journal.topic import WrongTopic
+from ottla.registry.service import StartFailed
+from ottla.runtime.parent import Gone, Parent
+
+logger = logging.getLogger(__name__)
+
+
+class PlatformService(Protocol):
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+def registry(work: Work, doors: list[Door], ports: list[socket.socket]) -> PlatformService:
+    from ottla.registry.service import RegistryService  # noqa: PLC0415  whoever is not asked for is not loaded
+    from ottla.registry.settings import RegistrySettings  # noqa: PLC0415
+
+    listeners = ",".join(door.address for door in doors)
+    settings = RegistrySettings.beside_a_node({**work.given, "registry.listeners": listeners})
+    return RegistryService(settings, parse_bootstrap(work.bootstrap), security=security(settings.client), ports=ports)
+
+
+MAKERS = {"registry": registry}
+
+
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 30.0
+
+
+async def serve(work: Work, parent: Parent, over: asyncio.Event) -> None:
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(_run(name, work, parent)) for name in MAKERS]
+        await over.wait()
+        for each in running:
+            each.cancel()
+
+
+async def _run(name: str, work: Work, parent: Parent) -> None:
+    """One service until it is cancelled. Brokers that cannot be reached are waited for, and so are its clients; what
+    cannot be mended by waiting is told to the node, which lets go of the ports."""
+    doors = [door for door in work.doors if door.service == name]
+    pause_s = _FIRST_PAUSE_S
+    while doors:
+        service: PlatformService | None = None
+        try:
+            service = MAKERS[name](work, doors, [_port(door) for door in doors])
+            await service.start()
+            gc.collect()
+            gc.freeze()  # what is alive now lives as long as the process
+            await asyncio.get_running_loop().create_future()
+        except (ClientError, OSError, TimeoutError) as error:
+            logger.warning("the %s cannot start yet, and tries again in %g s: %s", name, pause_s, error)
+        except (StartFailed, WrongTopic, ImportError, ValueError) as error:
+            for door in doors:
+                os.close(door.descriptor)
+            parent.say(Lost(name, str(error)))
+            return
+        finally:
+            if service is not None:
+                await service.stop()
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+
+def _port(door: Door) -> socket.socket:
+    """A descriptor of its own for each attempt, which closes it."""
+    return socket.socket(fileno=os.dup(door.descriptor))
+
+
+def main() -> None:
+    parent = Parent.of_this_process()
+    work = parent.hear()
+    assert isinstance(work, Work)
+    write_logs(Settings.from_properties(work.given))
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    over = asyncio.Event()
+    threading.Thread(target=_hear_the_end, args=(parent, loop, over), daemon=True).start()
+    try:
+        loop.run_until_complete(serve(work, parent, over))
+    finally:
+        loop.close()
+
+
+def _hear_the_end(parent: Parent, loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
+    try:
+        while True:
+            parent.hear()
+    except Gone:
+        loop.call_soon_threadsafe(over.set)
+
+
+if __name__ == "__main__":
+    main()
