@@ -72,4 +72,3 @@ def serving(machine: Machine) -> Any:
     runner = Runner(None, machine, "_schemas", url="", group="", timeout_s=1)  # type: ignore[arg-type]
     desk = Desk(runner, settings, "")
     return application(desk, Identity("", ""), Address("http", "127.0.0.1", 0), DEFAULT_LIMITS)
-

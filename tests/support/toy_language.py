@@ -1,7 +1,7 @@
 """A small language of schemas, for what the registry does with any language.
 
 `{"fields":{"a":"int","b":"int?"},"uses":["name"]}`: a reader needs each of its fields in the writer's schema, with the
-same type, unless it ends with `?`. `uses` names references. `tags` are kept by path. `deep` is the cost of a comparison.
+same type, unless it ends with `?`. `uses` names references. `tags` are kept by path. `deep` is what comparing costs.
 """
 
 import json
