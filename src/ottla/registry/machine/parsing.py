@@ -65,7 +65,8 @@ class Parser:
             return known
         try:
             parsed = self._language(schema_type).parse(text, key[2], self.budget(), new=new)
-        except (InvalidSchema, TooComplex) as error:
+            parsed.text.encode()  # half of a pair of surrogates, in an escape, is no text that could be written
+        except (InvalidSchema, TooComplex, UnicodeEncodeError) as error:
             raise refusals.invalid_schema(f"Invalid schema of type {schema_type}, details: {error}") from None
         self._parsed[key] = parsed
         if len(self._parsed) > self._remembered:
