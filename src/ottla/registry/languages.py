@@ -8,18 +8,18 @@ from ottla.registry.machine.parsing import Languages
 from ottla.registry.schemas.base import Language
 
 _ROOMS: Final = {
-    "AVRO": "ottla.registry.schemas.avro",
-    "JSON": "ottla.registry.schemas.json_schema",
-    "PROTOBUF": "ottla.registry.schemas.protobuf",
+    "AVRO": ("ottla.registry.schemas.avro", "Avro"),
+    "JSON": ("ottla.registry.schemas.json_schema", "JsonSchemaLanguage"),
+    "PROTOBUF": ("ottla.registry.schemas.protobuf", "Protobuf"),
 }
 
 
-def _from(room: str) -> Callable[[], Language]:
+def _from(room: str, name: str) -> Callable[[], Language]:
     def load() -> Language:
-        language: Language = import_module(room).LANGUAGE
+        language: Language = getattr(import_module(room), name)()
         return language
 
     return load
 
 
-LANGUAGES: Final[Languages] = {name: _from(room) for name, room in _ROOMS.items()}
+LANGUAGES: Final[Languages] = {language: _from(*room) for language, room in _ROOMS.items()}

@@ -12,8 +12,8 @@ from typing import Final
 
 from ottla.client.addresses import Address as BrokerAddress
 from ottla.client.aio.cluster import Cluster
-from ottla.client.aio.connection import PLAINTEXT, Security
 from ottla.client.errors import ClientError
+from ottla.client.security import PLAINTEXT, Security
 from ottla.http.addresses import Address
 from ottla.http.asgi import AsgiApplication
 from ottla.http.asking import NoAnswer

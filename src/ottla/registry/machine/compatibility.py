@@ -7,7 +7,7 @@ from ottla.registry.entities import ConfigValue, Metadata
 from ottla.registry.machine import refusals
 from ottla.registry.machine.parsing import Parser
 from ottla.registry.machine.versions import SchemaVersion
-from ottla.registry.schemas.base import Difference, Policy, Schema, TooComplex
+from ottla.registry.schemas.base import Policy, Schema, TooComplex
 
 OTHER_TYPE: Final = "Incompatible because of different schema type"
 
@@ -47,18 +47,20 @@ def _compared(parser: Parser, level: str, config: ConfigValue, schema: Schema, v
     if older.language != schema.language:
         return [OTHER_TYPE, *told]
     policy: Policy = "LENIENT" if config.compatibility_policy == "LENIENT" else "STRICT"
-    found: list[Difference] = []
+    found: list[tuple[str, str]] = []
     try:
         if level.startswith(("BACKWARD", "FULL")):
-            found += schema.reading(older, policy, parser.budget())
+            differences = schema.reading(older, policy, parser.budget())
+            found += [(each.worded("new", "old"), each.hint) for each in differences]
         if level.startswith(("FORWARD", "FULL")):
-            found += older.reading(schema, policy, parser.budget())
+            differences = older.reading(schema, policy, parser.budget())
+            found += [(each.worded("old", "new"), each.hint) for each in differences]
     except TooComplex as error:
         raise refusals.invalid_schema(
             f"Invalid schema of type {schema.language}, details: compared with version {version.version}: {error}"
         ) from None
     if not found:
         return []
-    texts = dict.fromkeys(each.text for each in found)
-    hints = dict.fromkeys(f"{{hint: '{each.hint}'}}" for each in found if each.hint)
+    texts = dict.fromkeys(text for text, _ in found)
+    hints = dict.fromkeys(f"{{hint: '{hint}'}}" for _, hint in found if hint)
     return [*texts, *told, *hints]

@@ -63,9 +63,13 @@ class Difference:
     path: str
     """Where: /fields/1 (Avro), #/properties/a (JSON Schema), #/Message/2 (Protobuf)."""
     text: str
-    """The whole message as Confluent's server words it."""
+    """The whole message as Confluent's server words it, but for %s where it says «new» or «old»: first of the reader's
+    schema, then of the writer's."""
     hint: str = ""
     """What would be accepted, in our words; empty if there is nothing to say."""
+
+    def worded(self, reader: str, writer: str) -> str:
+        return self.text.replace("%s", reader, 1).replace("%s", writer, 1)
 
 
 class Schema(Protocol):

@@ -13,7 +13,6 @@ from typing import Final
 from ottla.registry.schemas.json_schema.schema import JsonSchema, JsonSchemaLanguage
 from ottla.registry.schemas.json_schema.validation import validator
 
-__all__ = ["JSON_SCHEMA", "LANGUAGE", "JsonSchema", "JsonSchemaLanguage", "validator"]
+__all__ = ["JSON_SCHEMA", "JsonSchema", "JsonSchemaLanguage", "validator"]
 
 JSON_SCHEMA: Final = JsonSchemaLanguage()
-LANGUAGE: Final = JSON_SCHEMA
