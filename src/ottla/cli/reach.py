@@ -54,7 +54,7 @@ def cluster(arguments: Arguments) -> "Cluster":
     return Cluster(
         addresses,
         client_id=given.get("client.id", "ottla-cli"),
-        timeout_s=_seconds(arguments.text("timeout")),
+        timeout_s=seconds(arguments.text("timeout")),
         security=_security(given),
     )
 
@@ -88,7 +88,7 @@ def _security(given: dict[str, str]) -> "Security":
         raise Failure(str(error)) from error
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:

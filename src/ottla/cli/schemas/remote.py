@@ -1,0 +1,193 @@
+"""A registry that a command talks to: one connection, one request after the other, and every failure in words."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from ottla.cli.failures import Failure
+from ottla.cli.parser import Arguments, Option, UsageError
+from ottla.cli.reach import COMMAND_CONFIG, JSON, OUTPUT, TIMEOUT, client_settings, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+DEFAULT_URL: Final = "http://127.0.0.1:8081"
+REGISTRY: Final = Option(
+    "--registry",
+    "-r",
+    "--schema-registry",
+    value="URL",
+    help=f"The schema registry, as http://USER:PASSWORD@HOST:PORT; else OTTLA_REGISTRY, else {DEFAULT_URL}.",
+)
+REACH: Final = (REGISTRY, COMMAND_CONFIG, TIMEOUT)
+SHOW: Final = (*REACH, OUTPUT, JSON)
+
+MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+MAX_ANSWER_BYTES: Final = 256 << 20
+PAGE: Final = 1000
+"""Schemas asked for at once: what registries give at most."""
+
+_ADVICE: Final = {
+    40401: "`ottla schemas list` shows what there is",
+    40402: "`ottla schemas show SUBJECT` shows the latest version and the others' numbers",
+    40404: "it is deleted softly; `ottla schemas delete SUBJECT --permanent` removes it for good",
+    42205: "`ottla schemas list` shows the registry's mode; READONLY refuses writes, ids are taken in IMPORT only",
+    42206: "another schema refers to it: delete that one first",
+}
+
+
+class Refused(Failure):
+    """The registry's own words, with its code."""
+
+    def __init__(self, status: int, code: int, message: str) -> None:
+        advice = _ADVICE.get(code)
+        super().__init__(f"{message} (error code {code})" + (f"\n  {advice}" if advice else ""))
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+class Remote:
+    def __init__(self, url: str, settings: Mapping[str, str], timeout_s: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{url!r} is no registry's address: http://HOST:PORT or https://HOST:PORT is expected")
+        self._parts = parts
+        self._timeout_s = timeout_s
+        self._settings = settings
+        self._headers = {"Accept": MEDIA_TYPE, "Content-Type": MEDIA_TYPE}
+        self._connection: http.client.HTTPConnection | None = None
+        if authorization := _authorization(parts.username, parts.password, settings):
+            self._headers["Authorization"] = authorization
+
+    def __str__(self) -> str:
+        """Without user and password."""
+        port = f":{self._parts.port}" if self._parts.port else ""
+        return f"{self._parts.scheme}://{self._parts.hostname}{port}{self._parts.path.rstrip('/')}"
+
+    def get(self, path: str, **query: object) -> Any:
+        return self.ask("GET", path, None, **query)
+
+    def find(self, path: str, **query: object) -> Any:
+        """None if there is no such thing."""
+        try:
+            return self.get(path, **query)
+        except Refused as refused:
+            if refused.status == http.client.NOT_FOUND:
+                return None
+            raise
+
+    def ask(self, method: str, path: str, body: object = None, **query: object) -> Any:
+        given = {name: _spelt(value) for name, value in query.items() if value is not None}
+        target = self._parts.path.rstrip("/") + path + (f"?{urlencode(given)}" if given else "")
+        data = None if body is None else json.dumps(body).encode()
+        status, answer = self._exchange(method, target, data)
+        try:
+            found = json.loads(answer) if answer else None
+        except ValueError:
+            found = None
+        if status < http.client.BAD_REQUEST:
+            return found
+        if isinstance(found, dict) and isinstance(found.get("error_code"), int):
+            raise Refused(status, found["error_code"], str(found.get("message")))
+        if status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
+            raise Failure(f"{self} answers {status}: name a user that may do this in the URL or with --command-config")
+        raise Failure(f"{self} answers {status} to {method} {path}, and not as a schema registry does")
+
+    def pages(self, path: str, **query: object) -> Iterator[Any]:
+        """All of a list, however long. Servers too old for pages give everything at once."""
+        offset, seen = 0, None
+        while True:
+            page = self.get(path, **query, offset=offset, limit=PAGE)
+            if not page or page == seen:
+                return
+            yield from page
+            if len(page) != PAGE:
+                return
+            offset, seen = offset + PAGE, page
+
+    def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
+        stale = self._connection is not None
+        try:
+            try:
+                return self._exchanged(method, target, data)
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                self.close()
+                if not stale:
+                    raise
+                return self._exchanged(method, target, data)  # it was closed while nobody asked anything
+        except ConnectionRefusedError:
+            raise Failure(
+                f"nothing listens at {self}\n  start a node with `ottla start`, or name a registry with --registry URL"
+            ) from None
+        except TimeoutError:
+            raise Failure(f"{self} did not answer within {self._timeout_s:g} s; --timeout waits longer") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Failure(f"{self}: {error or type(error).__name__}") from None
+
+    def _exchanged(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
+        connection = self._connected()
+        connection.request(method, target, data, self._headers)
+        reply = connection.getresponse()
+        answer = reply.read(MAX_ANSWER_BYTES + 1)
+        if len(answer) > MAX_ANSWER_BYTES:
+            self.close()
+            raise Failure(f"{self} gave more than {MAX_ANSWER_BYTES} bytes")
+        return reply.status, answer
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            host, port = str(self._parts.hostname), self._parts.port
+            if self._parts.scheme == "https":
+                import ssl
+
+                trusted = ssl.create_default_context(cafile=self._settings.get("schema.registry.ssl.ca.location"))
+                self._connection = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=trusted)
+            else:
+                self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def registry(arguments: Arguments) -> Remote:
+    """Not connected yet: the first request does that."""
+    given = client_settings(arguments)
+    named = arguments.optional("registry") or os.environ.get("OTTLA_REGISTRY") or given.get("schema.registry.url")
+    return at(named or DEFAULT_URL, arguments)
+
+
+def at(url: str, arguments: Arguments) -> Remote:
+    return Remote(url, client_settings(arguments), seconds(arguments.text("timeout")))
+
+
+def subject_path(subject: str) -> str:
+    return f"/subjects/{quote(subject, safe='')}"
+
+
+def version_path(subject: str, version: object) -> str:
+    return f"{subject_path(subject)}/versions/{quote(str(version), safe='')}"
+
+
+def _spelt(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _authorization(user: str | None, password: str | None, settings: Mapping[str, str]) -> str | None:
+    """Of the URL, else by Confluent's client settings."""
+    pair = f"{unquote(user)}:{unquote(password or '')}" if user else None
+    for name in ("schema.registry.basic.auth.user.info", "basic.auth.user.info"):
+        pair = pair or settings.get(name)
+    if pair:
+        return f"Basic {base64.b64encode(pair.encode()).decode()}"
+    token = settings.get("bearer.auth.token") or settings.get("schema.registry.bearer.auth.token")
+    return f"Bearer {token}" if token else None
