@@ -72,7 +72,7 @@ class OptionTypes:
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 if self.strict:
                     raise InvalidSchema(f"the option {_name_of(option)} cannot have this value: {error}") from None
-        return into.SerializePartialToString()
+        return into.SerializePartialToString(deterministic=True)
 
     def _set(self, into: Proto, parts: tuple[NamePart, ...], value: Value, scope: str) -> None:
         field = self._field(into, parts[0], scope)

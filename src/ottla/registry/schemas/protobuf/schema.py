@@ -57,7 +57,7 @@ class ProtobufSchema:
 
     def formatted(self, name: str) -> str:
         if name == "serialized":
-            return b64encode(self.descriptor().SerializeToString()).decode()
+            return b64encode(self.descriptor().SerializeToString(deterministic=True)).decode()
         if name == "ignore_extensions":
             return printed(without_extensions(self.file))
         return self.text
