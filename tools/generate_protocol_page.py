@@ -34,11 +34,8 @@ LISTENERS = {
 }
 
 UNSERVED = {
-    (17, 36): "SASL",
     (34,): "moving a replica from one directory of its broker to another",
-    (38, 39, 40, 41): "delegation tokens",
     (48, 49): "quotas",
-    (50, 51): "SCRAM credentials",
     (71, 72): "client metrics (KIP-714)",
     (76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92): "share groups (KIP-932)",
     (88, 89): "streams groups (KIP-1071)",
@@ -50,6 +47,8 @@ NAMES = {
     Resource.GROUP: "group",
     Resource.TRANSACTIONAL_ID: "transactional id",
     Resource.CLUSTER: "cluster",
+    Resource.DELEGATION_TOKEN: "delegation token",
+    Resource.USER: "user",
 }
 
 

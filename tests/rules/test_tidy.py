@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Parsed while tests are collected: CPython 3.11 fails (SystemError) when a garbage collection inside `ast.parse` logs a
 # traceback, which parses as well, and what other tests leave behind may do just that.
 SOURCES = {path: ast.parse(path.read_text()) for path in (ROOT / "src").rglob("*.py") if "_generated" not in path.parts}
-CORES = ("model", "protocol", "metadata", "metrics", "raft", "controller", "coordinator", "replication")
+CORES = ("model", "protocol", "metadata", "metrics", "raft", "controller", "coordinator", "replication", "security")
 UNSAID = re.compile(r"\b(utils?|helpers?|managers?|misc|common)\b")
 
 

@@ -140,6 +140,7 @@ def transaction_requests() -> dict[int, Any]:
 
 def cluster_requests() -> dict[int, Any]:
     acl = (2, TOPIC, 3, "User:alice", "*", 3, 3)
+    scram = m.AlterUserScramCredentialsRequest
     return {
         29: m.DescribeAclsRequest(*acl),
         30: m.CreateAclsRequest([m.CreateAclsRequest.AclCreation(*acl)]),
@@ -147,6 +148,8 @@ def cluster_requests() -> dict[int, Any]:
         43: m.ElectLeadersRequest(topic_partitions=None),
         45: m.AlterPartitionReassignmentsRequest(),
         46: m.ListPartitionReassignmentsRequest(topics=None),
+        50: m.DescribeUserScramCredentialsRequest(users=None),
+        51: scram(upsertions=[scram.ScramCredentialUpsertion("alice", 1, 4096, b"salt", b"salted")]),
         64: m.UnregisterBrokerRequest(broker_id=1),
         80: m.AddRaftVoterRequest(voter_id=9),
         81: m.RemoveRaftVoterRequest(voter_id=9),
@@ -157,8 +160,12 @@ LISTS_ONLY_WHAT_ONE_MAY_SEE = {16, 66}
 GREETING = 18
 ON_CONTROLLER = 1000
 """Added to the key of what a controller's listener was asked."""
-ALWAYS_ANSWERED = {GREETING, 60}
-"""ApiVersions greets anyone; DescribeCluster tells only what one had to know to connect, as in Kafka."""
+BEFORE_ANYTHING = {GREETING, 17, 36}
+"""ApiVersions greets anyone; the login is for those who have not said who they are."""
+NOT_FOR_STRANGERS = {38, 39, 40, 41}
+"""Delegation tokens: who has not logged in is not even asked for permission (test_sasl_tokens.py)."""
+ALWAYS_ANSWERED = {*BEFORE_ANYTHING, *NOT_FOR_STRANGERS, 60}
+"""DescribeCluster tells only what one had to know to connect, as in Kafka."""
 
 
 def error_codes(value: object) -> Iterator[int]:
@@ -207,7 +214,7 @@ def converse(bootstrap: str, controller: str, gate: Gate) -> dict[int, Any]:
         found: dict[int, Any] = {key: told(wire, gate, request) for key, request in asked.items()}
         found[16] = told(wire, gate, m.ListGroupsRequest())
         found[66] = told(wire, gate, m.ListTransactionsRequest())
-        for key in set(ON_CONTROLLERS) - {GREETING}:
+        for key in set(ON_CONTROLLERS) - BEFORE_ANYTHING - NOT_FOR_STRANGERS:
             found[ON_CONTROLLER + key] = told(controllers, gate, asked.get(key) or m.request_class(key)())
         gate.open = True
         found[-1] = wire.ask(m.MetadataRequest(topics=None))
@@ -245,7 +252,7 @@ def test_what_is_not_allowed_is_refused_with_the_code_for_it(answers: dict[int, 
     assert REFUSED & set(error_codes(answers[key].answer)), answers[key]
 
 
-@pytest.mark.parametrize("key", sorted(set(ON_CONTROLLERS) - {GREETING}))
+@pytest.mark.parametrize("key", sorted(set(ON_CONTROLLERS) - BEFORE_ANYTHING - NOT_FOR_STRANGERS))
 def test_so_it_is_on_a_controllers_listener(answers: dict[int, Any], key: int) -> None:
     assert REFUSED & set(error_codes(answers[ON_CONTROLLER + key].answer)), answers[ON_CONTROLLER + key]
 
@@ -253,7 +260,11 @@ def test_so_it_is_on_a_controllers_listener(answers: dict[int, Any], key: int) -
 @pytest.mark.parametrize(
     ("at", "needs"),
     [(key, entrance.needs) for key, entrance in ON_BROKERS.items() if key not in ALWAYS_ANSWERED]
-    + [(ON_CONTROLLER + key, entrance.needs) for key, entrance in ON_CONTROLLERS.items() if key != GREETING],
+    + [
+        (ON_CONTROLLER + key, entrance.needs)
+        for key, entrance in ON_CONTROLLERS.items()
+        if key not in ALWAYS_ANSWERED or key == 60
+    ],
 )
 def test_a_request_needs_what_its_row_says(answers: dict[int, Any], at: int, needs: Asks | OfCluster) -> None:
     asked = answers[at].asked

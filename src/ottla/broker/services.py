@@ -38,6 +38,10 @@ class Limits:
     partitions_per_response: int
 
 
+def sender(client: "Client") -> Sender:
+    return Sender(client.principal, client.host, client.by_token)
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerServices:
     """What handlers on a controller's listener are given."""
@@ -50,7 +54,7 @@ class ControllerServices:
 
     def decide(self, request: Request[ResponseT_co], client: "Client") -> Coroutine[Any, Any, ResponseT_co]:
         """The answer of this node, if it is the active controller; else that it is not."""
-        return self.control_plane.answer_here(request)
+        return self.control_plane.answer_here(request, on_behalf_of=sender(client))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +85,4 @@ class Services:
     def decide(self, request: Request[ResponseT_co], client: "Client") -> Coroutine[Any, Any, ResponseT_co]:
         """The answer of the active controller, or of the quorum's leader, wherever that is. If it is elsewhere it asks
         for permission again, in the name of the client."""
-        return self.control_plane.submit(request, on_behalf_of=Sender(client.principal, client.host))
+        return self.control_plane.submit(request, on_behalf_of=sender(client))

@@ -19,6 +19,8 @@ from ottla.controller import (
     producer_ids,
     reassignment,
     registration,
+    scram,
+    tokens,
     topics,
 )
 from ottla.controller.chores import Chore
@@ -34,6 +36,8 @@ from ottla.protocol import messages
 from ottla.protocol.apis import Decider, decided_by
 from ottla.protocol.codec import MetadataRecord, Request, ResponseT_co
 
+LONG_AGO: Final = Millis(0)
+
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
@@ -43,6 +47,10 @@ class CommandContext:
     next_offset: int
     kraft_version: int = 0
     fresh_ids: Sequence[Uuid] = ()
+    wall: Millis = LONG_AGO
+    """The time that delegation tokens end by, in milliseconds since 1970."""
+    requester: str = ""
+    """The principal that asks, such as User:alice; empty for a node that asks for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,8 @@ class Controller:
         "_acls",
         "_balancing",
         "_colliding",
+        "_token_sweep",
+        "_tokens",
         "_unclean_elections",
         "_watchlist",
         "image",
@@ -76,6 +86,8 @@ class Controller:
         self._acls = acls.AclBook(image)
         self._balancing = Chore(1000 * settings.get_int("leader.imbalance.check.interval.seconds"))
         self._unclean_elections = Chore(settings.get_int("unclean.leader.election.interval.ms"))
+        self._token_sweep = Chore(settings.get_int("delegation.token.expiry.check.interval.ms"))
+        self._tokens = tokens.Tokens(settings)
         self._colliding: dict[str, list[str]] = {}
         for name in image.topics:
             self._note_name(name)
@@ -88,6 +100,7 @@ class Controller:
         self.sessions.begin(self.image.brokers.values(), now, suspects)
         self._balancing.begin(now)
         self._unclean_elections.begin(now)
+        self._token_sweep.begin(now)
 
     def connected(self, broker_id: int, broker_epoch: int, now: Millis, connection: object = None) -> None:
         """A heartbeat came over this connection."""
@@ -114,7 +127,7 @@ class Controller:
         """Raises KeyError for a command that is none of the controller's."""
         return _DECIDERS[command.API_KEY](self, command, context)
 
-    def tick(self, now: Millis) -> Decision[None]:
+    def tick(self, now: Millis, wall: Millis = LONG_AGO) -> Decision[None]:
         """What is due: one thing at a time, so that each sees the effect of the one before. Ask again until empty."""
         for silent in self.sessions.silent(self.image.brokers.values(), now):
             records = brokers.fence(self.image, self.settings, silent.broker_id)
@@ -123,6 +136,10 @@ class Controller:
             return self._chore(self._unclean_elections, self._elect_uncleanly(), now)
         if self._may_balance and self._balancing.is_due(now):
             return self._chore(self._balancing, self._balance(), now)
+        if self.image.delegation_tokens and self._token_sweep.is_due(now):
+            expired = tokens.expired(self.image, wall)
+            self._token_sweep.done(now, more=len(expired) >= tokens.MOST_AT_ONCE)
+            return Decision(None, tuple(expired))
         return Decision(None)
 
     def next_tick(self, now: Millis) -> Millis | None:
@@ -132,6 +149,8 @@ class Controller:
             times.append(self._unclean_elections.due(now))
         if self._may_balance:
             times.append(self._balancing.due(now))
+        if self.image.delegation_tokens:
+            times.append(self._token_sweep.due(now))
         return min((at for at in times if at is not None), default=None)
 
     @property
@@ -288,6 +307,27 @@ class Controller:
         self, command: "messages.ListPartitionReassignmentsRequest", context: CommandContext
     ) -> "Decision[messages.ListPartitionReassignmentsResponse]":
         return reassignment.list_reassignments(self.image, self._watchlist.reassigning, command)
+
+    def alter_user_scram_credentials(
+        self, command: "messages.AlterUserScramCredentialsRequest", context: CommandContext
+    ) -> "Decision[messages.AlterUserScramCredentialsResponse]":
+        return scram.alter_credentials(self.image, command)
+
+    def create_delegation_token(
+        self, command: "messages.CreateDelegationTokenRequest", context: CommandContext
+    ) -> "Decision[messages.CreateDelegationTokenResponse]":
+        (fresh_id,) = context.fresh_ids
+        return self._tokens.create(self.image, command, context.requester, fresh_id, context.wall)
+
+    def renew_delegation_token(
+        self, command: "messages.RenewDelegationTokenRequest", context: CommandContext
+    ) -> "Decision[messages.RenewDelegationTokenResponse]":
+        return self._tokens.renew(self.image, command, context.requester, context.wall)
+
+    def expire_delegation_token(
+        self, command: "messages.ExpireDelegationTokenRequest", context: CommandContext
+    ) -> "Decision[messages.ExpireDelegationTokenResponse]":
+        return self._tokens.expire(self.image, command, context.requester, context.wall)
 
     def assign_replicas_to_dirs(
         self, command: "messages.AssignReplicasToDirsRequest", context: CommandContext

@@ -72,6 +72,9 @@ CREATE_CLUSTER: Final = Permission(Operation.CREATE, Resource.CLUSTER)
 DELETE_CLUSTER: Final = Permission(Operation.DELETE, Resource.CLUSTER)
 DESCRIBE_CLUSTER: Final = Permission(Operation.DESCRIBE, Resource.CLUSTER)
 DESCRIBE_CLUSTER_CONFIGS: Final = Permission(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
+CREATE_TOKENS: Final = Permission(Operation.CREATE_TOKENS, Resource.USER)
+DESCRIBE_TOKEN: Final = Permission(Operation.DESCRIBE, Resource.DELEGATION_TOKEN)
+DESCRIBE_TOKENS: Final = Permission(Operation.DESCRIBE_TOKENS, Resource.USER)
 IDEMPOTENT_WRITE: Final = Permission(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
 
 OPERATIONS: Final = {

@@ -29,6 +29,7 @@ _FIRST_BUFFER: Final = 64 * 1024
 SCRATCH_BYTES: Final = 256 * 1024
 BY_OWNER: Final = 1
 BY_BUDGET: Final = 2
+BY_LOGIN: Final = 4
 """Why a connection does not read: it goes on when no reason is left."""
 MORE: Final = getattr(socket, "MSG_MORE", 0)
 
@@ -166,9 +167,20 @@ class Connection:
         self.out_bytes = 0
         self.last_active = monotonic()  # what loops go by too, and finer: uvloop keeps milliseconds
 
-    def start(self, receiver: Receiver) -> None:
+    def start(self, receiver: Receiver, max_frame: int = 0) -> None:
+        """`max_frame`: of this receiver, if it takes less than others."""
         self._receiver = receiver
+        self._max_frame = max_frame or self._max_frame
         self.resume_reading()
+
+    def hand_over(self, receiver: Receiver, max_frame: int) -> None:
+        """What comes next is for somebody else: from a callback of the receiver so far, who may have had to be content
+        with smaller frames."""
+        self._receiver = receiver
+        self._max_frame = max_frame
+        # Whoever delivers just now still has the former receiver in hand: a pause makes it stop and look again.
+        self.pause_reading(BY_LOGIN)
+        self._loop.call_soon(self.resume_reading, BY_LOGIN)
 
     # ---- what each kind does its own way
 

@@ -27,6 +27,8 @@ _SILENCE_SECONDS: Final = 3
 _HANDSHAKE_SECONDS: Final = 10
 _MAX_ANSWER_BYTES: Final = 256 << 20
 """Above any fetch a follower asks for: whoever announces more does not speak our protocol."""
+_SHARE_OF_A_SESSION: Final = 0.9
+"""After which a login that ends is renewed."""
 
 
 class Address(NamedTuple):
@@ -47,6 +49,9 @@ class Refused(Unreachable):
 
 Outcome = Message | Unreachable
 Then = Callable[[Outcome], None]
+LogIn = Callable[[Callable[[Message, Then], None], Callable[[int], None], Callable[[str], None]], None]
+"""Begins to say who this node is. Given are: how to ask, whom to tell for how many milliseconds it holds (0: for as
+long as the connection), and whom to tell why it does not."""
 
 
 class ClientTls:
@@ -63,6 +68,8 @@ class Way(NamedTuple):
     """How connections to a kind of node are made, before anything is asked on them."""
 
     tls: ClientTls | None = None
+    log_in: LogIn | None = None
+    """None: nobody has to say there who he is."""
 
 
 PLAIN: Final = Way()
@@ -108,8 +115,9 @@ class SocketPeers:
     def send(self, to: Address, request: Message, then: Then, *, timeout_ms: int, lane: str = "") -> None:
         link = self._links.get((to, lane))
         if link is None or link.lost:
-            link = self._links[to, lane] = _Link(to, self._client_id, self._loop)
-            link.open(self._ways(lane), partial(self._connection, self.traffic.setdefault(lane, Traffic())))
+            way = self._ways(lane)
+            link = self._links[to, lane] = _Link(to, self._client_id, self._loop, way.log_in)
+            link.open(way, partial(self._connection, self.traffic.setdefault(lane, Traffic())))
         link.send(_Pending(request, then, timeout_ms))
 
     def _connection(self, traffic: Traffic, way: Way, sock: socket.socket) -> Connection:
@@ -189,8 +197,10 @@ class _Link:
         "_client_id",
         "_connection",
         "_correlation",
+        "_log_in",
         "_loop",
         "_ranges",
+        "_ready",
         "_sent",
         "_task",
         "_unsent",
@@ -198,14 +208,19 @@ class _Link:
         "lost",
     )
 
-    def __init__(self, address: Address, client_id: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, address: Address, client_id: str, loop: asyncio.AbstractEventLoop, log_in: "LogIn | None"
+    ) -> None:
         self._address = address
+        self._log_in = log_in
         self._client_id = client_id
         self._loop = loop
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._ranges: dict[int, tuple[int, int]] | None = None
         """What the other side speaks, by API key; None until it has said so."""
+        self._ready = False
+        """Greeted and, where that is asked for, logged in."""
         self._unsent: deque[_Pending] = deque()
         self._sent: deque[_Pending] = deque()
         self._correlation = 0
@@ -267,14 +282,44 @@ class _Link:
             self.end(f"it refuses ApiVersions with error {outcome.error_code}")
             return
         self._ranges = {api.api_key: (api.min_version, api.max_version) for api in outcome.api_keys}
+        if self._log_in is None:
+            self._go_on()
+        else:
+            self._introduce()
+
+    def _go_on(self) -> None:
+        self._ready = True
         while self._unsent and not self.lost:
             self._negotiated(self._unsent.popleft())
+
+    # ---- logging in
+
+    def _introduce(self) -> None:
+        """Says who this node is; again before the session ends (KIP-368), and meanwhile nothing else is sent."""
+        if self.lost or self._log_in is None:
+            return
+        self._ready = False
+        self._log_in(self._say, self._introduced, self._not_introduced)
+
+    def _say(self, request: Message, then: Then) -> None:
+        if not self.lost:
+            self._negotiated(_Pending(request, then, 0))
+
+    def _introduced(self, lifetime_ms: int) -> None:
+        if self.lost:
+            return
+        if lifetime_ms:
+            self._loop.call_later(lifetime_ms * _SHARE_OF_A_SESSION / 1000, self._introduce)
+        self._go_on()
+
+    def _not_introduced(self, why: str) -> None:
+        self.end(f"this node could not log in there: {why}")
 
     # ---- requests
 
     def send(self, pending: _Pending) -> None:
         pending.timer = self._loop.call_later(pending.timeout_ms / 1000, self._timed_out, pending)
-        if self._ranges is None:
+        if not self._ready:
             self._unsent.append(pending)
         else:
             self._negotiated(pending)

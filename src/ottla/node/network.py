@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.server import AnyServices
+from ottla.metadata.image import MetadataImage
+from ottla.model.ports import Clock
 from ottla.model.properties import Listener, Settings
 from ottla.net.connection import ReadBudget
 from ottla.net.peer import PLAIN, Way
@@ -16,6 +18,8 @@ from ottla.node.surroundings import Surroundings
 from ottla.runtime import forwarding, joining, raft_driver
 
 if TYPE_CHECKING:
+    from ottla.net.peer import LogIn
+    from ottla.node.logins import ListenerLogins
     from ottla.node.tls import NodeTls
 
 _TO_CONTROLLERS: Final = frozenset((*raft_driver.LANES, forwarding.LANE, joining.LANE))
@@ -35,15 +39,16 @@ class Network(Service):
         self._loop = loop
         self.tls = _tls(settings, world)
         """None if nothing of this node is under TLS."""
+        self._logins: ListenerLogins | None = None
+        self._log_in = _introductions(settings)
         self.peers = world.peers(loop, f"node-{settings.node_id}", self._way)
 
     def _way(self, lane: str) -> Way:
-        if self.tls is None:
-            return PLAIN
         settings = self._settings
-        return self.tls.way(
-            settings.controller_listener_names[0] if lane in _TO_CONTROLLERS else settings.inter_broker_listener
-        )
+        to = settings.controller_listener_names[0] if lane in _TO_CONTROLLERS else settings.inter_broker_listener
+        way = PLAIN if self.tls is None else self.tls.way(to)
+        log_in = self._log_in.get(to)
+        return way if log_in is None else way._replace(log_in=log_in)
 
     async def start(self) -> None:
         self._sockets = {listener.name: self.server.bind(listener) for listener in self._to_open()}
@@ -73,11 +78,21 @@ class Network(Service):
                 else:
                     self.server.serve(sock, listener.name, routes, services, tls)
 
+    def ask_for_logins(self, clock: Clock, image: Callable[[], MetadataImage]) -> None:
+        """Before any listener is served: on some of them clients, and other nodes, have to say who they are."""
+        if any(each.protocol.startswith("SASL_") for each in self._settings.listeners):
+            from ottla.node.logins import ListenerLogins  # noqa: PLC0415  a node that nobody logs in to does without
+
+            self._logins = ListenerLogins(self._settings, clock, image)
+            self.server.logins.update(self._logins.by_listener)
+
     def reconfigure(self, settings: Settings) -> None:
         """Dynamic settings have changed (KIP-226)."""
         self._doors.clients.limits = options.connection_limits(settings)
         if self.tls is not None:
             self.tls.reconfigure(settings)
+        if self._logins is not None:
+            self._logins.reconfigure(settings)
 
     def check(self, settings: Settings) -> None:
         """Whether the node could go over to these settings. Raises ValueError."""
@@ -93,6 +108,8 @@ class Network(Service):
 
     def abandon(self) -> None:
         self.server.close()
+        if self._logins is not None:
+            self._logins.close()
         self.peers.close()
         if self.tls is not None:
             self.tls.close()
@@ -104,6 +121,16 @@ def _tls(settings: Settings, world: Surroundings) -> "NodeTls | None":
     from ottla.node.tls import NodeTls  # noqa: PLC0415  a node without TLS does without
 
     return NodeTls(settings, world.clock)
+
+
+def _introductions(settings: Settings) -> "dict[str, LogIn]":
+    """How this node says who it is, by the listener where that is wanted."""
+    names = (settings.inter_broker_listener, *settings.controller_listener_names[:1])
+    if not any((settings.protocol_of(name) or "").startswith("SASL_") for name in names):
+        return {}
+    from ottla.net.introduction import introductions  # noqa: PLC0415  a node that does not log in does without
+
+    return introductions(settings)
 
 
 def _names(settings: Settings) -> tuple[str, ...]:

@@ -137,6 +137,7 @@ class Node:
             absent=storage.offline,
             on_failure=self._metadata_failed,
         )
+        network.ask_for_logins(world.clock, lambda: control_plane.image)
         await table.start(Metadata(control_plane))
         authorizer = self._authorizer or _authorizer(settings, world, control_plane)
         watched = Watched(settings, world.clock, control_plane, network.server, network.peers)

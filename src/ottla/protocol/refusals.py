@@ -19,6 +19,15 @@ def refused(request: Request[ResponseT_co], error: Errors, text: str | None = No
     return answer
 
 
+def is_refused_by_item(request: Message) -> bool:
+    return request.API_KEY in _BY_ITEM
+
+
+def can_be_refused(request: Message) -> bool:
+    """Whether its answer has a place for an error of the whole that is known here."""
+    return is_refused_by_item(request) or "error_code" in messages.response_class(request.API_KEY).FIELDS
+
+
 def is_refusal(response: Message, error: Errors) -> bool:
     """Whether a whole request failed with that error."""
     code = getattr(response, "error_code", None)
@@ -31,6 +40,14 @@ def _items(response: Message) -> list[Any]:
     """Whatever the list is called: topics, responses, results, entries."""
     values = [getattr(response, name) for name in response.FIELDS]
     return [item for value in values if isinstance(value, list) for item in value]
+
+
+def _metadata(request: "messages.MetadataRequest", error: Errors, text: str) -> Message:
+    kind = messages.MetadataResponse
+    topics = [
+        kind.MetadataResponseTopic(name=t.name, topic_id=t.topic_id, error_code=error) for t in request.topics or []
+    ]
+    return kind(topics=topics, error_code=error)
 
 
 def _create_topics(request: "messages.CreateTopicsRequest", error: Errors, text: str) -> Message:
@@ -83,6 +100,16 @@ def _incremental_alter_configs(request: "messages.IncrementalAlterConfigsRequest
     )
 
 
+def _alter_user_scram_credentials(
+    request: "messages.AlterUserScramCredentialsRequest", error: Errors, text: str
+) -> Message:
+    kind = messages.AlterUserScramCredentialsResponse
+    names = dict.fromkeys([*(each.name for each in request.deletions), *(each.name for each in request.upsertions)])
+    return kind(
+        results=[kind.AlterUserScramCredentialsResult(user=n, error_code=error, error_message=text) for n in names]
+    )
+
+
 def _write_txn_markers(request: "messages.WriteTxnMarkersRequest", error: Errors, text: str) -> Message:
     kind = messages.WriteTxnMarkersResponse
     return kind(
@@ -113,6 +140,7 @@ def _delete_acls(request: "messages.DeleteAclsRequest", error: Errors, text: str
 
 
 _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
+    3: _metadata,
     19: _create_topics,
     20: _delete_topics,
     27: _write_txn_markers,
@@ -121,5 +149,6 @@ _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
     33: _alter_configs,
     37: _create_partitions,
     44: _incremental_alter_configs,
+    51: _alter_user_scram_credentials,
 }
 """By API key: those whose answers have no error of their own, only one for each thing that was asked for."""

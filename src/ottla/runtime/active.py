@@ -27,6 +27,7 @@ Change = tuple[MetadataDelta, MetadataImage]
 
 _CREATE_TOPICS: Final = 19
 _CREATE_ACLS: Final = 30
+_CREATE_TOKEN: Final = 38
 
 
 class NotController(Exception):
@@ -97,9 +98,9 @@ class ActiveController:
         self._missing.close()
         self._runner.fail(NotController("another node is the active controller now"))
 
-    async def submit(self, request: Request[ResponseT_co]) -> ResponseT_co:
+    async def submit(self, request: Request[ResponseT_co], requester: str = "") -> ResponseT_co:
         """Raises NotController if leadership was lost before the decision was committed: it may or may not hold."""
-        decision = self.controller.decide(request, self._context(_fresh_ids(request)))
+        decision = self.controller.decide(request, self._context(_fresh_ids(request), requester))
         # No await between deciding and replaying: two requests must not be decided from the same image.
         offset = self._runner.carry_out(decision.records)
         self._schedule()
@@ -112,12 +113,14 @@ class ActiveController:
     def fail(self, error: BaseException) -> None:
         self._runner.fail(error)
 
-    def _context(self, fresh_ids: int) -> CommandContext:
+    def _context(self, fresh_ids: int, requester: str) -> CommandContext:
         return CommandContext(
             now=self._clock.monotonic(),
             next_offset=self._log.log_end_offset,
             kraft_version=self._log.kraft_version,
             fresh_ids=[self._ids.uuid() for _ in range(fresh_ids)],
+            wall=self._clock.wall(),
+            requester=requester,
         )
 
     def replay(self, records: Sequence[MetadataRecord], *, base_offset: int, epoch: int, timestamp: int) -> Change:
@@ -154,7 +157,7 @@ class ActiveController:
     def _tick(self) -> None:
         self._timer = None
         now: Millis = self._clock.monotonic()
-        decision = self.controller.tick(now)
+        decision = self.controller.tick(now, self._clock.wall())
         for effect in decision.effects:
             logger.warning("%s", effect)
         try:
@@ -170,4 +173,4 @@ def _fresh_ids(request: Request[ResponseT_co]) -> int:
         return len(request.topics)
     if request.API_KEY == _CREATE_ACLS and isinstance(request, messages.CreateAclsRequest):
         return len(request.creations)
-    return 0
+    return int(request.API_KEY == _CREATE_TOKEN)

@@ -171,14 +171,14 @@ class ControlPlane:
             raise self.failure
         if self.raft.is_leader:
             try:
-                return await self.submit_here(request)
+                return await self.submit_here(request, on_behalf_of)
             except NotController:
                 pass  # lost it while deciding: the new one is asked
         answer = await self._forwarder.forward(request, timeout_ms, on_behalf_of)
         await self._seen_here(answer)
         return answer
 
-    async def submit_here(self, request: Request[ResponseT_co]) -> ResponseT_co:
+    async def submit_here(self, request: Request[ResponseT_co], on_behalf_of: Sender | None = None) -> ResponseT_co:
         """For requests that came to this node as the controller. Raises NotController."""
         api = API[request.API_KEY]
         if api.served is not None and api.served.decider is Decider.QUORUM:
@@ -187,14 +187,14 @@ class ControlPlane:
         if active is None:
             raise NotController("this node is not the active controller")
         try:
-            return await active.submit(request)
+            return await active.submit(request, "" if on_behalf_of is None else on_behalf_of.principal)
         except NotLeader as error:
             raise NotController("another node is the active controller now") from error
 
-    async def answer_here(self, request: Request[ResponseT_co]) -> ResponseT_co:
+    async def answer_here(self, request: Request[ResponseT_co], on_behalf_of: Sender | None = None) -> ResponseT_co:
         """As `submit_here`, with NOT_CONTROLLER in the shape of the request's own answer."""
         try:
-            return await self.submit_here(request)
+            return await self.submit_here(request, on_behalf_of)
         except NotController as error:
             return refused(request, Errors.NOT_CONTROLLER, str(error))
 

@@ -6,4 +6,8 @@ tells of them, and `Rules` answers (principal, host, operation, resource) with a
 `tls` holds what TLS needs besides OpenSSL: settings under Kafka's names, key and trust stores in the three formats that
 Kafka takes, certificates and their names as Java spells them, and which certificate may follow which while a node runs.
 Sockets and handshakes are in `net`; this room neither opens files nor asks the time.
+
+`sasl` is the conversation in which a client says who he is and shows it, from both ends; what it ends in is a name,
+and until when it holds. Whoever keeps the connection brings bytes, time and random numbers, looks up what is needed,
+and does what comes back: answer, wait, close.
 """

@@ -150,8 +150,8 @@ def test_super_users_without_an_authorizer_are_not_alone_and_are_told() -> None:
     [
         ({"ssl.provider": "SunJSSE"}, "ssl.provider: has no effect in this version, which has OpenSSL's own of it"),
         (
-            {"sasl.enabled.mechanisms": "PLAIN"},
-            "sasl.enabled.mechanisms: has no effect in this version, which has no SASL",
+            {"sasl.kerberos.service.name": "kafka"},
+            "sasl.kerberos.service.name: has no effect in this version, which has no Kerberos",
         ),
         (
             {"create.topic.policy.class.name": "a.B"},
@@ -179,24 +179,6 @@ def test_what_is_not_built_yet_has_no_effect_and_says_so(given: dict[str, str], 
 def test_a_default_written_down_is_no_reason_to_warn() -> None:
     given = {**COMBINED, "ssl.client.auth": "none", "remote.log.storage.system.enable": "false", "super.users": ""}
     assert Settings.from_properties(given).warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("listeners", "protocols", "asked"),
-    [
-        ("SASL_PLAINTEXT://:9092,CONTROLLER://:9093", {}, "SASL_PLAINTEXT://:9092 asks for SASL_PLAINTEXT"),
-        (
-            "OUTER://:9092,CONTROLLER://:9093",
-            {"listener.security.protocol.map": "OUTER:sasl_ssl,CONTROLLER:PLAINTEXT"},
-            "OUTER://:9092 asks for SASL_SSL",
-        ),
-    ],
-)
-def test_a_listener_that_is_not_served_is_the_first_complaint(
-    listeners: str, protocols: dict[str, str], asked: str
-) -> None:
-    given = {**COMBINED, "listeners": listeners, **protocols, "num.partitions": "none"}
-    assert refused(given).startswith(f"listeners: {asked}: PLAINTEXT and SSL only in this version.")
 
 
 def test_settings_of_earlier_releases_are_ignored_with_a_warning() -> None:

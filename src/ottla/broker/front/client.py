@@ -26,10 +26,19 @@ class Client(NamedTuple):
     software_name: str = ""
     software_version: str = ""
     """As it calls itself (KIP-511); empty before it has."""
+    by_token: bool = False
+    """It logged in by a delegation token (KIP-48)."""
 
     @classmethod
     def known_as(cls, principal: str, host: str, listener: str, authorizer: Authorizer, underway: Underway) -> "Client":
         return cls(principal, host, listener, *authorizer.for_client(principal, host, underway))
+
+    def logged_in(self, principal: str, authorizer: Authorizer, underway: Underway, *, by_token: bool) -> "Client":
+        """The same client, now that it has shown who it is."""
+        known = Client.known_as(principal, self.host, self.listener, authorizer, underway)
+        return known._replace(
+            software_name=self.software_name, software_version=self.software_version, by_token=by_token
+        )
 
     def operations(self, resource: Resource, name: str) -> int:
         """All that it may do there, as the bit field of KIP-430; none if it may not even look."""

@@ -19,10 +19,11 @@ from ottla.model.properties import Listener
 from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratch
 from ottla.net.listening import listening_socket, plain_address, refusal
 
-if TYPE_CHECKING:  # loaded with the first listener that has TLS
+if TYPE_CHECKING:  # loaded with the first listener that has TLS, or on which clients log in
     from ssl import SSLSocket
 
     from ottla.broker.front.encrypted import Encrypted
+    from ottla.broker.front.login import Logins
     from ottla.net.handshakes import HandshakeFailed
     from ottla.net.tls_listener import ListenerTls
 
@@ -73,6 +74,7 @@ class Server:
         "_sockets",
         "_sweeper",
         "_swept",
+        "logins",
         "routes",
         "traffic",
     )
@@ -93,6 +95,8 @@ class Server:
         self._swept = loop.time()
         self._encrypted: Encrypted | None = None
         """Who comes by a listener with TLS, until the handshake is done."""
+        self.logins: dict[str, Logins] = {}
+        """By listener, of those on which clients say who they are."""
         self.routes: dict[str, Routes] = {}
         """By listener: each route counts its requests."""
         self.traffic: dict[str, Traffic] = {}
@@ -197,7 +201,12 @@ class Server:
     ) -> None:
         session = Session(connection, host, listener_name, routes, services, self._loop, self._forget, principal)
         self._sessions[session] = connection
-        connection.start(session)
+        logins = self.logins.get(listener_name)
+        if logins is None:
+            connection.start(session)
+        else:
+            door = logins.door(session, connection, self._options.max_frame_bytes)
+            connection.start(door, logins.options.max_frame_bytes)
 
     # ---- listeners with TLS
 

@@ -110,6 +110,10 @@ class Session:
         """A request of this client is being worked on, or waits in purgatory."""
         return bool(self._pending)
 
+    def unanswered(self) -> "list[Future[Any]]":
+        """What the answers to requests so far still wait for."""
+        return [each.future for each in self._pending if each.future is not None and not each.future.done()]
+
     # ---- requests
 
     def frame_received(self, frame: memoryview) -> None:

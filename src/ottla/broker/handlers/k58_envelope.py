@@ -56,9 +56,10 @@ async def handle(
 
 def _client(services: ControllerServices, session: Session, sender: Sender, route: Route) -> Client:
     """The broker told who its client is and where it comes from; the listener is the one that the broker came by."""
-    return Client.known_as(
+    known = Client.known_as(
         sender.principal, sender.host, session.client.listener, services.authorizer, Underway(route.name)
     )
+    return known._replace(by_token=sender.token_authenticated)
 
 
 async def _answered(

@@ -1,7 +1,7 @@
 """ottla's own settings: the limits Kafka leaves open, with safe defaults. Where Kafka has a name, that is used."""
 
 from ottla.model.properties import grammar
-from ottla.model.properties.property import DOUBLE, HIGH, INT, LIST, LONG, LOW, MEDIUM, STRING, Property
+from ottla.model.properties.property import BOOLEAN, DOUBLE, HIGH, INT, LIST, LONG, LOW, MEDIUM, STRING, Property
 
 PROPERTIES: tuple[Property, ...] = (
     Property(
@@ -88,6 +88,14 @@ PROPERTIES: tuple[Property, ...] = (
         at_least=100,
     ),
     Property(
+        "ottla.authentication.timeout.ms",
+        INT,
+        10_000,
+        "Time a client has to log in on a SASL listener before its connection is closed.",
+        MEDIUM,
+        at_least=100,
+    ),
+    Property(
         "ottla.tls.half.open.handshakes.max",
         INT,
         1_000,
@@ -102,6 +110,21 @@ PROPERTIES: tuple[Property, ...] = (
         "How often key and trust stores are looked at: one that was written anew is taken up without a restart.",
         LOW,
         at_least=100,
+    ),
+    Property(
+        "ottla.sasl.oauthbearer.unsecured.tokens",
+        BOOLEAN,
+        False,
+        "For tests, and on loopback only: OAUTHBEARER takes tokens that nobody signed, so everybody can be anybody.",
+        LOW,
+    ),
+    Property(
+        "ottla.sasl.oauthbearer.jwks.max.bytes",
+        INT,
+        1_048_576,
+        "Largest set of signing keys that is read from sasl.oauthbearer.jwks.endpoint.url.",
+        LOW,
+        at_least=1_024,
     ),
     Property(
         "ottla.open.files.max",

@@ -199,6 +199,21 @@ def _encrypted_listeners_have_a_key(settings: NodeValues) -> str | None:
     return None
 
 
+def _logins_work(settings: NodeValues) -> str | None:
+    if not _speaks_of_logins(settings):
+        return None
+    from ottla.model.properties import sasl  # noqa: PLC0415  a node that nobody logs in to does without
+
+    return sasl.problem(settings)
+
+
+def _speaks_of_logins(settings: NodeValues) -> bool:
+    names = (*(each.name for each in settings.listeners), *settings.controller_listener_names)
+    return any((settings.protocol_of(name) or "").startswith("SASL_") for name in names) or any(
+        "sasl." in name for name in settings.given
+    )
+
+
 def _inter_broker_sasl_is_enabled(settings: NodeValues) -> str | None:
     listener = settings.inter_broker_listener
     if not (settings.protocol_of(listener) or "").startswith("SASL"):
@@ -375,6 +390,7 @@ RULES: tuple[Callable[[NodeValues], str | None], ...] = (
     _encrypted_listeners_have_a_key,
     _inter_broker_sasl_is_enabled,
     _super_users_are_principals,
+    _logins_work,
     _cordoned_directories_exist,
     _retention_is_positive,
     _roll_time_is_positive,
@@ -394,6 +410,10 @@ def warnings_of(settings: NodeValues) -> Iterator[str]:
         names = [each for each in ("super.users", "allow.everyone.if.no.acl.found") if settings[each]]
         if names:
             yield f"{', '.join(names)}: no effect without authorizer.class.name: everybody may do everything"
+    if _speaks_of_logins(settings):
+        from ottla.model.properties import sasl  # noqa: PLC0415  a node that nobody logs in to does without
+
+        yield from sasl.warnings(settings)
     heartbeat = settings.get_int("broker.heartbeat.interval.ms")
     session = settings.get_int("broker.session.timeout.ms")
     if heartbeat * 2 > session:

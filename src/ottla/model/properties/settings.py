@@ -85,7 +85,8 @@ class Settings(NodeValues):
             # One developer's consumer should not wait three seconds for company that never comes.
             "group.initial.rebalance.delay.ms": "0",
         }
-        given.update({name.replace("_", "."): value for name, value in overrides.items()})
+        # A name with dots is one already: listener.name.sasl_ssl.… keeps its underscore.
+        given.update({name if "." in name else name.replace("_", "."): value for name, value in overrides.items()})
         _, _, own_address = given["listeners"].partition("CONTROLLER://")
         given.setdefault("controller.quorum.voters", f"{given['node.id']}@{own_address.partition(',')[0]}")
         return cls.from_properties(given)

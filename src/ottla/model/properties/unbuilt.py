@@ -3,15 +3,14 @@ warned about where it merely has no effect."""
 
 from collections.abc import Iterator, Mapping
 
-from ottla.model.properties import grammar
 from ottla.model.properties.broker import STATIC
 from ottla.model.properties.values import NodeValues
 
 _WITHOUT_EFFECT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("has OpenSSL's own of it", ("ssl.provider", "ssl.secure.random.implementation", "ssl.keymanager.algorithm")),
     ("has OpenSSL's own of it", ("ssl.trustmanager.algorithm", "security.providers")),
-    ("has no SASL", ("sasl.", "connections.max.reauth.ms", "principal.builder.class")),
-    ("has no delegation tokens", ("delegation.token.",)),
+    ("has no Kerberos", ("sasl.kerberos.",)),
+    ("fetches no tokens for itself", ("sasl.login.refresh.", "sasl.oauthbearer.assertion.")),
     ("has no quotas", ("client.quota.callback.class",)),
     ("runs no policy classes", ("create.topic.policy.class.name", "alter.config.policy.class.name")),
     ("has no tiered storage", ("remote.log.storage.system.enable",)),
@@ -25,7 +24,7 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 def refusals(given: Mapping[str, str]) -> list[str]:
     """From the bare text of a file, so that they come first: whatever else is wrong with it may follow from them."""
-    return [*_zookeeper(given), *_unserved_listeners(given), *_unknown_authorizer(given)]
+    return [*_zookeeper(given), *_unknown_authorizer(given)]
 
 
 def _zookeeper(given: Mapping[str, str]) -> Iterator[str]:
@@ -38,22 +37,6 @@ def _zookeeper(given: Mapping[str, str]) -> Iterator[str]:
             "listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093 controller.listener.names=CONTROLLER "
             "controller.quorum.voters=1@localhost:9093"
         )
-
-
-def _unserved_listeners(given: Mapping[str, str]) -> Iterator[str]:
-    try:
-        protocols = grammar.pairs(given.get("listener.security.protocol.map", ""))
-    except ValueError:
-        return  # said by who reads the map
-    by_name = {name.upper(): protocol.upper() for name, protocol in protocols.items()}
-    for listener in filter(None, map(str.strip, given.get("listeners", "").split(","))):
-        name = listener.partition(":")[0].upper()
-        protocol = by_name.get(name, name)
-        if protocol.startswith("SASL"):
-            yield (
-                f"listeners: {listener} asks for {protocol}: PLAINTEXT and SSL only in this version. "
-                "Keep it on loopback or behind something that encrypts"
-            )
 
 
 def _unknown_authorizer(given: Mapping[str, str]) -> Iterator[str]:

@@ -1,0 +1,197 @@
+"""What a configuration says about logging in: which mechanisms each listener takes, and who this node is to others.
+
+`listener.name.<listener>.<mechanism>.<setting>` beats the listener's own setting, and that the plain one, but for JAAS
+texts, which on a server belong to a listener and a mechanism (KIP-103, KIP-226).
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ottla.model.properties.broker import STATIC
+from ottla.model.properties.jaas import Jaas, parse_jaas
+from ottla.model.properties.property import Value
+from ottla.model.properties.values import NodeValues
+
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_BY_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_JAAS: Final = "sasl.jaas.config"
+_OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
+_KNOWN_CLASSES: Final = {
+    "sasl.server.callback.handler.class": (f"{_OAUTH}OAuthBearerValidatorCallbackHandler",
+                                           f"{_OAUTH}secured.OAuthBearerValidatorCallbackHandler"),
+    "sasl.login.callback.handler.class": (),
+    "sasl.client.callback.handler.class": (),
+    "sasl.login.class": (),
+    "sasl.oauthbearer.jwt.validator.class": (f"{_OAUTH}DefaultJwtValidator", f"{_OAUTH}BrokerJwtValidator"),
+    "sasl.oauthbearer.jwt.retriever.class": (f"{_OAUTH}DefaultJwtRetriever",),
+}  # fmt: skip
+"""Class settings with the classes that mean what is built in; any other would be code, and a setting names none."""
+
+
+class OwnLogin(NamedTuple):
+    """What this node says to others."""
+
+    mechanism: str
+    name: str
+    password: str
+
+
+def uses_sasl(settings: NodeValues, listener: str) -> bool:
+    return (settings.protocol_of(listener) or "").startswith("SASL_")
+
+
+def mechanisms_of(settings: NodeValues, listener: str) -> tuple[str, ...]:
+    found = settings.for_listener(listener, "sasl.enabled.mechanisms")
+    assert isinstance(found, tuple)
+    return found
+
+
+def for_mechanism(settings: NodeValues, listener: str, mechanism: str, name: str) -> Value:
+    prefixed = _prefixed(listener, mechanism, name)
+    for layer in (settings.dynamic_broker, settings.dynamic_default, settings.given):
+        if prefixed in layer:
+            return STATIC[name].parse(layer[prefixed])
+    return settings.for_listener(listener, name)
+
+
+def jaas_of(settings: NodeValues, listener: str, mechanism: str) -> Jaas | None:
+    """None: there is no such text. Raises ValueError for one that cannot be read."""
+    prefixed = _prefixed(listener, mechanism, _JAAS)
+    for layer in (settings.dynamic_broker, settings.given):
+        if prefixed in layer:
+            return parse_jaas(layer[prefixed])
+    return None
+
+
+def inter_broker_login(settings: NodeValues) -> OwnLogin | None:
+    """None: brokers do not log in with each other."""
+    mechanism = settings.get_str("sasl.mechanism.inter.broker.protocol")
+    return _own_login(settings, settings.inter_broker_listener, mechanism)
+
+
+def controller_login(settings: NodeValues) -> OwnLogin | None:
+    """How this node logs in with controllers."""
+    names = settings.controller_listener_names
+    mechanism = settings.get_str("sasl.mechanism.controller.protocol")
+    return _own_login(settings, names[0], mechanism) if names else None
+
+
+def _own_login(settings: NodeValues, listener: str, mechanism: str) -> OwnLogin | None:
+    if not uses_sasl(settings, listener):
+        return None
+    jaas = jaas_of(settings, listener, mechanism)
+    assert jaas is not None, "`problem` has seen to that"
+    return OwnLogin(mechanism, jaas.options["username"], jaas.options["password"])
+
+
+def _prefixed(listener: str, mechanism: str, name: str) -> str:
+    return f"listener.name.{listener.lower()}.{mechanism.lower()}.{name}"
+
+
+# What is wrong with it.
+
+
+def problem(settings: NodeValues) -> str | None:
+    """The first thing that keeps logins from working, or None."""
+    return next(_problems(settings), None)
+
+
+def _problems(settings: NodeValues) -> Iterator[str]:
+    yield from _foreign_classes(settings)
+    for listener in settings.listeners:
+        if listener.protocol.startswith("SASL_"):
+            for mechanism in mechanisms_of(settings, listener.name):
+                yield from _mechanism_problems(settings, listener.name, mechanism)
+    if settings.is_broker and uses_sasl(settings, settings.inter_broker_listener):
+        name = "sasl.mechanism.inter.broker.protocol"
+        yield from _own_problems(settings, settings.inter_broker_listener, name, "brokers log in with each other")
+    controllers = settings.controller_listener_names
+    if controllers and uses_sasl(settings, controllers[0]):
+        name = "sasl.mechanism.controller.protocol"
+        yield from _own_problems(settings, controllers[0], name, "nodes log in with controllers")
+
+
+def _foreign_classes(settings: NodeValues) -> Iterator[str]:
+    for given in (*settings.given, *settings.dynamic_broker):
+        for name, known in _KNOWN_CLASSES.items():
+            if given != name and not (given.startswith("listener.name.") and given.endswith(f".{name}")):
+                continue
+            asked = settings.given.get(given, settings.dynamic_broker.get(given, "")).strip()
+            if asked and asked not in known:
+                allowed = f"allowed is {' or '.join(known)}" if known else "leave it out"
+                yield f"{given}: {asked} would be code to run, and a setting names none; {allowed}"
+
+
+def _mechanism_problems(settings: NodeValues, listener: str, mechanism: str) -> Iterator[str]:
+    if mechanism == "GSSAPI":
+        yield (
+            f"sasl.enabled.mechanisms: GSSAPI (Kerberos), which is Kafka's default, is not built: its library needs a "
+            f"compiler and Kerberos' headers on every machine. Name others for the listener {listener}, for example "
+            f"sasl.enabled.mechanisms=SCRAM-SHA-256; there are {', '.join(MECHANISMS)}"
+        )
+        return
+    if mechanism not in MECHANISMS:
+        yield f"sasl.enabled.mechanisms: {mechanism} is none of {', '.join(MECHANISMS)}"
+        return
+    name = _prefixed(listener, mechanism, _JAAS)
+    try:
+        jaas = jaas_of(settings, listener, mechanism)
+    except ValueError as error:
+        yield f"{name}: {error}"
+        return
+    if jaas is None and mechanism == "PLAIN":
+        yield (
+            f"{name}: a value is needed, since the users of PLAIN stand there, for example "
+            f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="…";'
+        )
+    if jaas is not None and mechanism not in jaas.mechanisms:
+        yield f"{name}: {jaas.module} is for {' and '.join(jaas.mechanisms)}, not for {mechanism}"
+    if mechanism == "OAUTHBEARER":
+        yield from _oauth_problems(settings, listener)
+
+
+def _oauth_problems(settings: NodeValues, listener: str) -> Iterator[str]:
+    unsecured = settings.get_bool("ottla.sasl.oauthbearer.unsecured.tokens")
+    if unsecured:
+        host = next(each.host for each in settings.listeners if each.name == listener)
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            yield (
+                f"ottla.sasl.oauthbearer.unsecured.tokens: the listener {listener} is not on loopback; whoever reaches "
+                "it could log in as anybody"
+            )
+        return
+    for name in ("sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.expected.issuer"):
+        if not settings.for_listener(listener, name):
+            yield f"{name}: a value is needed to check the tokens of OAUTHBEARER on the listener {listener}"
+    if not settings.for_listener(listener, "sasl.oauthbearer.expected.audience"):
+        yield (
+            "sasl.oauthbearer.expected.audience: a value is needed to check the tokens of OAUTHBEARER on the listener "
+            f"{listener}; without it a token made for another service would log in here"
+        )
+    url = settings.for_listener(listener, "sasl.oauthbearer.jwks.endpoint.url")
+    if isinstance(url, str) and not url.startswith(("https://", "http://127.0.0.1", "http://localhost", "file:///")):
+        yield f"sasl.oauthbearer.jwks.endpoint.url: {url} is not allowed: https://… or file:///… is"
+
+
+def _own_problems(settings: NodeValues, listener: str, setting: str, what: str) -> Iterator[str]:
+    mechanism = settings.get_str(setting)
+    if mechanism not in _BY_PASSWORD:
+        meant = "the default of Kafka, " if setting not in settings.given else ""
+        yield (
+            f"{setting}: {mechanism} is {meant}not what {what} by here: set it to one of {', '.join(_BY_PASSWORD)}"
+            " (sasl.mechanism.inter.broker.protocol and sasl.mechanism.controller.protocol both default to GSSAPI)"
+        )
+        return
+    name = _prefixed(listener, mechanism, _JAAS)
+    try:
+        jaas = jaas_of(settings, listener, mechanism)
+    except ValueError as error:
+        yield f"{name}: {error}"
+        return
+    if jaas is None or not jaas.options.get("username") or not jaas.options.get("password"):
+        yield f"{name}: username and password are needed there, by which {what}"
+
+
+def warnings(settings: NodeValues) -> Iterator[str]:
+    if _JAAS in settings.given:
+        yield f"{_JAAS}: ignored on a node; it is listener.name.<listener>.<mechanism>.{_JAAS} here"
