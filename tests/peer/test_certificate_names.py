@@ -23,7 +23,7 @@ OIDS = (
 TAGS = {0x0C: "utf-8", 0x13: "ascii", 0x16: "ascii", 0x14: "latin-1", 0x1B: "ascii", 0x1E: "utf-16-be"}
 TEXTS = st.one_of(
     st.text("abcXYZ019 '()+,-./:=?\"\\<>#;\r\t", max_size=12),
-    st.text(st.characters(blacklist_categories=("Cs",)), max_size=8),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
 )
 
 

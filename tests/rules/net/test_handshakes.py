@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -200,7 +201,10 @@ def test_versions_that_are_left_out_are_refused() -> None:
 
 def test_an_expired_certificate_is_named_as_that() -> None:
     expired = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    was_good = {"not_before": datetime(2020, 1, 1, tzinfo=UTC), "not_after": datetime(2020, 2, 1, tzinfo=UTC)}
+    was_good: dict[str, Any] = {
+        "not_before": datetime(2020, 1, 1, tzinfo=UTC),
+        "not_after": datetime(2020, 2, 1, tzinfo=UTC),
+    }
     issued(**was_good).configure_cert(expired)
     _, theirs = asyncio.run(_refusal(expired, client_context()))
     assert theirs.startswith("its certificate has expired")

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -50,7 +51,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-LONG = {"not_after": datetime(2040, 1, 1, tzinfo=UTC)}
+LONG: dict[str, Any] = {"not_after": datetime(2040, 1, 1, tzinfo=UTC)}
 _WRITTEN = [0]
 
 
