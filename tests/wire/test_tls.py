@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.request import urlopen
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
-from ottla.broker.security.authorizer import May
+from ottla.broker.security.authorizer import AllowAll, Rights, Underway
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.aio.cluster import Cluster as AioClient
 from ottla.client.blocking.cluster import Cluster as BlockingClient
@@ -27,7 +28,6 @@ from ottla.client.blocking.consumer import Consumer as BlockingConsumer
 from ottla.client.errors import ClientError
 from ottla.client.security import SecurityRefused, security
 from ottla.model.ids import TopicPartition
-from ottla.model.permissions import Operation, Resource
 from ottla.model.properties import Settings
 from ottla.node import Node
 from ottla.testing import Cluster
@@ -300,18 +300,17 @@ def trusting(directory: Path) -> dict[str, str]:
     return {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": str(ca)}
 
 
-class Doorman:
-    """Allows everything, and remembers who asked."""
+class Doorman(AllowAll):
+    """Allows everything, and remembers who came."""
+
+    __slots__ = ("seen",)
 
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    def for_client(self, principal: str, host: str) -> May:
+    def for_client(self, principal: str, host: str, underway: Underway) -> Rights:
         self.seen.append(principal)
-        return self.allows
-
-    def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
-        return True
+        return super().for_client(principal, host, underway)
 
 
 def principals(directory: Path, clients: list[dict[str, str]], **how: str) -> list[str]:
@@ -495,3 +494,24 @@ def test_thousands_of_half_open_handshakes_keep_nobody_out(tmp_path: Path) -> No
         finally:
             for sock in idle:
                 sock.close()
+
+
+def test_metrics_and_health_are_served_over_https_and_renewed(tmp_path: Path) -> None:
+    stores(tmp_path)
+    https = {
+        "http_listeners": "https://127.0.0.1:0",
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": str(tmp_path / "node.pem"),
+        "ottla_tls_reload_interval_ms": "100",
+    }
+    with Cluster(**https) as cluster:
+        address = cluster.http_address(1)
+        assert address.startswith("https://127.0.0.1:")
+        with urlopen(f"{address}/healthz", context=client_context(), timeout=PATIENCE_SECONDS) as answer:
+            assert answer.status == 200
+        port = int(address.rpartition(":")[2])
+        first = shown_by(port)
+        replacement = tmp_path / "new.pem"
+        replacement.write_bytes(issued().private_key_and_cert_chain_pem.bytes())
+        os.replace(replacement, tmp_path / "node.pem")
+        eventually(lambda: shown_by(port) != first)
