@@ -23,3 +23,13 @@ class ListenerTls:
             return ANONYMOUS
         shown = sock.getpeercert(binary_form=True)
         return ANONYMOUS if not shown else f"User:{self._mapping.user(certificate(shown).subject)}"
+
+
+def followed(tls: ListenerTls) -> ssl.SSLContext:
+    """For a server that takes one context for good: each handshake is done with the one that is in use then."""
+
+    def choose(sock: ssl.SSLObject | ssl.SSLSocket, name: str | None, context: ssl.SSLContext) -> None:
+        sock.context = tls.context
+
+    tls.context.sni_callback = choose
+    return tls.context

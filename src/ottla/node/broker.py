@@ -247,6 +247,7 @@ class Broker(Service):
         events.log_start_moved.hear(parts.housekeeping.checkpoint_soon)
         events.settings_changed.hear(partial(reconfigure, coordination.groups))
         events.settings_changed.hear(self._network.reconfigure)
+        parts.configs.judge = self._network.check
         self._storage.lost.hear(self._directories_failed)
 
     def _services(self, parts: Parts, coordination: Coordination) -> Services:

@@ -6,6 +6,7 @@ costs this service, never the node.
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ottla.http.addresses import Address, parse
 from ottla.http.asgi import AsgiApplication
@@ -15,13 +16,19 @@ from ottla.net.listening import refusal
 from ottla.node.monitoring.watched import Watched
 from ottla.node.services import Ending, Health, Service, ServiceTable, State
 
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from ottla.node.tls import NodeTls
+
 logger = logging.getLogger(__name__)
 
 
 class HttpListeners(Service):
     name = "http"
 
-    def __init__(self, settings: Settings, watched: Watched, table: ServiceTable) -> None:
+    def __init__(self, settings: Settings, watched: Watched, table: ServiceTable, tls: "NodeTls | None" = None) -> None:
+        self._tls = tls
         self._asked = [parse(each) for each in settings.get_list("http.listeners")]
         self._watched = watched
         self._table = table
@@ -31,7 +38,7 @@ class HttpListeners(Service):
     async def start(self) -> None:
         self._watched.begin()
         for address in self._asked:
-            listening = Listening(address, self._application)
+            listening = Listening(address, self._application, tls=self._context(address))
             try:
                 listening.open()
             except OSError as error:
@@ -40,6 +47,16 @@ class HttpListeners(Service):
                 continue
             listening.start()
             self._open.append(listening)
+
+    def _context(self, address: Address) -> "SSLContext | None":
+        if address.scheme != "https":
+            return None
+        from ottla.net.tls_listener import followed  # noqa: PLC0415  for who has TLS
+        from ottla.node.tls import HTTPS  # noqa: PLC0415
+
+        found = None if self._tls is None else self._tls.listener(HTTPS)
+        assert found is not None, "the network has made the TLS of every address"
+        return followed(found)
 
     def _application(self, address: Address) -> AsgiApplication:
         from ottla.node.monitoring import pages  # noqa: PLC0415  a node that nobody asks does without

@@ -116,7 +116,8 @@ class Network(Service):
 
 
 def _tls(settings: Settings, world: Surroundings) -> "NodeTls | None":
-    if not any("SSL" in (settings.protocol_of(name) or "") for name in _names(settings)):
+    encrypted = any("SSL" in (settings.protocol_of(name) or "") for name in _names(settings))
+    if not encrypted and not any(each.startswith("https:") for each in settings.get_list("http.listeners")):
         return None
     from ottla.node.tls import NodeTls  # noqa: PLC0415  a node without TLS does without
 

@@ -23,6 +23,8 @@ from ottla.security.tls.settings import TlsRefused, TlsSettings, tls_settings
 
 logger = logging.getLogger(__name__)
 
+HTTPS: Final = "HTTPS"
+"""What the addresses of http.listeners are called, as far as TLS goes."""
 _SLOW_RSA_BITS: Final = 3072
 """A handshake with such a key holds up everybody for milliseconds."""
 
@@ -51,6 +53,8 @@ class NodeTls:
         self._watching: asyncio.TimerHandle | None = None
         inter_node = (settings.inter_broker_listener, *settings.controller_listener_names[:1])
         heard = [each.name for each in settings.listeners if "SSL" in each.protocol]
+        if any(address.startswith("https:") for address in settings.get_list("http.listeners")):
+            heard.append(HTTPS)
         for name in dict.fromkeys((*heard, *(name for name in inter_node if _encrypted(settings, name)))):
             self._endpoints[name] = self._made(name, listens=name in heard, is_inter_node=name in inter_node)
         self._warn_of_endings()

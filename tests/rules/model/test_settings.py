@@ -266,7 +266,8 @@ def test_ipv6_listeners_are_read_in_brackets() -> None:
 @pytest.mark.parametrize("address", ["http://[::1:9404", "http://::1:9404", "http://[12]:9404", "http://h:70000"])
 def test_an_http_address_that_is_no_url_is_refused_before_the_node_starts(address: str) -> None:
     assert refused({**COMBINED, "http.listeners": address}) == (
-        f"http.listeners: {address!r} is not allowed: {address!r} is not an address: http://host:port is expected"
+        f"http.listeners: {address!r} is not allowed: {address!r} is not an address: http://host:port or "
+        "https://host:port is expected"
     )
 
 

@@ -105,6 +105,15 @@ def _unready(services: Services | ControllerServices, resource: ConfigResource) 
     }
     try:
         properties.check_running_broker(changes, services.configs.settings, per_broker=bool(resource.resource_name))
+        if resource.resource_name:
+            services.configs.judge(_then(services.configs.settings, resource, changes))
     except ValueError as problem:
         return Errors.INVALID_REQUEST, str(problem)
     return None
+
+
+def _then(now: properties.Settings, resource: ConfigResource, changes: dict[str, str]) -> properties.Settings:
+    """This broker's settings after the change."""
+    gone = {config.name for config in resource.configs if config.name not in changes}
+    own = {name: text for name, text in {**now.dynamic_broker, **changes}.items() if name not in gone}
+    return now.with_dynamic(now.dynamic_default, own)

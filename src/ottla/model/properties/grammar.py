@@ -4,7 +4,7 @@ Parsers raise ValueError; checks, for the property table, say what is allowed or
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ottla.model.patterns import compiled
@@ -38,7 +38,7 @@ class Voter(NamedTuple):
 # The patterns are handed to `re` on use, which compiles and keeps them: a start without voters pays for none.
 _LISTENER = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
 _HOST_PORT = r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)"
-_HTTP = r"http://(?:\[([0-9a-fA-F:.]+)\]|([0-9a-zA-Z\-._]*)):([0-9]{1,5})"
+_HTTP = r"(https?)://(?:\[([0-9a-fA-F:.]+)\]|([0-9a-zA-Z\-._]*)):([0-9]{1,5})"
 _DURATION = r"(?i)[+]?P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?"
 
 
@@ -60,12 +60,13 @@ def host_port(text: str) -> HostPort:
     return HostPort(match[1], int(match[2]))
 
 
-def http_address(text: str) -> HostPort:
+def http_address(text: str, schemes: Sequence[str] = ("http",)) -> HostPort:
     """Strict: what passes here is read as a URL when the node starts, which is too late for a complaint."""
     match = re.fullmatch(_HTTP, text)
-    if match is None or int(match[3]) > 65535 or (match[1] and not _is_ipv6(match[1])):
-        raise ValueError(f"{text!r} is not an address: http://host:port is expected")
-    return HostPort(match[1] or match[2], int(match[3]))
+    if match is None or match[1] not in schemes or int(match[4]) > 65535 or (match[2] and not _is_ipv6(match[2])):
+        expected = " or ".join(f"{scheme}://host:port" for scheme in schemes)
+        raise ValueError(f"{text!r} is not an address: {expected} is expected")
+    return HostPort(match[2] or match[3], int(match[4]))
 
 
 def _is_ipv6(text: str) -> bool:
@@ -116,6 +117,10 @@ def host_ports(value: Value) -> str | None:
 
 def http_addresses(value: Value) -> str | None:
     return _first_problem(value, http_address)
+
+
+def http_or_https_addresses(value: Value) -> str | None:
+    return _first_problem(value, lambda text: http_address(text, ("http", "https")))
 
 
 def _first_problem(value: Value, parse: Callable[[str], object]) -> str | None:

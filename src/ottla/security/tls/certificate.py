@@ -128,8 +128,10 @@ def _key(info: der.Value) -> str:
     kind = _KEYS.get(number, number)
     if kind != "RSA":
         return kind
-    modulus = der.only(parts[1].expect(der.BIT_STRING).body[1:]).expect(der.SEQUENCE).parts()[0].expect(der.INTEGER)
-    return f"RSA {int.from_bytes(modulus.body, 'big').bit_length()}"
+    numbers = der.only(parts[1].expect(der.BIT_STRING).body[1:]).expect(der.SEQUENCE).parts()
+    if len(numbers) != 2:
+        raise der.Malformed("the certificate's RSA key is no two numbers")
+    return f"RSA {int.from_bytes(numbers[0].expect(der.INTEGER).body, 'big').bit_length()}"
 
 
 def _is_authority(extension: bytes | None) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ottla.model.patterns import capturing
 
 _RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(.*?)"
-_SPLITTER: Final = rf"\s*({_RULE})\s*([,\n]|$)"
+_SPLITTER: Final = rf"\s*({_RULE})\s*(,|$)"
 
 
 class NoRuleApplies(ValueError):
@@ -40,11 +40,10 @@ def _parsed(rules: str) -> "list[tuple[str, str, str]]":
         rule = match[1]
         if not rule:
             continue
-        whole = re.fullmatch(_RULE, rule)
-        assert whole is not None
-        if whole[1] is not None:
+        whole = re.match(_RULE, rule)
+        if whole is not None and whole.end() == len(rule) and whole[1] is not None:
             found.append(("", "", ""))
-        elif whole[2] is not None:
+        elif whole is not None and whole.end() == len(rule) and whole[2] is not None:
             found.append((whole[2], whole[3], whole[4]))
         else:
             raise ValueError(f"{rule!r} is no rule: DEFAULT and RULE:pattern/replacement/[LU] are")

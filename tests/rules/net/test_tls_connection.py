@@ -1,0 +1,278 @@
+"""A framed connection under TLS, over a real socket pair: as a plain one, and nothing of it is plain."""
+
+import asyncio
+import os
+import random
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.metrics.counts import Traffic
+from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratch
+from ottla.net.handshakes import Handshake, HandshakeFailed
+from ottla.net.tls_connection import GATHERED_BYTES, TlsConnection
+from tests.support.certificates import client_context, server_context
+from tests.support.tls_peer import TlsPeer
+
+PATIENCE_S = 30
+PLAIN_TEXT = b"what nobody on the way may read "
+
+
+class Recorder:
+    def __init__(self, pause_after: int = 0) -> None:
+        self.frames: list[bytes] = []
+        self.refused: list[int] = []
+        self.lost = self.drained = 0
+        self.connection: Connection | None = None
+        self.pause_after = pause_after
+        self.changed = asyncio.Event()
+
+    def frame_received(self, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        if self.pause_after and len(self.frames) % self.pause_after == 0:
+            assert self.connection is not None
+            self.connection.pause_reading()
+        self.changed.set()
+
+    def frame_refused(self, size: int, limit: int) -> None:
+        self.refused.append(size)
+        self.changed.set()
+
+    def output_drained(self) -> None:
+        self.drained += 1
+        self.changed.set()
+
+    def connection_lost(self) -> None:
+        self.lost += 1
+        self.changed.set()
+
+    async def heard(self) -> None:
+        self.changed.clear()
+        await self.changed.wait()
+
+
+class Slice:
+    def __init__(self, file: int, position: int, length: int) -> None:
+        self.file, self.position, self.length = file, position, length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fileno(self) -> int:
+        return self.file
+
+
+async def shaken(ours: socket.socket, theirs: socket.socket) -> tuple[ssl.SSLSocket, TlsPeer]:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[ssl.SSLSocket] = loop.create_future()
+
+    def failed(failure: HandshakeFailed) -> None:
+        done.set_exception(failure)
+
+    Handshake(loop, ours, server_context()).begin(done.set_result, failed, PATIENCE_S)
+    peer = TlsPeer(theirs, client_context())
+    await peer.handshake()
+    return await done, peer
+
+
+@asynccontextmanager
+async def connected(
+    recorder: Recorder, *, scratch: int = 256 * 1024, max_frame: int = 1 << 24
+) -> AsyncIterator[tuple[TlsConnection, TlsPeer]]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    async with asyncio.timeout(PATIENCE_S):
+        secured, peer = await shaken(ours, theirs)
+        connection = TlsConnection(
+            secured,
+            asyncio.get_running_loop(),
+            Scratch(scratch),
+            ReadBudget(0),
+            max_frame,
+            Traffic(),
+            Scratch(GATHERED_BYTES),
+        )
+        recorder.connection = connection
+        connection.start(recorder)
+        try:
+            yield connection, peer
+        finally:
+            connection.close()
+            theirs.close()
+
+
+def framed(*frames: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(st.one_of(st.integers(0, 300), st.integers(0, 60_000)), min_size=1, max_size=10),
+    cuts=st.lists(st.integers(1, 20_000), min_size=1, max_size=8),
+    pause_after=st.integers(0, 3),
+    scratch=st.sampled_from((64, 4096, 256 * 1024)),
+)
+def test_frames_arrive_whole_and_in_order_however_the_stream_is_cut_and_paused(
+    sizes: list[int], cuts: list[int], pause_after: int, scratch: int
+) -> None:
+    frames = [random.Random(size).randbytes(size) for size in sizes]
+
+    async def scenario() -> list[bytes]:
+        recorder = Recorder(pause_after)
+        async with connected(recorder, scratch=scratch) as (connection, peer):
+            sending = asyncio.create_task(peer.send_piecewise(framed(*frames), cuts))
+            while len(recorder.frames) < len(frames):
+                await asyncio.sleep(0)
+                connection.resume_reading()
+            await sending
+        return recorder.frames
+
+    assert asyncio.run(scenario()) == frames
+
+
+def test_what_openssl_holds_back_is_delivered_when_reading_goes_on() -> None:
+    """The descriptor is silent then: nobody but OpenSSL knows of the bytes."""
+
+    async def scenario() -> list[bytes]:
+        recorder = Recorder(pause_after=1)
+        async with connected(recorder, scratch=32) as (connection, peer):
+            await peer.send(framed(b"a" * 20, b"b" * 20, b"c" * 200))  # one record
+            while len(recorder.frames) < 3:
+                await recorder.heard()
+                connection.resume_reading()
+        return recorder.frames
+
+    assert asyncio.run(scenario()) == [b"a" * 20, b"b" * 20, b"c" * 200]
+
+
+def test_bytes_and_files_arrive_in_order_and_nothing_of_them_can_be_read_on_the_way(tmp_path: Path) -> None:
+    content = PLAIN_TEXT * 40_000  # 1.3 MB: more than a socket takes at once
+    (tmp_path / "segment").write_bytes(content)
+
+    async def scenario() -> tuple[bytes, bytes, int]:
+        recorder = Recorder()
+        file = os.open(tmp_path / "segment", os.O_RDONLY)
+        try:
+            async with connected(recorder) as (connection, peer):
+                connection.send([b"head", Slice(file, 0, len(content)), memoryview(b"middle"), Slice(file, 32, 320)])
+                connection.send_bytes(b"tail")
+                expected = b"head" + content + b"middle" + content[32:352] + b"tail"
+                arrived = await peer.read_exactly(len(expected))
+                assert arrived == expected
+                while connection.out_bytes:
+                    await recorder.heard()
+                return arrived[:4], bytes(peer.seen), recorder.drained
+        finally:
+            os.close(file)
+
+    head, seen, drained = asyncio.run(scenario())
+    assert head == b"head"
+    assert PLAIN_TEXT.strip() not in seen
+    assert len(seen) > len(content)
+    assert drained >= 1
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    chunks=st.lists(st.integers(0, 400_000), min_size=1, max_size=4), gathered=st.sampled_from((1000, 16_384, 70_000))
+)
+def test_a_slow_reader_gets_every_byte(chunks: list[int], gathered: int) -> None:
+    """Writes that find no room are tried again with the same bytes."""
+    data = [random.Random(number).randbytes(size) for number, size in enumerate(chunks)]
+
+    async def scenario() -> bytes:
+        recorder = Recorder()
+        async with connected(recorder) as (connection, peer):
+            connection._gathered = Scratch(gathered)
+            for chunk in data:
+                connection.send([chunk])
+            arrived = bytearray()
+            while len(arrived) < sum(chunks):
+                arrived += await peer.read(20_000)
+                await asyncio.sleep(0)
+            assert not connection.out_bytes
+            return bytes(arrived)
+
+    assert asyncio.run(scenario()) == b"".join(data)
+
+
+def test_a_file_that_is_shorter_than_promised_ends_the_connection(tmp_path: Path) -> None:
+    (tmp_path / "segment").write_bytes(b"short")
+
+    async def scenario() -> int:
+        recorder = Recorder()
+        file = os.open(tmp_path / "segment", os.O_RDONLY)
+        try:
+            async with connected(recorder) as (connection, _):
+                connection.send([Slice(file, 0, 500)])
+                return recorder.lost
+        finally:
+            os.close(file)
+
+    assert asyncio.run(scenario()) == 1
+
+
+def test_goodbye_is_said_before_the_socket_closes() -> None:
+    """Else the end could be an attack that cuts the stream, and clients say so."""
+
+    async def scenario() -> bytes:
+        recorder = Recorder()
+        async with connected(recorder) as (connection, peer):
+            connection.close()
+            assert recorder.lost == 1
+            return await peer.read()
+
+    assert asyncio.run(scenario()) == b""
+
+
+def test_a_frame_over_the_limit_is_refused_before_it_is_read() -> None:
+    async def scenario() -> tuple[list[int], int]:
+        recorder = Recorder()
+        async with connected(recorder, max_frame=1000) as (_, peer):
+            await peer.send(struct.pack(">i", 1001))
+            while not recorder.lost:
+                await recorder.heard()
+        return recorder.refused, recorder.lost
+
+    assert asyncio.run(scenario()) == ([1001], 1)
+
+
+def test_a_peer_that_breaks_the_protocol_is_let_go() -> None:
+    async def scenario() -> int:
+        recorder = Recorder()
+        async with connected(recorder) as (_, peer):
+            await asyncio.get_running_loop().sock_sendall(peer._sock, b"plain text in the middle")
+            while not recorder.lost:
+                await recorder.heard()
+        return recorder.lost
+
+    assert asyncio.run(scenario()) == 1
+
+
+def test_a_connection_that_sends_files_by_descriptor_takes_no_tls_socket() -> None:
+    """By sendfile a segment would leave in plain text."""
+
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        secured, _ = await shaken(ours, theirs)
+        with secured, theirs, pytest.raises(AssertionError, match="sendfile would send plain text"):
+            PlainConnection(secured, asyncio.get_running_loop(), Scratch(64), ReadBudget(0), 100, Traffic())
+
+    asyncio.run(scenario())
+
+
+def test_sendfile_is_known_to_the_plain_connection_alone() -> None:
+    net = Path(__file__).parents[3] / "src" / "ottla"
+    named = [path for path in net.rglob("*.py") if "os.sendfile(" in path.read_text()]
+    assert [path.relative_to(net).as_posix() for path in named] == ["net/connection.py"]
+    assert not hasattr(TlsConnection, "_send_file")

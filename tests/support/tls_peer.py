@@ -1,0 +1,69 @@
+"""The far end of a TLS connection over a raw socket, which sees what is on the wire as well as what it means."""
+
+import asyncio
+import socket
+import ssl
+
+
+class TlsPeer:
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str | None = "localhost") -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server_hostname=host)
+        self.seen = bytearray()
+        """As anybody on the way sees it."""
+
+    async def handshake(self) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+                await self._flush()
+                return
+            except ssl.SSLWantReadError:
+                await self._flush()
+                await self._more()
+
+    async def send(self, data: bytes) -> None:
+        self._tls.write(data)
+        await self._flush()
+
+    async def send_piecewise(self, data: bytes, cuts: list[int]) -> None:
+        """Cut on the wire wherever that falls, not between records."""
+        self._tls.write(data)
+        encrypted = self._out.read()
+        at = turn = 0
+        while at < len(encrypted):
+            piece = encrypted[at : at + cuts[turn % len(cuts)]]
+            await self._loop.sock_sendall(self._sock, piece)
+            at, turn = at + len(piece), turn + 1
+            await asyncio.sleep(0)
+
+    async def read_exactly(self, count: int) -> bytes:
+        found = bytearray()
+        while len(found) < count:
+            found += await self.read(count - len(found))
+        return bytes(found)
+
+    async def read(self, most: int = 65536) -> bytes:
+        """Empty at the end, if goodbye was said; else the end raises SSLEOFError."""
+        while True:
+            try:
+                return self._tls.read(most)
+            except ssl.SSLZeroReturnError:
+                return b""
+            except ssl.SSLWantReadError:
+                await self._more()
+
+    async def _more(self) -> None:
+        data = await self._loop.sock_recv(self._sock, 65536)
+        self.seen += data
+        if data:
+            self._in.write(data)
+        else:
+            self._in.write_eof()
+
+    async def _flush(self) -> None:
+        data = self._out.read()
+        if data:
+            await self._loop.sock_sendall(self._sock, data)
