@@ -7,10 +7,10 @@ What may differ stands in DIFFERENCES, each with its reason. Texts of errors and
 import re
 import secrets
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
+from tests.support.comparing import differences
 from tests.support.conversation import CONVERSATIONS, Note, hold
 from tests.support.group_conversations import GROUP_CONVERSATIONS
 from tests.support.nodes import ApacheKafka, Node, Ottla
@@ -60,32 +60,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]
     base = tmp_path_factory.mktemp("side-by-side")
     with ApacheKafka(base / "kafka") as kafka, Ottla(base / "ottla") as ottla:
         yield kafka, ottla
-
-
-def differences(expected: Any, seen: Any, place: str = "") -> list[tuple[str, Any, Any]]:
-    """Where two plain values differ: place, expected, seen."""
-    if isinstance(expected, dict) and isinstance(seen, dict):
-        return [
-            found
-            for key in {**expected, **seen}
-            for found in differences(expected.get(key, "(absent)"), seen.get(key, "(absent)"), f"{place}.{key}")
-        ]
-    if isinstance(expected, list) and isinstance(seen, list):
-        return differences(_named(expected), _named(seen), place) if expected != seen else []
-    return [] if expected == seen else [(place, expected, seen)]
-
-
-def _named(items: list[Any]) -> dict[str, Any]:
-    """A list by what its items are called, so that one more or less does not shift the rest."""
-    keys = (
-        *("name", "feature", "resource_name", "key", "api_key", "partition_index", "index", "partition", "topic"),
-        *("group_id", "member_id", "transactional_id"),
-    )
-    named: dict[str, Any] = {}
-    for number, item in enumerate(items):
-        key = next((f"{k}={item[k]}" for k in keys if isinstance(item, dict) and item.get(k) is not None), f"#{number}")
-        named[key if key not in named else f"{key}#{number}"] = item
-    return named
 
 
 def unexplained(expected: list[Note], seen: list[Note]) -> list[str]:

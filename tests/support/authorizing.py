@@ -10,7 +10,10 @@ class ByFunction(AllowAll):
     __slots__ = ()
 
     def for_client(self, principal: str, host: str, underway: Underway) -> Rights:
-        return Rights(self.allows, self.allows, lambda operation, resource: self.allows(operation, resource, ""))
+        return Rights(self.allows, self.allows, self._somewhere, self.allows)
+
+    def _somewhere(self, operation: Operation, resource: Resource) -> bool:
+        return self.allows(operation, resource, "")
 
     def allows(self, operation: Operation, resource: Resource, name: str) -> bool:
         raise NotImplementedError

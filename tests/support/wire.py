@@ -41,9 +41,11 @@ class Closed(Exception):
 class Wire:
     """One connection."""
 
-    def __init__(self, bootstrap: str, client_id: str | None = "wire-test") -> None:
+    def __init__(self, bootstrap: str, client_id: str | None = "wire-test", *, source: str | None = None) -> None:
+        """`source` is the own address, of those that the loopback has."""
         host, port = bootstrap.split(",", maxsplit=1)[0].rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=DEADLINE_S)
+        own = None if source is None else (source, 0)
+        self._socket = socket.create_connection((host, int(port)), timeout=DEADLINE_S, source_address=own)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id
         self._correlation_id = 0
@@ -54,6 +56,9 @@ class Wire:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._socket.close()
 
     def ask(self, request: Message, version: int | None = None) -> Any:

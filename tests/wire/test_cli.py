@@ -41,6 +41,12 @@ class Shell:
     def json(self, *words: str) -> Any:
         return json.loads(self(*words, "--output", "json"))
 
+    def json_failing(self, *words: str) -> Any:
+        """Of a command that answers no, by its exit code."""
+        self._capture.readouterr()
+        assert run((*words, "--output", "json")) == 1
+        return json.loads(self._capture.readouterr().out)
+
     def produce(self, topic: str, *words: str, lines: str | bytes, fails: int = 0) -> str:
         path = self._directory / "input"
         path.write_bytes(lines.encode() if isinstance(lines, str) else lines)

@@ -34,8 +34,11 @@ _ADVICE = {
     "without them, at a loss",
     Errors.INVALID_REPLICA_ASSIGNMENT: "`ottla cluster status` shows the brokers there are",
     Errors.POLICY_VIOLATION: "the cluster's policy forbids it",
-    Errors.CLUSTER_AUTHORIZATION_FAILED: "ask who administers the cluster for the right to do this",
-    Errors.TOPIC_AUTHORIZATION_FAILED: "ask who administers the cluster for the right to do this",
+    Errors.CLUSTER_AUTHORIZATION_FAILED: "`ottla acls why USER OPERATION cluster` tells what is missing",
+    Errors.TOPIC_AUTHORIZATION_FAILED: "`ottla acls why USER OPERATION topic:TOPIC` tells what is missing",
+    Errors.GROUP_AUTHORIZATION_FAILED: "`ottla acls why USER OPERATION group:GROUP` tells what is missing",
+    Errors.SECURITY_DISABLED: "the brokers allow everything to everybody: "
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer in their files changes that",
 }
 
 

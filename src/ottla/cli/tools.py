@@ -10,6 +10,7 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
     "consume": ("ottla.cli.consume", "Read records from topics: by offset, by time, or as they arrive."),
     "groups": ("ottla.cli.groups", "List, describe (with lag), move and delete consumer groups."),
     "transactions": ("ottla.cli.transactions", "List and describe transactions; find and abort those that hang."),
+    "acls": ("ottla.cli.acls", "Who may do what: list, allow, deny, remove; ask why, who, and what a user may."),
     "cluster": ("ottla.cli.cluster", "Its state at a glance, brokers, feature levels and log directories."),
     "quorum": ("ottla.cli.quorum", "The controllers: who leads, who votes; let one vote or take its vote."),
     "reassign": ("ottla.cli.reassign", "Move partitions to other brokers and watch them move."),

@@ -129,6 +129,19 @@ def _write_txn_markers(request: "messages.WriteTxnMarkersRequest", error: Errors
     )
 
 
+def _elect_leaders(request: "messages.ElectLeadersRequest", error: Errors, text: str) -> Message:
+    kind = messages.ElectLeadersResponse
+    return kind(
+        error_code=error,
+        replica_election_results=[
+            kind.ReplicaElectionResult(
+                topic.topic, [kind.PartitionResult(index, error, text) for index in topic.partitions]
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
+
+
 def _create_acls(request: "messages.CreateAclsRequest", error: Errors, text: str) -> Message:
     kind = messages.CreateAclsResponse
     return kind(results=[kind.AclCreationResult(error, text) for _ in request.creations])
@@ -148,7 +161,9 @@ _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
     31: _delete_acls,
     33: _alter_configs,
     37: _create_partitions,
+    43: _elect_leaders,
     44: _incremental_alter_configs,
     51: _alter_user_scram_credentials,
 }
-"""By API key: those whose answers have no error of their own, only one for each thing that was asked for."""
+"""By API key: those whose answers have an error for each thing that was asked for; most of them have none of their
+own."""

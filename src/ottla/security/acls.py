@@ -102,14 +102,15 @@ class Patterns:
     def _put_prefix(self, prefix: str, number: int) -> None:
         at = bisect_left(self.by_length, len(prefix), key=_length)
         if at == len(self.by_length) or self.by_length[at][0] != len(prefix):
-            self.by_length.insert(at, (len(prefix), {}))
+            # A list of its own: who is in the middle of the old one, in another thread, goes on with that.
+            self.by_length = [*self.by_length[:at], (len(prefix), {}), *self.by_length[at:]]
         prefixes = self.by_length[at][1]
         if number:
             prefixes[prefix] = number
             return
         prefixes.pop(prefix, None)
         if not prefixes:
-            del self.by_length[at]
+            self.by_length = [*self.by_length[:at], *self.by_length[at + 1 :]]
 
     def covering(self, name: str) -> int:
         """The bits of all patterns that cover the name."""

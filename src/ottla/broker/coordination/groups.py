@@ -94,7 +94,7 @@ def caller_of(services: "Services", session: "Session", version: int) -> "Caller
     client = session.client
 
     def may_describe(topic: str) -> bool:
-        return client.may(*DESCRIBE_TOPIC, topic)
+        return client.elsewhere(*DESCRIBE_TOPIC, topic)
 
     return Caller(session.client_id, f"/{client.host}", version, may_describe)
 

@@ -23,6 +23,8 @@ class Client(NamedTuple):
     sees: May
     """The same in passing: see `Rights.sees`."""
     may_somewhere: Callable[[Operation, Resource], bool]
+    elsewhere: May
+    """As `sees`, in another thread."""
     software_name: str = ""
     software_version: str = ""
     """As it calls itself (KIP-511); empty before it has."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ottla.broker.front.session import Session
+from ottla.broker.security.missing import missing
 from ottla.broker.services import ControllerServices, Services
 from ottla.metadata.image import (
     BROKER_LOGGER_RESOURCE,
@@ -89,8 +90,9 @@ def _refusal(
     needed, error = permission
     if kind == BROKER_LOGGER_RESOURCE and not is_broker:
         needed = CLUSTER_ACTION  # as Kafka's controllers
-    if not session.client.may(*needed, CLUSTER_NAME if needed.resource is Resource.CLUSTER else name):
-        return error, None
+    about = CLUSTER_NAME if needed.resource is Resource.CLUSTER else name
+    if not session.client.may(*needed, about):
+        return error, missing(session.client.principal, (needed,), about)
     return None
 
 

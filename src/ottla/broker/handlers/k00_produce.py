@@ -116,7 +116,9 @@ def _in_detail(
     services: Services, session: Session, request: ProduceRequest, version: int
 ) -> Answer | Future[Answer] | Coroutine[Any, Any, Answer | None] | None:
     if request.transactional_id is None:
-        return _produce(services, session, request, version, None, None)
+        # CVE-2018-17196: what the batches say counts, and this request names no transactional id.
+        refusal = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if _has_transactional(request) else None
+        return _produce(services, session, request, version, None, refusal)
     from ottla.broker.handlers.transactional_produce import proofs_for  # noqa: PLC0415  most producers have no transactions
 
     proofs = proofs_for(services, session, request, version)
@@ -149,7 +151,7 @@ def _produce(
     """`proofs` are those of the request's transaction; None if it has none."""
     acks = request.acks
     if acks not in (-1, 0, 1):
-        refusal = Errors.INVALID_REQUIRED_ACKS
+        refusal = refusal or Errors.INVALID_REQUIRED_ACKS
     replicas = services.replicas
     now = services.clock.wall()
     uncommitted: dict[object, int] = {}
@@ -164,6 +166,8 @@ def _produce(
             why = error or _obstacle(services, topic, data, partition, version)
             if why is not None or partition is None:
                 result = _error(data.index, why or Errors.UNKNOWN_TOPIC_OR_PARTITION)
+                if why == Errors.TOPIC_AUTHORIZATION_FAILED:
+                    result.error_message = _missing(session, topic, known)
             else:
                 result = _append(replicas, partition, data.records, acks, now, uncommitted, proofs)
             results.append(result)
@@ -208,12 +212,30 @@ def _topic_error(services: Services, session: Session, name: str) -> Errors | No
     return None
 
 
+def _missing(session: Session, topic: TopicData, known: TopicPartitions | None) -> str | None:
+    """Who named the topic by its id is told its name only if he may see it."""
+    from ottla.broker.security.missing import missing, missing_if_seen  # noqa: PLC0415  not on the way of those who may
+
+    client = session.client
+    if topic.name:
+        return missing(client.principal, (WRITE_TOPIC,), topic.name)
+    return None if known is None else missing_if_seen(client.principal, client.sees, WRITE_TOPIC, known.name)
+
+
 def _obstacle(
     services: Services, topic: TopicData, data: PartitionData, partition: Partition | None, version: int
 ) -> Errors | None:
     if partition is None:
         return absent_error(services, _key(topic, version), data.index)
     return Errors.UNSUPPORTED_COMPRESSION_TYPE if version < KNOWS_ZSTD and _is_zstd(data.records) else None
+
+
+def _has_transactional(request: ProduceRequest) -> bool:
+    return any(
+        data.records is not None and len(data.records) > ATTRIBUTES and data.records[ATTRIBUTES] & TRANSACTIONAL
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
 
 
 def _is_zstd(records: memoryview | None) -> bool:
@@ -238,9 +260,6 @@ def _append(
     if acks == ACKS_ALL and leader.refusal:
         return _error(partition.index, leader.refusal)
     if proofs is None:
-        if len(records) > ATTRIBUTES and records[ATTRIBUTES] & TRANSACTIONAL:
-            # CVE-2018-17196: what the batch says counts, and this request names no transactional id.
-            return _error(partition.index, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         outcome = replicas.append(partition, records, now)
     elif partition in proofs.errors:
         return _unproven(partition, proofs.errors[partition])

@@ -132,7 +132,7 @@ def _to_create(services: Services, session: Session, request: MetadataRequest, v
 
 
 def _may_create(client: Client, name: str) -> bool:
-    return client.may(*CREATE_CLUSTER, CLUSTER_NAME) or client.may(*CREATE_TOPIC, name)
+    return client.sees(*CREATE_CLUSTER, CLUSTER_NAME) or client.may(*CREATE_TOPIC, name)
 
 
 async def _create_then_answer(
@@ -170,7 +170,7 @@ def _answer(
         topics = [
             _topic(services, session, image, topic, with_operations)
             for topic in image.topics.values()
-            if session.client.may(*DESCRIBE_TOPIC, topic.name)
+            if session.client.sees(*DESCRIBE_TOPIC, topic.name)
         ]
     else:
         topics = [

@@ -9,10 +9,11 @@ from typing import Any
 
 from ottla.broker.coordination.coordinators import Coordinators
 from ottla.broker.front.session import Session
+from ottla.broker.security.missing import missing
 from ottla.broker.services import Services
 from ottla.metadata.image import Endpoint
 from ottla.model.errors import Errors
-from ottla.model.permissions import DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
+from ottla.model.permissions import DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, Permission
 from ottla.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP = 0
@@ -74,7 +75,11 @@ def _answer(
 
 
 def _allowed(session: Session, key_type: int, key: str) -> bool:
-    return session.client.may(*(DESCRIBE_TRANSACTIONAL_ID if key_type == TRANSACTION else DESCRIBE_GROUP), key)
+    return session.client.may(*_needed(key_type), key)
+
+
+def _needed(key_type: int) -> Permission:
+    return DESCRIBE_TRANSACTIONAL_ID if key_type == TRANSACTION else DESCRIBE_GROUP
 
 
 def _coordinator(
@@ -86,7 +91,7 @@ def _coordinator(
             if key_type == TRANSACTION
             else Errors.GROUP_AUTHORIZATION_FAILED
         )
-        return _error(key, denied, None)
+        return _error(key, denied, missing(session.client.principal, (_needed(key_type),), key))
     if coordinators is None:
         return _error(key, Errors.INVALID_REQUEST, NOT_SERVED)
     leader = coordinators.leader_for(key)

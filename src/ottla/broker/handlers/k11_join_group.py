@@ -28,7 +28,8 @@ def handle(
         return JoinGroupResponse(error_code=code, member_id=request.member_id, protocol_name=None)
 
     if not session.client.may(*READ_GROUP, request.group_id):
-        return _fit(error(Errors.GROUP_AUTHORIZATION_FAILED), version)
+        refusal = JoinGroupResponse(error_code=Errors.GROUP_AUTHORIZATION_FAILED, member_id="", protocol_name=None)
+        return _fit(refusal, version)
     caller = caller_of(services, session, version)
     outcome = ask(
         services.groups,

@@ -11,7 +11,7 @@ from ottla.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 
 def handle(services: Services, session: Session, request: ListGroupsRequest, version: int) -> ListGroupsResponse:
-    sees_all = session.client.may(*DESCRIBE_CLUSTER, CLUSTER_NAME)
+    sees_all = session.client.sees(*DESCRIBE_CLUSTER, CLUSTER_NAME)
     groups: list[ListGroupsResponse.ListedGroup] = []
     for runner in services.groups.runners():
         if runner.error == Errors.COORDINATOR_LOAD_IN_PROGRESS:
@@ -19,6 +19,6 @@ def handle(services: Services, session: Session, request: ListGroupsRequest, ver
         if runner.error is None:
             groups += runner.shard.list_groups(request.states_filter, request.types_filter)
     if not sees_all:
-        may = session.client.may
-        groups = [group for group in groups if may(*DESCRIBE_GROUP, group.group_id)]
+        sees = session.client.sees
+        groups = [group for group in groups if sees(*DESCRIBE_GROUP, group.group_id)]
     return ListGroupsResponse(groups=groups)

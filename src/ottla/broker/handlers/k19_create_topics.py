@@ -6,6 +6,7 @@ what was made (KIP-525); 6 knows THROTTLING_QUOTA_EXCEEDED (KIP-599); 7 tells th
 
 from ottla.broker.front.client import Client
 from ottla.broker.front.session import Session
+from ottla.broker.security.missing import missing
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
 from ottla.model.permissions import CLUSTER_NAME, CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS
@@ -20,21 +21,25 @@ async def handle(
     response = await services.decide(request, session.client)
     response.topics = [_as_seen_by(session.client, topic) for topic in response.topics]
     response.topics += [
-        CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
+        CreateTopicsResponse.CreatableTopicResult(
+            name=topic.name,
+            error_code=Errors.TOPIC_AUTHORIZATION_FAILED,
+            error_message=missing(session.client.principal, (CREATE_TOPIC,), topic.name),
+        )
         for topic in refused
     ]
     return response
 
 
 def _may_create(client: Client, name: str) -> bool:
-    return client.may(*CREATE_CLUSTER, CLUSTER_NAME) or client.may(*CREATE_TOPIC, name)
+    return client.sees(*CREATE_CLUSTER, CLUSTER_NAME) or client.may(*CREATE_TOPIC, name)
 
 
 def _as_seen_by(
     client: Client, created: CreateTopicsResponse.CreatableTopicResult
 ) -> CreateTopicsResponse.CreatableTopicResult:
     """Who may create a topic but not look at its settings is told no more than its id (KIP-525)."""
-    if created.error_code or client.may(*DESCRIBE_TOPIC_CONFIGS, created.name):
+    if created.error_code or client.sees(*DESCRIBE_TOPIC_CONFIGS, created.name):
         return created
     return CreateTopicsResponse.CreatableTopicResult(
         name=created.name,

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ottla.broker.front.client import Client
 from ottla.broker.front.session import Session
+from ottla.broker.security.missing import missing
 from ottla.broker.services import ControllerServices, Services
 from ottla.metadata.image import MetadataImage
 from ottla.model.errors import Errors
@@ -53,8 +54,16 @@ def _refusal(image: MetadataImage, client: Client, topic: DeleteTopicState) -> D
         if known is None or name is not None:
             return None  # the controller has the right words for both
         name = known.name
-    if name is None or client.may(*DELETE_CLUSTER, CLUSTER_NAME) or client.may(*DELETE_TOPIC, name):
+    if name is None or client.sees(*DELETE_CLUSTER, CLUSTER_NAME):
         return None
+    sees = client.may(*DESCRIBE_TOPIC, name)
+    if sees and (name not in image.topics or client.may(*DELETE_TOPIC, name)):
+        return None  # what is not there is told to those who could see it
     # Who asked by id learns the name only if he may see the topic.
-    told = name if name == topic.name or client.may(*DESCRIBE_TOPIC, name) else None
-    return DeletableTopicResult(name=told, topic_id=topic.topic_id, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
+    told = name if name == topic.name or sees else None
+    return DeletableTopicResult(
+        name=told,
+        topic_id=topic.topic_id,
+        error_code=Errors.TOPIC_AUTHORIZATION_FAILED,
+        error_message=None if told is None else missing(client.principal, (DELETE_TOPIC,), told),
+    )

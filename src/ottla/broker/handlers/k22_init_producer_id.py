@@ -29,7 +29,7 @@ def handle(
     name = request.transactional_id
     if name is not None and not _may_begin(session.client, request):
         return _error(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if name is None and not _may_be_idempotent(services, session.client):
+    if name is None and not _may_be_idempotent(session.client):
         return _error(Errors.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _error(Errors.INVALID_REQUEST)
@@ -77,10 +77,12 @@ def _may_begin(client: Client, request: InitProducerIdRequest) -> bool:
     return client.may(*WRITE_TRANSACTIONAL_ID, name) and (not request.enable2_pc or client.may(*TWO_PHASE_COMMIT, name))
 
 
-def _may_be_idempotent(services: Services, client: Client) -> bool:
+def _may_be_idempotent(client: Client) -> bool:
     # Whoever may write to some topic may also be idempotent (KIP-679).
-    return client.may(*IDEMPOTENT_WRITE, CLUSTER_NAME) or any(
-        client.may(*WRITE_TOPIC, name) for name in services.control_plane.image.topics
+    return (
+        client.sees(*IDEMPOTENT_WRITE, CLUSTER_NAME)
+        or client.may_somewhere(*WRITE_TOPIC)
+        or client.may(*IDEMPOTENT_WRITE, CLUSTER_NAME)  # which writes the refusal down
     )
 
 

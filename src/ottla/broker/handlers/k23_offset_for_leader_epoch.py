@@ -19,7 +19,7 @@ Asked: TypeAlias = OffsetForLeaderEpochRequest.OffsetForLeaderPartition
 def handle(
     services: Services, session: Session, request: OffsetForLeaderEpochRequest, version: int
 ) -> OffsetForLeaderEpochResponse:
-    may_copy = session.client.may(*CLUSTER_ACTION, CLUSTER_NAME)
+    may_copy = session.client.sees(*CLUSTER_ACTION, CLUSTER_NAME)
     topics = []
     for topic in request.topics:
         allowed = may_copy or session.client.may(*DESCRIBE_TOPIC, topic.topic)

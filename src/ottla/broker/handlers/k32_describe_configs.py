@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from ottla.broker.front.session import Session
+from ottla.broker.security.missing import missing
 from ottla.broker.services import Services
 from ottla.broker.settings.configs import Configs
 from ottla.broker.settings.loggers import levels
@@ -74,10 +75,10 @@ def _entries(configs: Configs, asked: Asked) -> Iterable[ConfigEntry]:
 
 def _refusal(services: Services, session: Session, asked: Asked) -> tuple[Errors, str | None] | None:
     kind, name = asked.resource_type, asked.resource_name
-    may = session.client.may
+    client = session.client
     if kind == TOPIC_RESOURCE:
-        if not may(*DESCRIBE_TOPIC_CONFIGS, name):
-            return Errors.TOPIC_AUTHORIZATION_FAILED, None
+        if not client.may(*DESCRIBE_TOPIC_CONFIGS, name):
+            return Errors.TOPIC_AUTHORIZATION_FAILED, missing(client.principal, (DESCRIBE_TOPIC_CONFIGS,), name)
         why = why_invalid(name)
         if why:
             return Errors.INVALID_TOPIC_EXCEPTION, why
@@ -85,13 +86,14 @@ def _refusal(services: Services, session: Session, asked: Asked) -> tuple[Errors
             return Errors.UNKNOWN_TOPIC_OR_PARTITION, ""
         return None
     if kind == GROUP_RESOURCE:
-        if not may(*DESCRIBE_GROUP_CONFIGS, name):
-            return Errors.GROUP_AUTHORIZATION_FAILED, None
+        if not client.may(*DESCRIBE_GROUP_CONFIGS, name):
+            return Errors.GROUP_AUTHORIZATION_FAILED, missing(client.principal, (DESCRIBE_GROUP_CONFIGS,), name)
         return (Errors.INVALID_REQUEST, "a group has a name") if not name else None
     if kind not in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE):
         return Errors.INVALID_REQUEST, f"{kind} is not a type of resource that has settings"
-    if not may(*DESCRIBE_CLUSTER_CONFIGS, CLUSTER_NAME):
-        return Errors.CLUSTER_AUTHORIZATION_FAILED, None
+    if not client.may(*DESCRIBE_CLUSTER_CONFIGS, CLUSTER_NAME):
+        needed = (DESCRIBE_CLUSTER_CONFIGS,)
+        return Errors.CLUSTER_AUTHORIZATION_FAILED, missing(client.principal, needed, CLUSTER_NAME)
     if kind == CLIENT_METRICS_RESOURCE:
         return (Errors.INVALID_REQUEST, "a client metrics subscription has a name") if not name else None
     return _broker_refusal(services, kind, name)

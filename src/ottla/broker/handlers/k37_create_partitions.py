@@ -4,6 +4,7 @@ Versions 0 to 3. 2 is flexible; 3 knows THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from ottla.broker.front.session import Session
+from ottla.broker.security.missing import missing
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
 from ottla.model.permissions import ALTER_TOPIC
@@ -18,7 +19,9 @@ async def handle(
     response = await services.decide(request, session.client)
     response.results += [
         CreatePartitionsResponse.CreatePartitionsTopicResult(
-            name=topic.name, error_code=Errors.TOPIC_AUTHORIZATION_FAILED
+            name=topic.name,
+            error_code=Errors.TOPIC_AUTHORIZATION_FAILED,
+            error_message=missing(session.client.principal, (ALTER_TOPIC,), topic.name),
         )
         for topic in asked
         if topic not in request.topics

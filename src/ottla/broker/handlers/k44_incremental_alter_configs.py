@@ -25,6 +25,8 @@ async def handle(
     passed, refused = screened(services, session, request.resources, loggers=True)
     levels = [asked for asked in passed if asked.resource_type == BROKER_LOGGER_RESOURCE]
     results = [_change_levels(asked, validate_only=request.validate_only) for asked in levels]
+    if levels:
+        services.authorizer.forget()  # the audit log may now want to hear of what is allowed
     results += [_result(one.resource_type, one.resource_name, one.error, one.message) for one in refused]
     request.resources = [asked for asked in passed if asked.resource_type != BROKER_LOGGER_RESOURCE]
     if levels and not request.resources:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.hints import absent_error
+from ottla.broker.security.missing import missing
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
 from ottla.model.permissions import READ_TOPIC
@@ -35,7 +36,11 @@ def _describe(services: Services, session: Session, topic: str, index: int) -> P
     if why:
         return PartitionResponse(partition_index=index, error_code=Errors.INVALID_TOPIC_EXCEPTION, error_message=why)
     if not session.client.may(*READ_TOPIC, topic):
-        return PartitionResponse(partition_index=index, error_code=Errors.TOPIC_AUTHORIZATION_FAILED)
+        return PartitionResponse(
+            partition_index=index,
+            error_code=Errors.TOPIC_AUTHORIZATION_FAILED,
+            error_message=missing(session.client.principal, (READ_TOPIC,), topic),
+        )
     partition = services.replicas.find(topic, index)
     if partition is None:
         error = absent_error(services, topic, index)

@@ -42,6 +42,6 @@ def _describe(services: Services, session: Session, name: str) -> State:
         topics=[
             DescribeTransactionsResponse.TopicData(topic, indexes)
             for topic, indexes in by_topic(found.partitions).items()
-            if may(*DESCRIBE_TOPIC, topic)
+            if session.client.sees(*DESCRIBE_TOPIC, topic)
         ],
     )

@@ -38,7 +38,7 @@ def handle(
                 transaction_state=listed.state.title,
             )
             for listed in found
-            if session.client.may(*DESCRIBE_TRANSACTIONAL_ID, listed.transactional_id)
+            if session.client.sees(*DESCRIBE_TRANSACTIONAL_ID, listed.transactional_id)
         ],
     )
 

@@ -7,6 +7,7 @@ from asyncio import Future
 
 from ottla.broker.coordination.groups import ask, caller_of
 from ottla.broker.front.session import Session
+from ottla.broker.security.missing import missing
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
 from ottla.model.permissions import DESCRIBE_TOPIC, READ_GROUP
@@ -20,12 +21,13 @@ def handle(
 ) -> "ConsumerGroupHeartbeatResponse | Future[ConsumerGroupHeartbeatResponse]":
     if not enabled(services):
         return _error(Errors.UNSUPPORTED_VERSION)
-    may = session.client.may
-    if not may(*READ_GROUP, request.group_id):
-        return _error(Errors.GROUP_AUTHORIZATION_FAILED)
+    client = session.client
+    if not client.may(*READ_GROUP, request.group_id):
+        needed = missing(client.principal, (READ_GROUP,), request.group_id)
+        return _error(Errors.GROUP_AUTHORIZATION_FAILED, needed)
     for topic in request.subscribed_topic_names or ():
-        if not may(*DESCRIBE_TOPIC, topic):
-            return _error(Errors.TOPIC_AUTHORIZATION_FAILED)
+        if not client.may(*DESCRIBE_TOPIC, topic):
+            return _error(Errors.TOPIC_AUTHORIZATION_FAILED, missing(client.principal, (DESCRIBE_TOPIC,), topic))
     caller = caller_of(services, session, version)
     return ask(
         services.groups,
@@ -41,5 +43,5 @@ def enabled(services: Services) -> bool:
     return services.control_plane.image.features.get(GROUP_VERSION, 0) > 0 and "consumer" in served
 
 
-def _error(error: Errors) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=error)
+def _error(error: Errors, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)

@@ -5,6 +5,7 @@ Versions 0 and 1. 1 tells which members speak the classic protocol (KIP-1099).
 
 from ottla.broker.front.session import Session
 from ottla.broker.handlers.k68_consumer_group_heartbeat import enabled
+from ottla.broker.security.missing import missing
 from ottla.broker.services import Services
 from ottla.model.errors import Errors
 from ottla.model.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC, Resource
@@ -27,7 +28,8 @@ def _describe(services: Services, session: Session, group_id: str) -> ConsumerGr
     if not enabled(services):
         return _error(group_id, Errors.UNSUPPORTED_VERSION)
     if not session.client.may(*DESCRIBE_GROUP, group_id):
-        return _error(group_id, Errors.GROUP_AUTHORIZATION_FAILED)
+        needed = missing(session.client.principal, (DESCRIBE_GROUP,), group_id)
+        return _error(group_id, Errors.GROUP_AUTHORIZATION_FAILED, needed)
     if not group_id:
         return _error(group_id, Errors.INVALID_GROUP_ID)
     try:
@@ -43,5 +45,5 @@ def _describe(services: Services, session: Session, group_id: str) -> ConsumerGr
     return described
 
 
-def _error(group_id: str, error: Errors) -> ConsumerGroupDescribeResponse.DescribedGroup:
-    return ConsumerGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=error)
+def _error(group_id: str, error: Errors, message: str | None = None) -> ConsumerGroupDescribeResponse.DescribedGroup:
+    return ConsumerGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=error, error_message=message)

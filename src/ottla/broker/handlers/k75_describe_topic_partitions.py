@@ -34,7 +34,8 @@ def handle(
     image = services.control_plane.image
     start = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
     names = [name for name in asked or sorted(image.topics) if name >= start[0]]
-    allowed = [n for n in names if session.client.may(*DESCRIBE_TOPIC, n)]
+    asks = session.client.may if asked else session.client.sees
+    allowed = [n for n in names if asks(*DESCRIBE_TOPIC, n)]
     limit = max(1, min(request.response_partition_limit, services.limits.partitions_per_response))
     response = _page(image, allowed, start, limit)
     for topic in response.topics:

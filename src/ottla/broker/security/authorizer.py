@@ -32,6 +32,8 @@ class Rights(NamedTuple):
     written down, as in Kafka."""
     may_somewhere: Callable[[Operation, Resource], bool]
     """Whether there is any name for which it may."""
+    elsewhere: May
+    """As `sees`, for a thread beside the loop: it shares nothing with the others and remembers nothing."""
 
 
 class Authorizer(Protocol):
@@ -72,4 +74,4 @@ def _everything(operation: Operation, resource: Resource, name: str) -> bool:
     return True
 
 
-EVERYTHING = Rights(_everything, _everything, lambda operation, resource: True)
+EVERYTHING = Rights(_everything, _everything, lambda operation, resource: True, _everything)

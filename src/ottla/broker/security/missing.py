@@ -5,7 +5,8 @@ It is made of what the client itself has said, so it tells nothing of whether th
 
 from collections.abc import Sequence
 
-from ottla.model.permissions import CLUSTER_NAME, RESOURCE_NAMES, Permission, Resource
+from ottla.broker.security.authorizer import May
+from ottla.model.permissions import CLUSTER_NAME, RESOURCE_NAMES, Operation, Permission, Resource
 
 
 def missing(principal: str, any_of: Sequence[Permission], name: str) -> str:
@@ -14,6 +15,13 @@ def missing(principal: str, any_of: Sequence[Permission], name: str) -> str:
         f"{each.operation.name} on {RESOURCE_NAMES[each.resource]} {_named(each, name)}" for each in any_of
     )
     return f"{principal} needs {needed}; allow it with: {command(principal, any_of[-1], name)}"
+
+
+def missing_if_seen(principal: str, sees: May, needed: Permission, name: str) -> str | None:
+    """For a name that the client has not said itself, but an id."""
+    if not sees(Operation.DESCRIBE, needed.resource, name):
+        return None
+    return missing(principal, (needed,), name)
 
 
 def _named(permission: Permission, name: str) -> str:

@@ -123,7 +123,7 @@ class _Client:
             # As short as can be: every topic of every request passes here.
             return known.get((operation, resource, name)) or decide(operation, resource, name)
 
-        return Rights(may, self._sees, self._somewhere)
+        return Rights(may, self._sees, self._somewhere, self._elsewhere)
 
     def _decide(self, operation: Operation, resource: Resource, name: str) -> bool:
         allowed = self._sees(operation, resource, name)
@@ -144,6 +144,12 @@ class _Client:
         if not allowed or not self._authorizer.audit.tells_allowed:
             self._authorizer.keep(self._known, question, allowed)
         return allowed
+
+    def _elsewhere(self, operation: Operation, resource: Resource, name: str) -> bool:
+        # What the loop remembers is not touched: an answer of before a change must not be kept after it.
+        if not self._authorizer.is_ready_for(self.principal):
+            return False
+        return self._authorizer.rules.rights(self.principal, self.host).allows(operation, resource, name)
 
     def _somewhere(self, operation: Operation, resource: Resource) -> bool:
         question = (operation, resource, _SOMEWHERE)
