@@ -1,5 +1,5 @@
-"""The fixtures of ottla: `kafka`, one node, and `kafka_cluster`, three. Each is started once for the whole session, and
-empty and healthy at the start of every test.
+"""The fixtures of ottla: `kafka`, one node, and `kafka_cluster`, three; `schema_registry`, beside `kafka`. Each is
+started once for the whole session, and empty and healthy at the start of every test.
 
 A distribution of its own: pytest rewrites the asserts of every module that comes with a plugin, and all of ottla would
 take longer to rewrite than a node to start.
@@ -28,6 +28,12 @@ def kafka(ottla_cluster: "Cluster") -> Iterator["Cluster"]:
     """A running Kafka with no topics in it: `kafka.bootstrap_servers` is what any client wants."""
     yield ottla_cluster
     ottla_cluster.reset()
+
+
+@pytest.fixture
+def schema_registry(kafka: "Cluster") -> str:
+    """The URL of a schema registry with no schemas in it, beside `kafka`."""
+    return kafka.schema_registry_url
 
 
 @pytest.fixture(scope="session")

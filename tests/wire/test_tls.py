@@ -504,7 +504,7 @@ def test_metrics_and_health_are_served_over_https_and_renewed(tmp_path: Path) ->
         "ssl_keystore_location": str(tmp_path / "node.pem"),
         "ottla_tls_reload_interval_ms": "100",
     }
-    with Cluster(**https) as cluster:
+    with Cluster(1, port=None, **https) as cluster:
         address = cluster.http_address(1)
         assert address.startswith("https://127.0.0.1:")
         with urlopen(f"{address}/healthz", context=client_context(), timeout=PATIENCE_SECONDS) as answer:

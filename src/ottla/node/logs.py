@@ -20,6 +20,14 @@ def write_logs(settings: Settings) -> None:
     logging.root.setLevel(LEVELS[settings.get_str("ottla.log.level").upper()])
 
 
+def write_text_logs(level: int = logging.INFO) -> None:
+    """From now on, for a service that is no node."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(TextLines(""))
+    logging.root.handlers[:] = [handler]
+    logging.root.setLevel(level)
+
+
 def tell_failed_start(settings: Settings, error: Exception) -> None:
     """To whoever reads the log by machine as part of it, to people as a sentence."""
     if _is_json(settings):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
@@ -22,6 +22,9 @@ from ottla.testing.cut import CuttablePeers
 from ottla.testing.emptying import Configs, configs, delete_topics, restore_configs, topic_ids
 from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
 from ottla.testing.records import Record, Text
+
+if TYPE_CHECKING:
+    from ottla.testing.registry_thread import RegistryThread
 
 T = TypeVar("T")
 
@@ -44,7 +47,8 @@ class Cluster:
 
     `port` is where node 1 listens for clients, the others take the next ones; without it all are free ports. Other
     keyword arguments are settings of every node with underscores for dots: `Cluster(num_partitions=3)`. Nodes are
-    numbered from 1; each is broker and controller.
+    numbered from 1; each is broker and controller. With `registry=True` a schema registry is there from the start;
+    without it, it comes when somebody asks for `schema_registry_url`.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Cluster:
     ) -> None:
         if nodes < 1:
             raise ValueError(f"a cluster of {nodes} nodes: it takes at least one")
+        self._with_registry = bool(settings.pop("registry", False))
         self._given = {name: _text(value) for name, value in settings.items()}
         _check(self._given, nodes, port)
         self._size = nodes
@@ -62,6 +67,18 @@ class Cluster:
         self._threads: dict[int, NodeThread] = {}
         self._peers: dict[int, CuttablePeers] = {}
         self._first_configs: Configs = {}
+        self._registry: RegistryThread | None = None
+
+    @property
+    def schema_registry_url(self) -> str:
+        """Of a schema registry that keeps its schemas in this cluster, started now if it does not run."""
+        from ottla.testing.registry_thread import RegistryThread  # noqa: PLC0415  most clusters do without
+
+        if self._registry is None:
+            self._registry = RegistryThread()
+        if not self._registry.alive:
+            self._registry.start(self.bootstrap_servers)
+        return self._registry.url
 
     @property
     def bootstrap_servers(self) -> str:
@@ -104,6 +121,8 @@ class Cluster:
             self._clean_up()
             raise
         self._first_configs = configs(self._node(1))
+        if self._with_registry:
+            assert self.schema_registry_url
         return self
 
     def _launch(self, node_id: int) -> None:
@@ -117,6 +136,9 @@ class Cluster:
 
     def stop(self) -> None:
         """A clean shutdown of every node, as by SIGTERM."""
+        if self._registry is not None:
+            self._registry.close()
+            self._registry = None
         for thread in reversed(self._threads.values()):
             thread.stop(hand_over=False)
         self._clean_up()
@@ -124,6 +146,8 @@ class Cluster:
     def reset(self) -> None:
         """Ends every fault, deletes every topic and takes back what was set on brokers, groups and client metrics: a
         test that comes after finds an empty and healthy cluster. Takes milliseconds if there was no fault."""
+        if self._registry is not None:
+            self._registry.stop()  # what it remembers is about to be deleted
         self._mend()
         doomed = list(dict.fromkeys(each for node in self._nodes() for each in topic_ids(node)))
         self._call(1, delete_topics(self._node(1), doomed))
