@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 from ottla.broker.quotas.clients import ClientQuotas, Windows
-from ottla.broker.quotas.levels import CLIENT_ID, USER
-from ottla.broker.quotas.meters import Mutations
+from ottla.broker.quotas.mutations import Mutations
 from ottla.metadata.image import QuotaEntity
 from ottla.model.ids import Millis
+from ottla.model.quotas import CLIENT_ID, USER
 from tests.support.jvm import compiled, java, kafka_jars
 
 pytestmark = pytest.mark.jvm
@@ -34,11 +34,12 @@ class Book:
         return str(getattr(self, f"_{word}")(*rest))
 
     def _set(self, user: str, client: str, bound: str) -> str:
-        parts = [(kind, None if name == "*" else name) for kind, name in ((CLIENT_ID, client), (USER, user)) if name != "-"]
-        self._quotas.pop(tuple(parts), None)
+        named = [(kind, name) for kind, name in ((CLIENT_ID, client), (USER, user)) if name != "-"]
+        parts = tuple((kind, None if name == "*" else name) for kind, name in named)
+        self._quotas.pop(parts, None)
         if bound != "-":
             keys = ("producer_byte_rate", "controller_mutation_rate")
-            self._quotas[tuple(parts)] = dict.fromkeys(keys, float(bound))
+            self._quotas[parts] = dict.fromkeys(keys, float(bound))
         self._book.set(self._quotas)
         return "set"
 
@@ -59,6 +60,8 @@ class Book:
 
     def _change(self, now: str, user: str, client: str, partitions: str, how: str) -> str:
         meter = self._book.meters(user, client, Millis(int(now))).mutations
+        if meter is None:
+            return "done 0"
         asked = Mutations(meter, strict=how == "strict")
         done = asked.take(int(partitions), Millis(int(now)))
         return f"{'done' if done else 'refused'} {asked.throttle_ms}"

@@ -8,13 +8,7 @@ from ottla.broker.quotas.meters import Meter, Meters, MutationMeter
 from ottla.broker.quotas.samples import MAX_THROTTLE
 from ottla.metadata.image import QuotaEntity
 from ottla.model.ids import Millis
-
-PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
-CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
-REQUEST_PERCENTAGE: Final = "request_percentage"
-CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
-CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
-OF_CLIENTS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
+from ottla.model.quotas import CONTROLLER_MUTATION_RATE, OF_CLIENTS, REQUEST_PERCENTAGE
 
 _IDLE: Final = Millis(3_600_000)
 """Kafka's: a bucket that nobody has used for so long is forgotten."""
@@ -116,8 +110,8 @@ class ClientQuotas:
         kind.meters[bucket] = meter
 
     def _forget(self, before: Millis) -> None:
-        kinds = (*self._rates.values(), self._mutations)
-        if any([kind.forget(before) for kind in kinds]):
+        forgotten = [kind.forget(before) for kind in self._rates.values()]
+        if any((*forgotten, self._mutations.forget(before))):
             self.version += 1
 
     # ---- for those who look

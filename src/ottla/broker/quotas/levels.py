@@ -1,14 +1,11 @@
-"""Which of the quotas that are set applies to a client: Kafka's eight levels, the most precise first (KIP-55, KIP-257)."""
+"""Which of the quotas that are set applies to a client: Kafka's eight levels, the most precise first (KIP-55)."""
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.metadata.image import QuotaEntity
-
-USER: Final = "user"
-CLIENT_ID: Final = "client-id"
-IP: Final = "ip"
+from ottla.model.quotas import CLIENT_ID, IP, USER
 
 
 class Level(IntEnum):

@@ -1,7 +1,5 @@
 """What the requests of one client are charged to."""
 
-from typing import Protocol
-
 from ottla.broker.quotas.samples import Rate
 from ottla.broker.quotas.tokens import TokenBucket
 from ottla.model.ids import Millis
@@ -91,44 +89,3 @@ class Meters:
         self.fetch = fetch
         self.request = request
         self.mutations = mutations
-
-
-class Permits(Protocol):
-    """What one request may change of the cluster."""
-
-    def take(self, partitions: int, now: Millis) -> bool:
-        """False: so many partitions are not to be created or deleted now."""
-
-
-class Mutations:
-    """One request's Permits. A client that knows THROTTLING_QUOTA_EXCEEDED is refused while it is in debt (`strict`);
-    of an older one all is done, and its connection held."""
-
-    __slots__ = ("_meter", "_strict", "throttle_ms")
-
-    def __init__(self, meter: MutationMeter | None, *, strict: bool) -> None:
-        self._meter = meter
-        self._strict = strict
-        self.throttle_ms = 0
-
-    def take(self, partitions: int, now: Millis) -> bool:
-        meter = self._meter
-        if meter is None:
-            return True
-        meter.last_used = now
-        if self._strict:
-            owed = meter.tokens.throttle_ms(meter.bound, now)
-            if not owed:
-                meter.tokens.take(partitions, meter.bound, now)
-                return True
-            self._hold(meter, owed)
-            return False
-        meter.tokens.take(partitions, meter.bound, now)
-        owed = meter.tokens.throttle_ms(meter.bound, now)
-        if owed:
-            self._hold(meter, owed)
-        return True
-
-    def _hold(self, meter: MutationMeter, throttle_ms: int) -> None:
-        self.throttle_ms = max(self.throttle_ms, throttle_ms)
-        meter.throttled.note(throttle_ms)

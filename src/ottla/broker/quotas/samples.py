@@ -20,7 +20,18 @@ MAX_THROTTLE: Final = (1 << 31) - 1
 class Rate:
     """Amounts per second. Times must not go back."""
 
-    __slots__ = ("_current", "_expiry_ms", "_lasts", "_least_ms", "_look_at", "_oldest", "_sample_ms", "_starts", "_sums", "total")
+    __slots__ = (
+        "_current",
+        "_expiry_ms",
+        "_lasts",
+        "_least_ms",
+        "_look_at",
+        "_oldest",
+        "_sample_ms",
+        "_starts",
+        "_sums",
+        "total",
+    )
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self._sample_ms = sample_ms

@@ -118,7 +118,9 @@ events = st.lists(st.tuples(pauses, st.integers(0, 1 << 24), st.sampled_from(["r
 
 
 @given(events, st.sampled_from([(11, 1000), (2, 1000), (1, 1000), (11, 3000), (5, 100)]))
-def test_the_running_sum_gives_what_all_samples_give(script: list[tuple[int, int, str]], windows: tuple[int, int]) -> None:
+def test_the_running_sum_gives_what_all_samples_give(
+    script: list[tuple[int, int, str]], windows: tuple[int, int]
+) -> None:
     fast, plain = Rate(*windows), PlainRate(*windows)
     now = 100_000
     for pause, amount, kind in script:
