@@ -142,7 +142,7 @@ class Node:
         await table.start(Metadata(control_plane))
         authorizer = self._authorizer or _authorizer(settings, world, control_plane)
         quotas = await table.start(QuotasInForce(settings, network, control_plane))
-        watched = Watched(settings, world.clock, control_plane, network.server, network.peers)
+        watched = Watched(settings, world.clock, control_plane, network.server, network.peers, quotas.clients)
         if settings.get_list("http.listeners"):
             from ottla.node.http import HttpListeners  # noqa: PLC0415  a node that shows nothing does without
 

@@ -30,7 +30,6 @@ def handle(
         error, text = refusal
         return DescribeClientQuotasResponse(error_code=error, error_message=text, entries=None)
     return DescribeClientQuotasResponse(
-        error_message=None,
         entries=[
             Entry(
                 entity=[

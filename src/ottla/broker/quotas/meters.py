@@ -6,17 +6,28 @@ from ottla.model.ids import Millis
 
 
 class Throttled:
-    """How often and for how long somebody was held up."""
+    """For how long somebody was held up of late. Most never are, and have nothing to remember."""
 
-    __slots__ = ("ms", "times")
+    __slots__ = ("_ms", "_times", "_windows")
 
-    def __init__(self) -> None:
-        self.times = 0
-        self.ms = 0
+    def __init__(self, samples: int, sample_ms: int) -> None:
+        self._windows = samples, sample_ms
+        self._ms: Rate | None = None
+        self._times: Rate | None = None
 
-    def note(self, throttle_ms: int) -> None:
-        self.times += 1
-        self.ms += throttle_ms
+    def note(self, throttle_ms: int, now: Millis) -> None:
+        if self._ms is None or self._times is None:
+            self._ms, self._times = Rate(*self._windows), Rate(*self._windows)
+        self._ms.record(throttle_ms, now)
+        self._times.record(1, now)
+
+    def average_ms(self, now: Millis) -> float:
+        """Of the times that it happened; 0 if it did not."""
+        if self._ms is None or self._times is None:
+            return 0.0
+        self._ms.window_ms(now)
+        self._times.window_ms(now)
+        return self._ms.total / self._times.total if self._times.total else 0.0
 
 
 class Meter:
@@ -31,7 +42,7 @@ class Meter:
         """Nobody is held for longer by one request."""
         self.bound = 0.0
         self.last_used = now
-        self.throttled = Throttled()
+        self.throttled = Throttled(samples, sample_ms)
 
     @property
     def burst(self) -> float:
@@ -46,7 +57,7 @@ class Meter:
         if not throttle_ms:
             return 0
         throttle_ms = min(throttle_ms, self._at_most_ms)
-        self.throttled.note(throttle_ms)
+        self.throttled.note(throttle_ms, now)
         return throttle_ms
 
     def count(self, amount: float, now: Millis) -> None:
@@ -67,7 +78,7 @@ class MutationMeter:
         self.tokens = TokenBucket(samples, sample_ms)
         self.bound = 0.0
         self.last_used = now
-        self.throttled = Throttled()
+        self.throttled = Throttled(samples, sample_ms)
 
 
 class Meters:

@@ -30,19 +30,19 @@ class Mutations:
         if self._strict:
             owed = meter.tokens.throttle_ms(meter.bound, now)
             if owed:
-                self._hold(meter, owed)
+                self._hold(meter, owed, now)
                 return False
             meter.tokens.take(partitions, meter.bound, now)
             return True
         meter.tokens.take(partitions, meter.bound, now)
         owed = meter.tokens.throttle_ms(meter.bound, now)
         if owed:
-            self._hold(meter, owed)
+            self._hold(meter, owed, now)
         return True
 
-    def _hold(self, meter: MutationMeter, throttle_ms: int) -> None:
+    def _hold(self, meter: MutationMeter, throttle_ms: int, now: Millis) -> None:
         self.throttle_ms = max(self.throttle_ms, throttle_ms)
-        meter.throttled.note(throttle_ms)
+        meter.throttled.note(throttle_ms, now)
 
 
 def permits_for(
