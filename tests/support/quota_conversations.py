@@ -59,7 +59,7 @@ def _described(t: str) -> Conversation:
     yield describe("ips", ("ip", SPECIFIED, None))
     yield describe("nothing but", strict=True)
     yield describe("nobody", ("user", EXACT, f"{t}nobody"))
-    for label, components in {
+    wrong: dict[str, list[tuple[str, int, str | None]]] = {
         "twice": [("user", EXACT, "a"), ("user", EXACT, "b")],
         "ip and user": [("ip", EXACT, "10.0.0.1"), ("user", EXACT, "a")],
         "no name": [("user", EXACT, None)],
@@ -68,7 +68,8 @@ def _described(t: str) -> Conversation:
         "match type 3": [("user", 3, None)],
         "no type": [("", EXACT, "a")],
         "unknown type": [("group", EXACT, "a")],
-    }.items():
+    }
+    for label, components in wrong.items():
         yield describe(label, *components)
 
 

@@ -52,7 +52,7 @@ def test_librdkafka_is_told_and_nothing_is_lost(kafka: Cluster, admin: Wire) -> 
     assert time.monotonic() - started > 0.25
     consumer = Consumer(settings | {"group.id": "rd", "auto.offset.reset": "earliest"})
     consumer.subscribe(["rd"])
-    keys = []
+    keys: list[bytes | None] = []
     while len(keys) < 26:
         message = consumer.poll(30)
         assert message is not None
