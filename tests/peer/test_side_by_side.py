@@ -14,6 +14,7 @@ from tests.support.comparing import differences
 from tests.support.conversation import CONVERSATIONS, Note, hold
 from tests.support.group_conversations import GROUP_CONVERSATIONS
 from tests.support.nodes import ApacheKafka, Node, Ottla
+from tests.support.quota_conversations import QUOTA_CONVERSATIONS
 from tests.support.transaction_conversations import TRANSACTION_CONVERSATIONS
 
 pytestmark = pytest.mark.jvm
@@ -81,7 +82,7 @@ def unexplained(expected: list[Note], seen: list[Note]) -> list[str]:
     ]
 
 
-ALL = CONVERSATIONS | GROUP_CONVERSATIONS | TRANSACTION_CONVERSATIONS
+ALL = CONVERSATIONS | GROUP_CONVERSATIONS | TRANSACTION_CONVERSATIONS | QUOTA_CONVERSATIONS
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -148,6 +148,8 @@ def transaction_requests() -> dict[int, Any]:
 def cluster_requests() -> dict[int, Any]:
     acl = (2, TOPIC, 3, "User:alice", "*", 3, 3)
     scram = m.AlterUserScramCredentialsRequest
+    alter = m.AlterClientQuotasRequest
+    rate = alter.OpData("producer_byte_rate", 1.0)
     return {
         29: m.DescribeAclsRequest(*acl),
         30: m.CreateAclsRequest([m.CreateAclsRequest.AclCreation(*acl)]),
@@ -155,6 +157,8 @@ def cluster_requests() -> dict[int, Any]:
         43: m.ElectLeadersRequest(topic_partitions=None),
         45: m.AlterPartitionReassignmentsRequest(),
         46: m.ListPartitionReassignmentsRequest(topics=None),
+        48: m.DescribeClientQuotasRequest(),
+        49: alter(entries=[alter.EntryData([alter.EntityData("user", "u")], [rate])]),
         50: m.DescribeUserScramCredentialsRequest(users=None),
         51: scram(upsertions=[scram.ScramCredentialUpsertion("alice", 1, 4096, b"salt", b"salted")]),
         64: m.UnregisterBrokerRequest(broker_id=1),

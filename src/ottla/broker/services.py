@@ -1,11 +1,13 @@
 """What handlers are given: the collaborators of this node's broker, made by the composition root."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.broker.coordination.coordinators import Coordinators
 from ottla.broker.coordination.producer_ids import ProducerIds
+from ottla.broker.quotas.clients import ClientQuotas
+from ottla.broker.quotas.mutations import held, permits_for
 from ottla.broker.replicas.fetch_sessions import FetchSessions
 from ottla.broker.replicas.lost_leaders import LostLeaders
 from ottla.broker.replicas.replicas import Replicas
@@ -51,10 +53,16 @@ class ControllerServices:
     clock: Clock
     control_plane: ControlPlane
     authorizer: Authorizer
+    quotas: ClientQuotas
 
-    def decide(self, request: Request[ResponseT_co], client: "Client") -> Coroutine[Any, Any, ResponseT_co]:
-        """The answer of this node, if it is the active controller; else that it is not."""
-        return self.control_plane.answer_here(request, on_behalf_of=sender(client))
+    async def decide(
+        self, request: Request[ResponseT_co], client: "Client", *, client_id: str = "", version: int = 0
+    ) -> ResponseT_co:
+        """The answer of this node, if it is the active controller; else that it is not. What creates or deletes
+        partitions says by which client id and in which version it came (KIP-599)."""
+        now = self.clock.monotonic()
+        permits = permits_for(self.quotas, request.API_KEY, version, client.principal, client_id, now)
+        return held(await self.control_plane.answer_here(request, sender(client), permits), permits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,7 @@ class Services:
     waiting: WaitingRequests
     fetch_sessions: FetchSessions
     authorizer: Authorizer
+    quotas: ClientQuotas
     new_fetch_session_id: Callable[[], int]
     producer_ids: ProducerIds
     groups: "Coordinators[GroupShard]"
@@ -82,7 +91,13 @@ class Services:
     def node_id(self) -> int:
         return self.broker_id
 
-    def decide(self, request: Request[ResponseT_co], client: "Client") -> Coroutine[Any, Any, ResponseT_co]:
+    async def decide(
+        self, request: Request[ResponseT_co], client: "Client", *, client_id: str = "", version: int | None = None
+    ) -> ResponseT_co:
         """The answer of the active controller, or of the quorum's leader, wherever that is. If it is elsewhere it asks
-        for permission again, in the name of the client."""
-        return self.control_plane.submit(request, on_behalf_of=sender(client))
+        for permission again, in the name of the client. What creates or deletes partitions says by which client id and
+        in which version it came (KIP-599)."""
+        now = self.clock.monotonic()
+        permits = permits_for(self.quotas, request.API_KEY, version or 0, client.principal, client_id, now)
+        asking = sender(client)._replace(client_id=client_id, version=version)
+        return held(await self.control_plane.submit(request, on_behalf_of=asking, permits=permits), permits)

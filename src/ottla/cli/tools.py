@@ -12,6 +12,10 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
     "transactions": ("ottla.cli.transactions", "List and describe transactions; find and abort those that hang."),
     "acls": ("ottla.cli.acls", "Who may do what: list, allow, deny, remove; ask why, who, and what a user may."),
     "cluster": ("ottla.cli.cluster", "Its state at a glance, brokers, feature levels and log directories."),
+    "quotas": (
+        "ottla.cli.quotas",
+        "How much users, clients and addresses may use: list, set, remove, show.",
+    ),
     "quorum": ("ottla.cli.quorum", "The controllers: who leads, who votes; let one vote or take its vote."),
     "reassign": ("ottla.cli.reassign", "Move partitions to other brokers and watch them move."),
     "leader-election": ("ottla.cli.leader_election", "Elect preferred leaders, or any live one when all else is lost."),

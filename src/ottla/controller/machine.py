@@ -17,6 +17,7 @@ from ottla.controller import (
     features,
     isr,
     producer_ids,
+    quotas,
     reassignment,
     registration,
     scram,
@@ -26,6 +27,7 @@ from ottla.controller import (
 from ottla.controller.chores import Chore
 from ottla.controller.decision import Decision
 from ottla.controller.effective import UNCLEAN_ELECTION
+from ottla.controller.permits import ANY, Allowance, Permits
 from ottla.controller.sessions import Sessions
 from ottla.controller.watchlist import Watchlist
 from ottla.metadata.delta import MetadataDelta
@@ -51,6 +53,12 @@ class CommandContext:
     """The time that delegation tokens end by, in milliseconds since 1970."""
     requester: str = ""
     """The principal that asks, such as User:alice; empty for a node that asks for itself."""
+    permits: Permits = ANY
+    """Of who asks."""
+
+    @property
+    def allowance(self) -> Allowance:
+        return Allowance(self.permits, self.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,18 +216,23 @@ class Controller:
     def create_topics(
         self, command: "messages.CreateTopicsRequest", context: CommandContext
     ) -> "Decision[messages.CreateTopicsResponse]":
-        new = topics.NewTopics(command, context.fresh_ids)
+        new = topics.NewTopics(command, context.fresh_ids, context.allowance)
         return topics.create_topics(self.image, self.settings, self._colliding, new)
 
     def delete_topics(
         self, command: "messages.DeleteTopicsRequest", context: CommandContext
     ) -> "Decision[messages.DeleteTopicsResponse]":
-        return topics.delete_topics(self.image, self.settings, command)
+        return topics.delete_topics(self.image, self.settings, command, context.allowance)
 
     def create_partitions(
         self, command: "messages.CreatePartitionsRequest", context: CommandContext
     ) -> "Decision[messages.CreatePartitionsResponse]":
-        return topics.create_partitions(self.image, command)
+        return topics.create_partitions(self.image, command, context.allowance)
+
+    def alter_client_quotas(
+        self, command: "messages.AlterClientQuotasRequest", context: CommandContext
+    ) -> "Decision[messages.AlterClientQuotasResponse]":
+        return quotas.alter_client_quotas(self.image, command)
 
     def create_acls(
         self, command: "messages.CreateAclsRequest", context: CommandContext

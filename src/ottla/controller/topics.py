@@ -7,6 +7,7 @@ from typing import Final
 from ottla.controller import configs
 from ottla.controller.decision import Decision
 from ottla.controller.partitions import default_directory
+from ottla.controller.permits import UNLIMITED, Allowance
 from ottla.controller.placement import place, why_misplaced
 from ottla.controller.refusal import Refusal
 from ottla.metadata.image import RECOVERED, TOPIC_RESOURCE, MetadataImage, PartitionImage, TopicImage
@@ -35,6 +36,7 @@ class NewTopics:
     request: "messages.CreateTopicsRequest"
     topic_ids: Sequence[Uuid]
     """One fresh id for each topic of the request."""
+    allowance: Allowance = UNLIMITED
     described: "dict[tuple[tuple[str, str], ...], list[messages.CreateTopicsResponse.CreatableTopicConfigs]]" = field(
         default_factory=dict
     )
@@ -150,6 +152,9 @@ def _create(
     replica_lists = _assigned(image, topic) if topic.assignments else _placed(image, settings, topic, topic_id)
     if isinstance(replica_lists, Refusal):
         return replica_lists
+    exhausted = new.allowance.refusal(len(replica_lists))
+    if exhausted is not None:
+        return exhausted
     created = TopicImage(topic.name, topic_id, dict(enumerate(new_partition(image, r) for r in replica_lists)))
     records: list[MetadataRecord] = [messages.TopicRecord(name=topic.name, topic_id=topic_id)]
     # Kafka's order: a reader that builds the topic knows its configs before its first partition.
@@ -268,7 +273,7 @@ def new_partition(image: MetadataImage, replicas: tuple[int, ...]) -> PartitionI
 
 
 def delete_topics(
-    image: MetadataImage, settings: Settings, request: "messages.DeleteTopicsRequest"
+    image: MetadataImage, settings: Settings, request: "messages.DeleteTopicsRequest", allowance: Allowance = UNLIMITED
 ) -> "Decision[messages.DeleteTopicsResponse]":
     kind = messages.DeleteTopicsResponse.DeletableTopicResult
     asked = [*((name, ZERO_UUID) for name in request.topic_names), *((t.name, t.topic_id) for t in request.topics)]
@@ -277,6 +282,8 @@ def delete_topics(
     repeated = _repeated_topics(image, asked)
     for name, topic_id in _one_mention_each(image, asked):
         found = _find_doomed(image, settings, name, Uuid(topic_id), repeated)
+        if not isinstance(found, Refusal):
+            found = allowance.refusal(len(found.partitions)) or found
         if isinstance(found, Refusal):
             results.append(kind(name=name, topic_id=topic_id, error_code=found.error, error_message=found.message))
         else:
@@ -335,7 +342,7 @@ def _find_doomed(
 
 
 def create_partitions(
-    image: MetadataImage, request: "messages.CreatePartitionsRequest"
+    image: MetadataImage, request: "messages.CreatePartitionsRequest", allowance: Allowance = UNLIMITED
 ) -> "Decision[messages.CreatePartitionsResponse]":
     kind = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
     repeated = _repeated([t.name for t in request.topics])
@@ -347,7 +354,7 @@ def create_partitions(
     for topic in request.topics:
         if topic.name in repeated:
             continue
-        added = _added_partitions(image, topic)
+        added = _added_partitions(image, topic, allowance)
         if isinstance(added, Refusal):
             results.append(kind(name=topic.name, error_code=added.error, error_message=added.message))
         else:
@@ -364,7 +371,7 @@ def create_partitions(
 
 
 def _added_partitions(
-    image: MetadataImage, asked: "messages.CreatePartitionsRequest.CreatePartitionsTopic"
+    image: MetadataImage, asked: "messages.CreatePartitionsRequest.CreatePartitionsTopic", allowance: Allowance
 ) -> list[MetadataRecord] | Refusal:
     topic = image.topics.get(asked.name)
     if topic is None:
@@ -383,6 +390,9 @@ def _added_partitions(
             Errors.INVALID_REPLICA_ASSIGNMENT,
             f"{more} partition(s) would be added but {len(asked.assignments)} assignment(s) are given.",
         )
+    exhausted = allowance.refusal(more)
+    if exhausted is not None:
+        return exhausted
     factor = len(next(iter(topic.partitions.values())).replicas)
     placed: list[tuple[int, ...]] | Refusal
     if asked.assignments is None:

@@ -122,6 +122,14 @@ RAFT_BYTES_OUT: Final = _counter(f"{_CHANNEL}outgoing_byte_total", "Bytes of req
 RAFT_REQUESTS: Final = _counter(f"{_CHANNEL}request_total", "Requests to other members of the quorum.")
 RAFT_RESPONSES: Final = _counter(f"{_CHANNEL}response_total", "Answers from other members of the quorum.")
 
+# ---- quotas: the names that jmx_exporter's own example gives them, labels too
+
+_QUOTA: Final = "kafka_server_quota_"
+QUOTA_BYTES: Final = _gauge(f"{_QUOTA}byte_rate", "Bytes a second that a client with a quota produces or fetches.")
+QUOTA_TIME: Final = _gauge(f"{_QUOTA}request_time", "Per cent of this node's time that a client with a quota takes.")
+QUOTA_TOKENS: Final = _gauge(f"{_QUOTA}tokens", "Partitions that a client with a quota may change at once.")
+QUOTA_THROTTLE: Final = _gauge(f"{_QUOTA}throttle_time", "Milliseconds for which a client is held, of late.")
+
 # ---- groups
 
 _GROUPS: Final = "kafka_coordinator_group_groupmetadatamanager_"

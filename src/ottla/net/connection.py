@@ -30,6 +30,7 @@ SCRATCH_BYTES: Final = 256 * 1024
 BY_OWNER: Final = 1
 BY_BUDGET: Final = 2
 BY_LOGIN: Final = 4
+BY_QUOTA: Final = 8
 """Why a connection does not read: it goes on when no reason is left."""
 MORE: Final = getattr(socket, "MSG_MORE", 0)
 
@@ -75,9 +76,9 @@ class Line(Protocol):
     def us_since(self, then: float) -> int:
         """Microseconds, by the clock that `last_active` is of."""
 
-    def pause_reading(self) -> None: ...
+    def pause_reading(self, reason: int = BY_OWNER) -> None: ...
 
-    def resume_reading(self) -> None: ...
+    def resume_reading(self, reason: int = BY_OWNER) -> None: ...
 
     def send(self, chunks: Iterable[Chunk]) -> None: ...
 

@@ -21,6 +21,7 @@ from ottla.broker.coordination.verification import Askers, Verifier
 from ottla.broker.events import Events
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.housekeeping.housekeeping import Housekeeping
+from ottla.broker.quotas.clients import ClientQuotas
 from ottla.broker.replicas.directory_assignments import DirectoryAssignments
 from ottla.broker.replicas.fetch_sessions import FetchSessions
 from ottla.broker.replicas.fetchers import Fetchers, FetchHost
@@ -111,6 +112,7 @@ class Broker(Service):
         storage: Storage,
         control_plane: ControlPlane,
         authorizer: Authorizer,
+        quotas: ClientQuotas,
         watched: Watched,
     ) -> None:
         self._settings = settings
@@ -119,6 +121,7 @@ class Broker(Service):
         self._storage = storage
         self._control_plane = control_plane
         self._authorizer = authorizer
+        self._quotas = quotas
         self._watched = watched
         self._running = AsyncExitStack()
         self._loop = asyncio.get_running_loop()
@@ -265,6 +268,7 @@ class Broker(Service):
                 settings.get_int("max.incremental.fetch.session.cache.slots"), _SESSION_EVICTION
             ),
             authorizer=self._authorizer,
+            quotas=self._quotas,
             new_fetch_session_id=_session_ids(self._world.ids),
             producer_ids=coordination.producer_ids,
             groups=coordination.groups,

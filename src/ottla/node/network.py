@@ -2,12 +2,12 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.server import AnyServices
-from ottla.metadata.image import MetadataImage
+from ottla.metadata.image import MetadataImage, QuotaEntity
 from ottla.model.ports import Clock
 from ottla.model.properties import Listener, Settings
 from ottla.net.connection import ReadBudget
@@ -89,6 +89,7 @@ class Network(Service):
     def reconfigure(self, settings: Settings) -> None:
         """Dynamic settings have changed (KIP-226)."""
         self._doors.clients.limits = options.connection_limits(settings)
+        self._doors.clients.rates.limits = options.creation_rates(settings)
         if self.tls is not None:
             self.tls.reconfigure(settings)
         if self._logins is not None:
@@ -98,6 +99,9 @@ class Network(Service):
         """Whether the node could go over to these settings. Raises ValueError."""
         if self.tls is not None:
             self.tls.check(settings)
+
+    def limit_addresses(self, bounds: Mapping[QuotaEntity, float]) -> None:
+        self._doors.clients.rates.address_bounds = bounds
 
     def stop_serving(self) -> None:
         """Whoever answers on a listener has it closed before it goes itself."""

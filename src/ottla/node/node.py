@@ -13,6 +13,7 @@ from ottla.node.broker import Broker
 from ottla.node.monitoring.watched import Watched
 from ottla.node.network import Network
 from ottla.node.quorum import Metadata, QuorumMember
+from ottla.node.quotas import QuotasInForce
 from ottla.node.services import CannotStart, Ending, Health, ServiceTable
 from ottla.node.storage import Storage
 from ottla.node.surroundings import Surroundings
@@ -140,14 +141,17 @@ class Node:
         network.ask_for_logins(world.clock, lambda: control_plane.image)
         await table.start(Metadata(control_plane))
         authorizer = self._authorizer or _authorizer(settings, world, control_plane)
-        watched = Watched(settings, world.clock, control_plane, network.server, network.peers)
+        quotas = await table.start(QuotasInForce(settings, network, control_plane))
+        watched = Watched(settings, world.clock, control_plane, network.server, network.peers, quotas.clients)
         if settings.get_list("http.listeners"):
             from ottla.node.http import HttpListeners  # noqa: PLC0415  a node that shows nothing does without
 
             await table.start(HttpListeners(settings, watched, table, network.tls))
-        await table.start(QuorumMember(settings, world, network, storage, control_plane, authorizer))
+        await table.start(QuorumMember(settings, world, network, storage, control_plane, authorizer, quotas.clients))
         if settings.is_broker:
-            await table.start(Broker(settings, world, network, storage, control_plane, authorizer, watched))
+            await table.start(
+                Broker(settings, world, network, storage, control_plane, authorizer, quotas.clients, watched)
+            )
             await self._start_platform()
 
     async def _start_platform(self) -> None:

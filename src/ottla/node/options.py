@@ -7,6 +7,8 @@ import socket
 from ottla.broker.coordination.verification import Backoff
 from ottla.broker.front.admission import UNLIMITED, Admission, Doors, Limits
 from ottla.broker.front.server import SocketOptions
+from ottla.broker.quotas.clients import ClientQuotas, Windows
+from ottla.broker.quotas.connections import ConnectionRates, CreationRates
 from ottla.broker.services import Limits as RequestLimits
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener, Settings
@@ -39,7 +41,36 @@ def doors(settings: Settings) -> Doors:
     most = _connections_with_descriptors(settings)
     if most < settings.get_int("max.connections"):
         logger.warning("%d connections at most: the process may open no more files (ulimit -n)", most)
-    return Doors(Admission(connection_limits(settings)), Admission(connection_limits(settings)))
+    return Doors(_door(settings), _door(settings))
+
+
+def _door(settings: Settings) -> Admission:
+    door = Admission(connection_limits(settings), ConnectionRates(*_windows(settings, "quota")))
+    door.rates.limits = creation_rates(settings)
+    return door
+
+
+def creation_rates(settings: Settings) -> CreationRates:
+    name = "max.connection.creation.rate"
+    node, listeners = settings.get_int(name), [listener.name for listener in settings.listeners]
+    own = {each: settings.for_listener(each, name) for each in listeners}
+    return CreationRates(
+        node=None if node >= UNLIMITED else node,
+        listeners={each: rate for each, rate in own.items() if isinstance(rate, int) and rate != node},
+        protected=settings.inter_broker_listener if len(settings.broker_listeners) > 1 else "",
+    )
+
+
+def client_quotas(settings: Settings) -> ClientQuotas:
+    return ClientQuotas(
+        _windows(settings, "quota"),
+        _windows(settings, "controller.quota"),
+        limit=settings.get_int("ottla.quota.buckets.max"),
+    )
+
+
+def _windows(settings: Settings, prefix: str) -> Windows:
+    return Windows(settings.get_int(f"{prefix}.window.num"), 1000 * settings.get_int(f"{prefix}.window.size.seconds"))
 
 
 def connection_limits(settings: Settings) -> Limits:
@@ -51,7 +82,6 @@ def connection_limits(settings: Settings) -> Limits:
         per_address=settings.get_int("max.connections.per.ip"),
         addresses=_addresses(settings.connection_overrides),
         listeners={name: most for name, most in per_listener.items() if isinstance(most, int)},
-        rate=settings.get_int("max.connection.creation.rate"),
         rate_per_address=settings.get_int("ottla.connection.creation.rate.per.ip") or UNLIMITED,
     )
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ottla.broker.front.dispatch import Routes
+from ottla.broker.quotas.clients import ClientQuotas
 from ottla.broker.security.authorizer import Authorizer
 from ottla.broker.services import ControllerServices
 from ottla.model.errors import Errors
@@ -49,6 +50,7 @@ class QuorumMember(Service):
         storage: Storage,
         control_plane: ControlPlane,
         authorizer: Authorizer,
+        quotas: ClientQuotas,
     ) -> None:
         self._settings = settings
         self._world = world
@@ -60,6 +62,7 @@ class QuorumMember(Service):
             clock=world.clock,
             control_plane=control_plane,
             authorizer=authorizer,
+            quotas=quotas,
         )
         self._tasks = Tasks(asyncio.get_running_loop())
         self._news = ClusterNews(asyncio.get_running_loop(), control_plane, settings.node_id)

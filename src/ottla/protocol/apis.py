@@ -214,6 +214,8 @@ _SERVED: Final = {
     (45, "AlterPartitionReassignments"): _decided(_of_cluster(ALTER_CLUSTER)),
     (46, "ListPartitionReassignments"): _decided(_of_cluster(DESCRIBE_CLUSTER)),
     (47, "OffsetDelete"): _broker(_asks(DELETE_GROUP, READ_TOPIC)),
+    (48, "DescribeClientQuotas"): _broker(_of_cluster(DESCRIBE_CLUSTER_CONFIGS)),
+    (49, "AlterClientQuotas"): _decided(_of_cluster(ALTER_CLUSTER_CONFIGS)),
     (50, "DescribeUserScramCredentials"): _broker(_of_cluster(DESCRIBE_CLUSTER)),
     (51, "AlterUserScramCredentials"): _decided(_of_cluster(ALTER_CLUSTER)),
     (52, "Vote"): _own_words(Decider.QUORUM),

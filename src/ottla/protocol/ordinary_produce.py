@@ -130,7 +130,8 @@ _ROW: Final = Struct(">ihqqqB2x")
 _pack_row: Final = _ROW.pack
 _NO_APPEND_TIME: Final = -1
 _NO_RECORD_ERRORS: Final = 1
-_END: Final = bytes(5)  # throttle time and tags
+_END: Final = Struct(">ix").pack  # throttle time and tags
+_UNTHROTTLED: Final = bytes(5)
 
 
 def row(index: int, base_offset: int, log_start_offset: int) -> bytes:
@@ -154,12 +155,13 @@ class ProduceAck(Message):
     The bytes are those of a ProduceResponse; whoever needs that one after all makes it of the rows.
     """
 
-    FIELDS = ("topics",)
-    __slots__ = ("topics",)
+    FIELDS = ("topics", "throttle_time_ms")
+    __slots__ = ("throttle_time_ms", "topics")
 
     def __init__(self, topics: list[tuple[str | bytes, list[bytes]]]) -> None:
         self.topics = topics
         """Name or id, whichever the version has, and the rows."""
+        self.throttle_time_ms = 0
 
 
 def _encode_by_name(ack: ProduceAck, out: list[Part]) -> None:
@@ -168,14 +170,14 @@ def _encode_by_name(ack: ProduceAck, out: list[Part]) -> None:
         assert isinstance(name, str)
         encoded = name.encode()
         out += (ONE[len(encoded) + 1], encoded, ONE[len(rows) + 1], *rows, ONE[0])
-    out.append(_END)
+    out.append(_END(ack.throttle_time_ms) if ack.throttle_time_ms else _UNTHROTTLED)
 
 
 def _encode_by_id(ack: ProduceAck, out: list[Part]) -> None:
     out.append(ONE[len(ack.topics) + 1])
     for topic_id, rows in ack.topics:
         out += (topic_id, ONE[len(rows) + 1], *rows, ONE[0])
-    out.append(_END)
+    out.append(_END(ack.throttle_time_ms) if ack.throttle_time_ms else _UNTHROTTLED)
 
 
 ProduceAck.ENCODERS = {

@@ -152,6 +152,20 @@ def _delete_acls(request: "messages.DeleteAclsRequest", error: Errors, text: str
     return kind(filter_results=[kind.DeleteAclsFilterResult(error, text) for _ in request.filters])
 
 
+def _alter_client_quotas(request: "messages.AlterClientQuotasRequest", error: Errors, text: str) -> Message:
+    kind = messages.AlterClientQuotasResponse
+    return kind(
+        entries=[
+            kind.EntryData(
+                error_code=error,
+                error_message=text,
+                entity=[kind.EntityData(each.entity_type, each.entity_name) for each in entry.entity],
+            )
+            for entry in request.entries
+        ]
+    )
+
+
 _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
     3: _metadata,
     19: _create_topics,
@@ -163,6 +177,7 @@ _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
     37: _create_partitions,
     43: _elect_leaders,
     44: _incremental_alter_configs,
+    49: _alter_client_quotas,
     51: _alter_user_scram_credentials,
 }
 """By API key: those whose answers have an error for each thing that was asked for; most of them have none of their

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from ottla.controller.activation import activation_records
 from ottla.controller.machine import CommandContext, Controller
+from ottla.controller.permits import ANY, Permits
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
 from ottla.model.ids import Millis
@@ -98,9 +99,9 @@ class ActiveController:
         self._missing.close()
         self._runner.fail(NotController("another node is the active controller now"))
 
-    async def submit(self, request: Request[ResponseT_co], requester: str = "") -> ResponseT_co:
+    async def submit(self, request: Request[ResponseT_co], requester: str = "", permits: Permits = ANY) -> ResponseT_co:
         """Raises NotController if leadership was lost before the decision was committed: it may or may not hold."""
-        decision = self.controller.decide(request, self._context(_fresh_ids(request), requester))
+        decision = self.controller.decide(request, self._context(_fresh_ids(request), requester, permits))
         # No await between deciding and replaying: two requests must not be decided from the same image.
         offset = self._runner.carry_out(decision.records)
         self._schedule()
@@ -113,7 +114,7 @@ class ActiveController:
     def fail(self, error: BaseException) -> None:
         self._runner.fail(error)
 
-    def _context(self, fresh_ids: int, requester: str) -> CommandContext:
+    def _context(self, fresh_ids: int, requester: str, permits: Permits) -> CommandContext:
         return CommandContext(
             now=self._clock.monotonic(),
             next_offset=self._log.log_end_offset,
@@ -121,6 +122,7 @@ class ActiveController:
             fresh_ids=[self._ids.uuid() for _ in range(fresh_ids)],
             wall=self._clock.wall(),
             requester=requester,
+            permits=permits,
         )
 
     def replay(self, records: Sequence[MetadataRecord], *, base_offset: int, epoch: int, timestamp: int) -> Change:

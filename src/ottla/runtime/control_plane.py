@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from ottla.controller.permits import ANY, Permits
 from ottla.metadata.features import SUPPORTED
 from ottla.metadata.image import KRAFT_VERSION, MetadataImage
 from ottla.model.errors import Errors
+from ottla.model.ids import ZERO_UUID
 from ottla.model.ports import Clock, Ids
 from ottla.model.properties import Settings
 from ottla.net.peer import Peers
@@ -33,6 +35,7 @@ from ottla.storage.segment import OpenFiles
 
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _SEEN_HERE_SECONDS: Final = 1.0
+_CREATE_TOPICS: Final = 19
 
 
 class ControlPlane:
@@ -159,10 +162,15 @@ class ControlPlane:
         return {**self.image.features, **own}
 
     async def submit(
-        self, request: Request[ResponseT_co], timeout_ms: int = 30_000, *, on_behalf_of: Sender | None = None
+        self,
+        request: Request[ResponseT_co],
+        timeout_ms: int = 30_000,
+        *,
+        on_behalf_of: Sender | None = None,
+        permits: Permits | None = None,
     ) -> ResponseT_co:
         """Decides a request, here or wherever the active controller is, and answers when the decision is committed.
-        None: this node asks for itself.
+        None: this node asks for itself. `permits` are what the client may change, if it is decided here.
 
         Raises StorageError if the disk of this node's controller refuses; a controller that cannot be reached is an
         answer with REQUEST_TIMED_OUT.
@@ -171,14 +179,16 @@ class ControlPlane:
             raise self.failure
         if self.raft.is_leader:
             try:
-                return await self.submit_here(request, on_behalf_of)
+                return await self.submit_here(request, on_behalf_of, permits)
             except NotController:
                 pass  # lost it while deciding: the new one is asked
         answer = await self._forwarder.forward(request, timeout_ms, on_behalf_of)
-        await self._seen_here(answer)
+        await self._seen_here(request, answer)
         return answer
 
-    async def submit_here(self, request: Request[ResponseT_co], on_behalf_of: Sender | None = None) -> ResponseT_co:
+    async def submit_here(
+        self, request: Request[ResponseT_co], on_behalf_of: Sender | None = None, permits: Permits | None = None
+    ) -> ResponseT_co:
         """For requests that came to this node as the controller. Raises NotController."""
         api = API[request.API_KEY]
         if api.served is not None and api.served.decider is Decider.QUORUM:
@@ -187,14 +197,17 @@ class ControlPlane:
         if active is None:
             raise NotController("this node is not the active controller")
         try:
-            return await active.submit(request, "" if on_behalf_of is None else on_behalf_of.principal)
+            requester = "" if on_behalf_of is None else on_behalf_of.principal
+            return await active.submit(request, requester, permits or ANY)
         except NotLeader as error:
             raise NotController("another node is the active controller now") from error
 
-    async def answer_here(self, request: Request[ResponseT_co], on_behalf_of: Sender | None = None) -> ResponseT_co:
+    async def answer_here(
+        self, request: Request[ResponseT_co], on_behalf_of: Sender | None = None, permits: Permits | None = None
+    ) -> ResponseT_co:
         """As `submit_here`, with NOT_CONTROLLER in the shape of the request's own answer."""
         try:
-            return await self.submit_here(request, on_behalf_of)
+            return await self.submit_here(request, on_behalf_of, permits)
         except NotController as error:
             return refused(request, Errors.NOT_CONTROLLER, str(error))
 
@@ -214,12 +227,15 @@ class ControlPlane:
         if self._quorum.active is not None:
             self._quorum.active.disconnected(broker_id, broker_epoch, connection)
 
-    async def _seen_here(self, answer: Message) -> None:
+    async def _seen_here(self, request: Message, answer: Message) -> None:
         """A topic that another node has just created is looked for here next: waits a moment until it has arrived."""
-        if not isinstance(answer, messages.CreateTopicsResponse):
+        if request.API_KEY != _CREATE_TOPICS or not isinstance(request, messages.CreateTopicsRequest):
             return
-        wanted = [t.topic_id for t in answer.topics if not t.error_code]
-        await self.seen_here(lambda image: all(topic_id in image.topics_by_id for topic_id in wanted))
+        assert isinstance(answer, messages.CreateTopicsResponse)
+        if request.validate_only:
+            return
+        wanted = [(t.name, t.topic_id) for t in answer.topics if not t.error_code]
+        await self.seen_here(lambda image: all(_has(image, *topic) for topic in wanted))
 
     async def seen_here(self, holds: Condition) -> None:
         """Waits until the own image is as it should be after a change, and those who follow it know: for a moment only,
@@ -227,6 +243,11 @@ class ControlPlane:
         with suppress(TimeoutError):
             async with asyncio.timeout(_SEEN_HERE_SECONDS):
                 await self._committed.until(holds)
+
+
+def _has(image: MetadataImage, name: str, topic_id: bytes) -> bool:
+    """Answers to versions before 7 do not tell the id."""
+    return name in image.topics if topic_id == ZERO_UUID else topic_id in image.topics_by_id
 
 
 def controller_registration(settings: Settings, ids: Ids) -> "messages.ControllerRegistrationRequest":

@@ -42,6 +42,9 @@ class Sender(NamedTuple):
     principal: str
     host: str
     token_authenticated: bool = False
+    client_id: str = ""
+    version: int | None = None
+    """Of the request, as the client sent it, if what the controller does depends on that (KIP-599)."""
 
 
 class Forwarder:
@@ -100,7 +103,10 @@ class Forwarder:
     async def _in_envelope(
         self, leader: Address, request: Request[ResponseT_co], left: Millis, sender: Sender
     ) -> ResponseT_co:
-        envelope = messages.EnvelopeRequest(sealed(request), sealed_principal(sender), address_bytes(sender.host))
+        version = _version(request) if sender.version is None else sender.version
+        envelope = messages.EnvelopeRequest(
+            sealed(request, version, sender.client_id), sealed_principal(sender), address_bytes(sender.host)
+        )
         reply = await self._peers.ask(leader, envelope, timeout_ms=left, lane=LANE)
         if reply.error_code == Errors.CLUSTER_AUTHORIZATION_FAILED:
             # It is this broker that may not ask, not the client: add its principal to super.users of the controllers.
@@ -108,7 +114,7 @@ class Forwarder:
             return refused(request, Errors.UNKNOWN_SERVER_ERROR)
         if reply.error_code:
             return refused(request, Errors(reply.error_code))
-        return opened_reply(request, reply.response_data or b"")
+        return opened_reply(request, reply.response_data or b"", version)
 
     async def _leader_or_pause(self) -> None:
         """A new leader is tried at once, the same one after a pause."""
@@ -128,8 +134,9 @@ def _version(request: Message) -> int:
     return API[request.API_KEY].stable_max
 
 
-def sealed(request: Message) -> bytes:
-    return encode_request(RequestHeader(request.API_KEY, _version(request), 0, ""), request)[_SIZE_BYTES:]
+def sealed(request: Message, version: int | None = None, client_id: str = "") -> bytes:
+    version = _version(request) if version is None else version
+    return encode_request(RequestHeader(request.API_KEY, version, 0, client_id), request)[_SIZE_BYTES:]
 
 
 def opened(data: bytes) -> tuple[RequestHeader, Request[Message]]:
@@ -164,8 +171,8 @@ def sealed_reply(header: RequestHeader, response: Message) -> bytes:
     return encode_response(header.api_key, header.api_version, header.correlation_id, response)[_SIZE_BYTES:]
 
 
-def opened_reply(request: Request[ResponseT_co], data: bytes) -> ResponseT_co:
-    version = _version(request)
+def opened_reply(request: Request[ResponseT_co], data: bytes, version: int | None = None) -> ResponseT_co:
+    version = _version(request) if version is None else version
     _, body = decode_response_header(data, request.API_KEY, version)
     answer: Any = messages.response_class(request.API_KEY).decode(memoryview(data), version, body)
     told: ResponseT_co = answer

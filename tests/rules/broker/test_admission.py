@@ -53,12 +53,6 @@ def test_an_address_may_open_its_rate_at_once_and_then_one_by_one() -> None:
     assert asked(door, "a", now=Millis(1000)) == [None]
 
 
-def test_all_addresses_together_have_a_rate_too() -> None:
-    door = Admission(Limits(rate=2))
-    assert asked(door, "a", "b", "c") == [None, None, "max.connection.creation.rate"]
-    assert asked(door, "c", now=Millis(500)) == [None]
-
-
 def test_a_refused_connection_does_not_count() -> None:
     door = Admission(Limits(total=1))
     asked(door, "a", "b")

@@ -17,6 +17,7 @@ from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.session import Session
 from ottla.broker.handlers import k00_produce
 from ottla.broker.partition import Partition
+from ottla.broker.quotas.clients import ClientQuotas, Windows
 from ottla.broker.replicas.fetch_sessions import FetchSession
 from ottla.broker.replicas.placement import Placement
 from ottla.broker.replicas.replicas import Replicas
@@ -50,6 +51,9 @@ DIRECTORIES = (Uuid(b"directory-number1"[:16]), Uuid(b"directory-2-of-us"[:16]))
 ME = BrokerId(1)
 Answers = list[tuple[int, int, int]]
 """Index, error, base offset."""
+
+
+WINDOWS = Windows(11, 1000), Windows(11, 1000)
 
 
 class BreakingDisk(SimDisk):
@@ -96,7 +100,8 @@ class Scene:
         self.services = Services(
             broker_id=ME, configs=configs, limits=Limits(100, 1 << 20, 1 << 20, 1000), clock=self.clock,
             control_plane=cast("Any", SimpleNamespace(image=image)), replicas=self.replicas, waiting=self.waiting,
-            fetch_sessions=unused, authorizer=AllowAll(), new_fetch_session_id=unused, producer_ids=unused,
+            fetch_sessions=unused, authorizer=AllowAll(), quotas=ClientQuotas(*WINDOWS, limit=100),
+            new_fetch_session_id=unused, producer_ids=unused,
             groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused, lost_leaders=unused,
         )  # fmt: skip
         self.session = Session(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ottla.broker.quotas.connections import ConnectionRates
 from ottla.model.ids import Millis
 
 UNLIMITED: Final = (1 << 31) - 1
@@ -17,7 +18,6 @@ class Limits(NamedTuple):
     addresses: Mapping[str, int] = {}
     """In place of `per_address`: 0 there and some addresses here let in nobody else."""
     listeners: Mapping[str, int] = {}
-    rate: int = UNLIMITED
     rate_per_address: int = UNLIMITED
 
 
@@ -37,17 +37,18 @@ class _Bucket:
 
 
 class Admission:
-    __slots__ = ("_buckets", "_everybody", "_per_address", "_per_listener", "limits", "total")
+    __slots__ = ("_buckets", "_per_address", "_per_listener", "limits", "rates", "total")
 
     _FORGET_ABOVE = 10_000
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, rates: ConnectionRates | None = None) -> None:
         self.limits = limits
         """May be replaced at any time; who is in stays in."""
+        self.rates = rates or ConnectionRates(11, 1000)
+        """Who is too fast is not refused, but has to wait."""
         self._per_address: dict[str, int] = {}
         self._per_listener: dict[str, int] = {}
         self._buckets: dict[str, _Bucket] = {}
-        self._everybody: _Bucket | None = None
         self.total = 0
 
     def refusal(self, address: str, listener: str, now: Millis) -> str | None:
@@ -63,8 +64,6 @@ class Admission:
             return "max.connections.per.ip.overrides" if address in limits.addresses else "max.connections.per.ip"
         if not self._is_slow_enough(address, now):
             return "ottla.connection.creation.rate.per.ip"
-        if not self._are_all_slow_enough(now):
-            return "max.connection.creation.rate"
         self._per_address[address] = here + 1
         self._per_listener[listener] = at_listener + 1
         self.total += 1
@@ -88,14 +87,6 @@ class Admission:
         if bucket is None:
             bucket = self._buckets[address] = _Bucket(rate, now)
         return bucket.take(rate, now)
-
-    def _are_all_slow_enough(self, now: Millis) -> bool:
-        rate = self.limits.rate
-        if rate >= UNLIMITED:
-            return True
-        if self._everybody is None:
-            self._everybody = _Bucket(rate, now)
-        return self._everybody.take(rate, now)
 
 
 def _count_down(counts: dict[str, int], name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ottla.broker.security.missing import missing
 from ottla.metrics.counts import RequestCounts
 from ottla.model.errors import Errors
-from ottla.model.permissions import CLUSTER_NAME, Permission
+from ottla.model.permissions import CLUSTER_ACTION, CLUSTER_NAME, Permission
 from ottla.protocol import messages
 from ottla.protocol.apis import Entrance, ListenerType, OfCluster, entrances
 from ottla.protocol.frames import NO_FLEXIBLE
@@ -16,6 +16,7 @@ from ottla.protocol.refusals import refused
 
 API_VERSIONS: Final = 18
 FETCH: Final = 1
+PRODUCE: Final = 0
 
 Handle = Callable[..., Any]
 """Takes services, session, request and version."""
@@ -32,6 +33,8 @@ class Route:
     """By version: the message's own, unless the handler brings others."""
     handle: Handle
     streams_files: bool
+    of_cluster: bool
+    """What nodes ask of each other: the time that it takes is no client's."""
     counts: RequestCounts
 
 
@@ -82,6 +85,7 @@ def load_route(entrance: Entrance, *, is_early: bool = False) -> Route:
         decoders=getattr(module, "DECODERS", None) or messages.request_class(api.key).DECODERS,
         handle=handle,
         streams_files=api.key == FETCH,
+        of_cluster=isinstance(entrance.needs, OfCluster) and CLUSTER_ACTION in entrance.needs.any_of,
         counts=RequestCounts(api.min_version, entrance.max_version, has_error_code=tells_errors),
     )
 

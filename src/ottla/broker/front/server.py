@@ -64,6 +64,7 @@ class Server:
         "_budget",
         "_doors",
         "_encrypted",
+        "_held",
         "_loop",
         "_options",
         "_oversized",
@@ -86,6 +87,7 @@ class Server:
         self._oversized: dict[str, Refusals] = {}
         """By listener: who takes the wrong one must not hide who takes another."""
         self._pauses: dict[socket.socket, TimerHandle] = {}
+        self._held: dict[socket.socket, TimerHandle] = {}
         self._budget = budget
         self._options = options
         self._scratch = Scratch()
@@ -142,21 +144,42 @@ class Server:
                 return
             except OSError as error:
                 logger.warning("no connection can be accepted for %g s: %s", _PAUSE_SECONDS, error)
-                self._loop.remove_reader(sock.fileno())
-                self._pauses[sock] = self._loop.call_later(
-                    _PAUSE_SECONDS, self._accept_again, sock, listener_name, routes, services
-                )
+                self._rest(_PAUSE_SECONDS, sock, listener_name, routes, services)
                 return
             host = plain_address(address[0])
             now = services.clock.monotonic()
-            turned_away = self._door(services).refusal(host, listener_name, now)
+            door = self._door(services)
+            rest_ms = door.rates.acceptor_rest_ms(listener_name, now)
+            if rest_ms:
+                self._rest(rest_ms / 1000, sock, listener_name, routes, services)
+            turned_away = door.refusal(host, listener_name, now)
             if turned_away is not None:
                 line = self._refusals.said(f"refusing a connection from {host}: {turned_away} is reached", now)
                 if line is not None:
                     logger.warning("%s", line)
                 peer.close()
-                continue
-            self._welcome(peer, host, listener_name, routes, services)
+            elif held_ms := door.rates.hold_ms(host, now):
+                self._hold(peer, held_ms / 1000, door, host, listener_name)
+            else:
+                self._welcome(peer, host, listener_name, routes, services)
+            if rest_ms:
+                return
+
+    def _rest(
+        self, seconds: float, sock: socket.socket, listener_name: str, routes: Routes, services: AnyServices
+    ) -> None:
+        self._loop.remove_reader(sock.fileno())
+        self._pauses[sock] = self._loop.call_later(seconds, self._accept_again, sock, listener_name, routes, services)
+
+    def _hold(self, peer: socket.socket, seconds: float, door: Admission, host: str, listener_name: str) -> None:
+        """One too many from an address: to close it at once would only bring the next. It counts while it waits."""
+
+        def let_go() -> None:
+            del self._held[peer]
+            peer.close()
+            door.left(host, listener_name)
+
+        self._held[peer] = self._loop.call_later(seconds, let_go)
 
     def _accept_again(self, sock: socket.socket, listener_name: str, routes: Routes, services: AnyServices) -> None:
         del self._pauses[sock]
@@ -298,5 +321,9 @@ class Server:
             self._sweeper.cancel()
         if self._encrypted is not None:
             self._encrypted.close()
+        for peer, timer in self._held.items():
+            timer.cancel()
+            peer.close()
+        self._held.clear()
         for connection in list(self._sessions.values()):
             connection.close()

@@ -14,7 +14,8 @@ from struct import Struct, error
 from typing import Any, Final
 
 from ottla.broker.front.client import ANONYMOUS, Client
-from ottla.broker.front.dispatch import API_VERSIONS, Route, Routes
+from ottla.broker.front.dispatch import API_VERSIONS, PRODUCE, Route, Routes
+from ottla.broker.front.share import Share
 from ottla.broker.security.authorizer import Underway
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
@@ -22,6 +23,7 @@ from ottla.net.connection import Line
 from ottla.net.foreign import HTTP_ANSWER, is_http, is_tls
 from ottla.protocol.codec import DecodeError, EncodeError, Message, skip_tags
 from ottla.protocol.frames import encode_response, encode_response_chunks
+from ottla.protocol.refusals import is_refusal
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +68,7 @@ class Session:
         "refused",
         "routes",
         "services",
+        "share",
         "spoke_tls",
         "underway",
     )
@@ -102,6 +105,8 @@ class Session:
         self._running: Task[Any] | None = None
         self._turn = 0
         """Bytes of replies since other connections were last looked at."""
+        self.share = Share(services.quotas, connection, loop, services.clock)
+        """What this connection uses of its client's quotas."""
         self._limit = services.limits.max_in_flight
         self._max_unsent = services.limits.max_unsent_bytes
 
@@ -128,6 +133,8 @@ class Session:
                 pos = 10 + id_length
                 if frame[10:pos] != self._client_id_bytes:
                     self._note_client_id(bytes(frame[10:pos]))
+            elif self._client_id_bytes:
+                self._note_client_id(b"")
             if version >= route.first_flexible:
                 tags = frame[pos]
                 pos = skip_tags(frame, pos + 1, tags, len(frame)) if tags else pos + 1
@@ -148,6 +155,9 @@ class Session:
         weight = 1 if requests < ALL_TIMED else 0 if requests % ALL_TIMED else ALL_TIMED
         since = self.connection.last_active if weight else 0.0
         self.underway.api = route.name
+        metered = self.share.quotas.in_force
+        if metered:
+            self.share.begin(self.client, self.client_id, 0 if key != PRODUCE else len(frame))
         try:
             outcome = route.handle(self.services, self, request, version)
         except Exception:  # the session is the edge: a bug costs this client its connection, no more
@@ -155,20 +165,27 @@ class Session:
             route.counts.failed(Errors.UNKNOWN_SERVER_ERROR)
             self.connection.close()
             return
+        if isinstance(outcome, Message) and not self._pending:
+            self._send(route, version, correlation_id, outcome)
+            if weight:
+                counts.times.observe(self.connection.us_since(since), weight)
+        else:
+            self._answer_later(route, version, correlation_id, outcome)
+        if metered:
+            self.share.end()
+
+    def _answer_later(self, route: Route, version: int, correlation_id: int, outcome: Any) -> None:
         if isinstance(outcome, Message):
-            if self._pending:
-                self._queue(self._reply(route, version, correlation_id), outcome)
-            else:
-                self._send(route, version, correlation_id, outcome)
-                if weight:
-                    counts.times.observe(self.connection.us_since(since), weight)
+            self._queue(self._reply(route, version, correlation_id), outcome)
         elif isinstance(outcome, Future):
             reply = self._reply(route, version, correlation_id)
             reply.future = outcome
             outcome.add_done_callback(lambda future: self._resolved(reply, future))
             self._queue(reply, None)
-        elif outcome is not None:  # None: acks=0, nothing is ever sent
-            self._run(self._reply(route, version, correlation_id), outcome)
+        elif outcome is not None:
+            self._run(self._reply(route, version, correlation_id), self.share.timed(outcome))
+        else:  # acks=0: nothing is ever sent
+            self.share.forgive()
 
     def _reply(self, route: Route, version: int, correlation_id: int) -> Reply:
         return Reply(route, version, correlation_id, self.connection.last_active)
@@ -225,6 +242,9 @@ class Session:
 
     def _send(self, route: Route, version: int, correlation_id: int, message: Message) -> None:
         connection = self.connection
+        if self.share.quotas.in_force:
+            refused = route.of_cluster and is_refusal(message, Errors.CLUSTER_AUTHORIZATION_FAILED)
+            self.share.answer(message, exempt=route.of_cluster and not refused)
         try:
             if route.streams_files:
                 connection.send(encode_response_chunks(route.key, version, correlation_id, message))
@@ -284,6 +304,7 @@ class Session:
         self._resume()
 
     def connection_lost(self) -> None:
+        self.share.close()
         for reply in self._pending:
             if reply.future is not None and reply.future is not self._running:
                 reply.future.cancel()  # leaves purgatory; a running change ends by itself, unheard

@@ -337,7 +337,7 @@ def _outcome(partition: Partition, *, committed: bool) -> Errors:
 
 def _response(ack: ProduceAck) -> ProduceResponse:
     """The long form, in which errors can be told."""
-    response = ProduceResponse()
+    response = ProduceResponse(throttle_time_ms=ack.throttle_time_ms)
     for name_or_id, rows in ack.topics:
         topic = TopicResponse(partition_responses=[_result(one) for one in rows])
         if isinstance(name_or_id, str):

@@ -37,6 +37,9 @@ REPLICA_STATE: Final = 15
 LEADER_HINTS: Final = 16
 READ_COMMITTED: Final = 1
 NO_RECORDS: Final = b""
+_HEAD_BYTES, _TOPIC_BYTES, _PARTITION_BYTES = 16, 18, 37
+"""Of an answer, besides its records: what counts for a quota. As in version 13; a name in place of an id, or a length
+that takes more than a byte to tell, makes no difference to a rate."""
 
 
 class Reader:
@@ -90,7 +93,10 @@ class Attempt:
 def handle(
     services: Services, session: Session, request: FetchRequest, version: int
 ) -> FetchResponse | Future[FetchResponse]:
-    reader = Reader(request, version, services.limits.fetch_max_bytes)
+    limit = services.limits.fetch_max_bytes
+    if session.share.quotas.in_force:
+        limit = min(limit, session.share.most_fetched)
+    reader = Reader(request, version, limit)
     by_id = reader.by_id
     asked = [
         SessionPartition(
@@ -169,6 +175,14 @@ class Parked:
         if self.future.done():
             return
         services, session, reader, context = self._services, self._session, self._reader, self._context
+        if not session.share.quotas.in_force:
+            self._read(services, session, reader, context)
+        else:
+            session.share.step()
+            self._read(services, session, reader, context)
+            session.share.end()
+
+    def _read(self, services: Services, session: Session, reader: Reader, context: FetchContext) -> None:
         attempt = _read(services, session, reader, context, is_first=False)
         missing = reader.min_bytes - attempt.found_bytes
         if missing > 0 and not attempt.urgent and services.clock.monotonic() < self._deadline:
@@ -353,6 +367,11 @@ def _error(index: int, error: Errors) -> PartitionData:
 def _response(
     services: Services, session: Session, reader: Reader, context: FetchContext, attempt: Attempt
 ) -> FetchResponse:
+    held_ms = 0
+    if session.share.quotas.in_force:
+        held_ms, gets_nothing = _charged(session, reader, context, attempt)
+        if gets_nothing:
+            return _held_back(services, context, held_ms)
     _count(reader, attempt)
     kept = context.session
     responses: list[TopicResponse] = []
@@ -383,10 +402,40 @@ def _response(
         if kept.attention is not None:
             for key in attempt.settled:
                 kept.attention.pop(key, None)
-    response = FetchResponse(session_id=context.session_id, responses=responses)
+    response = FetchResponse(throttle_time_ms=held_ms, session_id=context.session_id, responses=responses)
     if attempt.urgent and reader.version >= LEADER_HINTS:
         _add_hints(services, session, response, attempt)
     return response
+
+
+def _charged(session: Session, reader: Reader, context: FetchContext, attempt: Attempt) -> tuple[int, bool]:
+    """How long the client is held by its quotas, and whether it gets nothing. A follower that may copy is exempt."""
+    if reader.replica_id >= 0 and session.client.may(*CLUSTER_ACTION, CLUSTER_NAME):
+        session.share.forgive()
+        return 0, False
+    return session.share.fetched(_answer_bytes(context, attempt))
+
+
+def _answer_bytes(context: FetchContext, attempt: Attempt) -> int:
+    size = _HEAD_BYTES
+    topics: dict[str | bytes, None] = {}
+    for asked, data in attempt.results:
+        if context.incremental and not (
+            data.records or data.error_code or asked.is_news(data.high_watermark, data.log_start_offset)
+        ):
+            continue
+        topics[asked.topic] = None
+        size += _PARTITION_BYTES + (len(data.records) if data.records else 0)
+    return size + _TOPIC_BYTES * len(topics)
+
+
+def _held_back(services: Services, context: FetchContext, held_ms: int) -> FetchResponse:
+    """Nothing was told, so the session knows of nothing. One that would have begun with this answer does not begin: the
+    client would take partitions that it does not hear of for partitions without news."""
+    if context.session is not None and not context.incremental:
+        services.fetch_sessions.end(context.session)
+        return FetchResponse(throttle_time_ms=held_ms)
+    return FetchResponse(throttle_time_ms=held_ms, session_id=context.session_id)
 
 
 def _count(reader: Reader, attempt: Attempt) -> None:

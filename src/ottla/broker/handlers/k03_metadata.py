@@ -26,6 +26,8 @@ TopicResponse: TypeAlias = MetadataResponse.MetadataResponseTopic
 PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
 
 NAMES_BY_ID = 12
+WITHOUT_QUOTA_ERROR: Final = 5
+"""The last such version of CreateTopics."""
 NEWS_SECONDS: Final = 0.005
 LOOK_SECONDS: Final = 0.002
 """A broken connection to another broker may lie in the same turn of the loop as the question, behind it."""
@@ -142,14 +144,24 @@ async def _create_then_answer(
         name: Errors.TOPIC_AUTHORIZATION_FAILED for name in missing if not _may_create(session.client, name)
     }
     topics = [_creatable(services, name) for name in missing if name not in errors]
+    held_ms = 0
     if topics:
-        created = await services.decide(CreateTopicsRequest(topics=topics), session.client)
+        # As if asked by a client that does not know THROTTLING_QUOTA_EXCEEDED, which Metadata cannot say: KIP-599.
+        created = await services.decide(
+            CreateTopicsRequest(topics=topics),
+            session.client,
+            client_id=session.client_id,
+            version=WITHOUT_QUOTA_ERROR,
+        )
+        held_ms = created.throttle_time_ms
         errors |= {
             topic.name: topic.error_code
             for topic in created.topics
             if topic.error_code not in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS)
         }
-    return _answer(services, session, request, version, errors)
+    answer = _answer(services, session, request, version, errors)
+    answer.throttle_time_ms = held_ms
+    return answer
 
 
 def _creatable(services: Services, name: str) -> CreateTopicsRequest.CreatableTopic:

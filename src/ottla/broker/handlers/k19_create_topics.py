@@ -18,7 +18,7 @@ async def handle(
 ) -> CreateTopicsResponse:
     refused = [topic for topic in request.topics if not _may_create(session.client, topic.name)]
     request.topics = [topic for topic in request.topics if topic not in refused]
-    response = await services.decide(request, session.client)
+    response = await services.decide(request, session.client, client_id=session.client_id, version=version)
     response.topics = [_as_seen_by(session.client, topic) for topic in response.topics]
     response.topics += [
         CreateTopicsResponse.CreatableTopicResult(

@@ -41,8 +41,12 @@ async def handle(
             allowed.append(topic)
         else:
             refused.append(refusal)
-    command = DeleteTopicsRequest(topics=allowed, timeout_ms=request.timeout_ms)
-    response = await services.decide(command, session.client)
+    command = DeleteTopicsRequest(timeout_ms=request.timeout_ms)
+    if version >= BY_ID:
+        command.topics = allowed
+    else:
+        command.topic_names = [topic.name for topic in allowed if topic.name is not None]
+    response = await services.decide(command, session.client, client_id=session.client_id, version=version)
     response.responses += refused
     return response
 

@@ -16,7 +16,7 @@ async def handle(
 ) -> CreatePartitionsResponse:
     asked = request.topics
     request.topics = [topic for topic in asked if session.client.may(*ALTER_TOPIC, topic.name)]
-    response = await services.decide(request, session.client)
+    response = await services.decide(request, session.client, client_id=session.client_id, version=version)
     response.results += [
         CreatePartitionsResponse.CreatePartitionsTopicResult(
             name=topic.name,

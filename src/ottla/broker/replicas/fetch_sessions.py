@@ -65,9 +65,12 @@ class SessionPartition:
         self.last_fetched_epoch = asked.last_fetched_epoch
         self.log_start_offset = asked.log_start_offset
 
+    def is_news(self, high_watermark: int, log_start_offset: int) -> bool:
+        return high_watermark != self.sent_high_watermark or log_start_offset != self.sent_log_start_offset
+
     def told(self, high_watermark: int, log_start_offset: int) -> bool:
         """Remembers what a response says; True if it is news."""
-        changed = high_watermark != self.sent_high_watermark or log_start_offset != self.sent_log_start_offset
+        changed = self.is_news(high_watermark, log_start_offset)
         self.sent_high_watermark = high_watermark
         self.sent_log_start_offset = log_start_offset
         return changed
@@ -189,6 +192,10 @@ class FetchSessions:
         session.epoch = 1 if epoch == 0x7FFFFFFF else epoch + 1
         self._sessions.move_to_end(session_id)
         return FetchContext(session=session, incremental=True, partitions=session.to_read())
+
+    def end(self, session: FetchSession) -> None:
+        """Its first answer was never given."""
+        self._end(session.id)
 
     def _end(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)

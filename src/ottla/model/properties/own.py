@@ -108,6 +108,15 @@ PROPERTIES: tuple[Property, ...] = (
         INT,
         60_000,
         "How often key and trust stores are looked at: one that was written anew is taken up without a restart.",
+        MEDIUM,
+        at_least=1_000,
+    ),
+    Property(
+        "ottla.quota.buckets.max",
+        INT,
+        100_000,
+        "Clients whose use is counted apart from each other, for each kind of quota; above it those that were not "
+        "heard of for longest are forgotten.",
         LOW,
         at_least=100,
     ),

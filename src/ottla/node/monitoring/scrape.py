@@ -6,7 +6,7 @@ from ottla import __version__
 from ottla.broker.services import Services
 from ottla.metrics import names
 from ottla.metrics.text import labels, one, some
-from ottla.node.monitoring import groups, partitions, process, quorum, requests, topics
+from ottla.node.monitoring import groups, partitions, process, quorum, quotas, requests, topics
 from ottla.node.monitoring.elsewhere import end_here
 from ottla.node.monitoring.watched import BrokerView, Watched
 
@@ -25,6 +25,7 @@ def pieces(watched: Watched, ends_elsewhere: Ends) -> Iterator[str]:
     yield quorum.exported(watched)
     yield some(names.EXPORTER_INFO, [(labels(version=__version__, program="ottla"), 1)])
     yield from requests.pieces(watched)
+    yield from quotas.pieces(watched)
     yield from quorum.pieces(watched)
     yield from process.pieces()
 

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from ottla.broker.front.server import Server
 from ottla.broker.housekeeping.cleaning import Cleaning
+from ottla.broker.quotas.clients import ClientQuotas
 from ottla.broker.services import Services
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
@@ -42,16 +43,23 @@ class BrokerView(NamedTuple):
 
 
 class Watched:
-    __slots__ = ("broker", "clock", "control_plane", "elections", "peers", "server", "settings", "windows")
+    __slots__ = ("broker", "clock", "control_plane", "elections", "peers", "quotas", "server", "settings", "windows")
 
     def __init__(
-        self, settings: Settings, clock: Clock, control_plane: ControlPlane, server: Server, peers: Peers
+        self,
+        settings: Settings,
+        clock: Clock,
+        control_plane: ControlPlane,
+        server: Server,
+        peers: Peers,
+        quotas: ClientQuotas,
     ) -> None:
         self.settings = settings
         self.clock = clock
         self.control_plane = control_plane
         self.server = server
         self.peers = peers
+        self.quotas = quotas
         self.broker: BrokerView | None = None
         """None before its logs are loaded, and on a node that is a controller only."""
         self.elections = Elections()

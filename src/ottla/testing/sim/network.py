@@ -10,6 +10,7 @@ from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.session import Session
 from ottla.metrics.counts import Traffic
 from ottla.model.properties import Listener
+from ottla.net.connection import BY_OWNER
 from ottla.net.peer import Address, Outcome, Refused, Then, Unreachable, ask
 from ottla.protocol import messages
 from ottla.protocol.apis import API
@@ -224,7 +225,7 @@ class SimConnection:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._paused = False
+        self._paused = 0
         self._waiting: deque[Frame] = deque()
         self.session: Session | None = None
         self.out_bytes = 0
@@ -239,13 +240,13 @@ class SimConnection:
 
     @property
     def reading_paused(self) -> bool:
-        return self._paused
+        return self._paused != 0
 
-    def pause_reading(self) -> None:
-        self._paused = True
+    def pause_reading(self, reason: int = BY_OWNER) -> None:
+        self._paused |= reason
 
-    def resume_reading(self) -> None:
-        self._paused = False
+    def resume_reading(self, reason: int = BY_OWNER) -> None:
+        self._paused &= ~reason
         while self._waiting and not self._paused and self._link.open:
             self._hand_over(self._waiting.popleft())
 

@@ -1,0 +1,169 @@
+"""A quota of 1 MB/s for one client over a minute, produced and fetched with librdkafka, and what its neighbour feels.
+
+A client may use ten seconds' worth at once before it is held (Kafka's rule), so the minute begins when that is used up.
+Counted are the bytes of values alone. The neighbour produces a record of 100 B every 10 ms all the while, and a minute
+before that: its 99th percentile must not move by more than a few milliseconds.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bench.context import Context
+from bench.measures import Measure, Metric, Trial, measures, value_at_most
+from bench.rounds import interleaved
+from bench.servers import Server
+from ottla.client import quotas
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster
+
+NAME = "quotas"
+METRICS = (
+    Metric("produced", "produced by who may 1 MB/s", "MB/s"),
+    Metric("produced_off", "beside the quota", "%", value_at_most(5.0)),
+    Metric("fetched", "fetched by who may 1 MB/s", "MB/s"),
+    Metric("fetched_off", "beside the quota", "%", value_at_most(5.0)),
+    Metric("alone_p99", "a neighbour's produce without them, p99", "ms"),
+    Metric("beside_p99", "the same beside them, p99", "ms"),
+    Metric("moved", "moved by", "ms", value_at_most(5.0)),
+)
+RATE = 1_000_000
+VALUE_BYTES = 10_000
+BURST_SECONDS = 15
+LIMITED = "limited"
+PATIENCE_SECONDS = 60.0
+
+
+def run(context: Context) -> list[Measure]:
+    return measures(NAME, METRICS, interleaved(context.pair(), context.rounds, trial(context, context.amount(60, 12))))
+
+
+def trial(context: Context, seconds: int) -> Callable[[Server], Trial]:
+    def one(server: Server) -> Trial:
+        with context.topic(server, 1) as topic, context.topic(server, 1) as other:
+            alone = Neighbour(server, other, seconds / 4).joined()
+            with Cluster(parse_bootstrap(server.bootstrap), client_id="bench", timeout_s=PATIENCE_SECONDS) as cluster:
+                entity = (("client-id", LIMITED),)
+                quotas.alter(cluster, entity, {"producer_byte_rate": RATE, "consumer_byte_rate": RATE})
+                neighbour = Neighbour(server, other, 2.0 * (seconds + BURST_SECONDS))
+                produced = rate_of_producing(server, topic, seconds)
+                fetched = rate_of_fetching(server, topic, seconds)
+                beside = neighbour.joined()
+                quotas.alter(cluster, entity, {"producer_byte_rate": None, "consumer_byte_rate": None})
+        return {
+            "produced": produced / 1e6,
+            "produced_off": abs(produced - RATE) / RATE * 100,
+            "fetched": fetched / 1e6,
+            "fetched_off": abs(fetched - RATE) / RATE * 100,
+            "alone_p99": alone,
+            "beside_p99": beside,
+            "moved": max(0.0, beside - alone),
+        }
+
+    return one
+
+
+def rate_of_producing(server: Server, topic: str, seconds: int) -> float:
+    """Bytes a second that were acknowledged, once the first ten seconds' worth is used up."""
+    acknowledged = 0
+
+    def count(error: object, message: object) -> None:
+        nonlocal acknowledged
+        assert error is None, error
+        acknowledged += VALUE_BYTES
+
+    producer = Producer(
+        {
+            "bootstrap.servers": server.bootstrap,
+            "client.id": LIMITED,
+            "linger.ms": 20,
+            "batch.size": 100_000,
+            "queue.buffering.max.kbytes": 2_000,
+            "message.timeout.ms": 300_000,
+        }
+    )
+
+    def produce_until(end: float) -> None:
+        while time.monotonic() < end:
+            try:
+                producer.produce(topic, value=bytes(VALUE_BYTES), on_delivery=count)
+                producer.poll(0)
+            except BufferError:
+                producer.poll(0.01)
+
+    produce_until(time.monotonic() + BURST_SECONDS)
+    began, before = time.monotonic(), acknowledged
+    produce_until(began + seconds)
+    rate = (acknowledged - before) / (time.monotonic() - began)
+    producer.purge()
+    producer.flush(PATIENCE_SECONDS)
+    return rate
+
+
+def rate_of_fetching(server: Server, topic: str, seconds: int) -> float:
+    fill(server, topic, (2 * BURST_SECONDS + seconds) * RATE)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap,
+            "client.id": LIMITED,
+            "group.id": topic,
+            "fetch.message.max.bytes": 200_000,
+            "queued.max.messages.kbytes": 1_000,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def consume_until(end: float) -> int:
+        return sum(
+            len(message.value() or b"")
+            for _ in iter(lambda: time.monotonic() < end, False)
+            for message in consumer.consume(50, 0.02)
+        )
+
+    consume_until(time.monotonic() + BURST_SECONDS)
+    began = time.monotonic()
+    taken = consume_until(began + seconds)
+    rate = taken / (time.monotonic() - began)
+    consumer.close()
+    return rate
+
+
+def fill(server: Server, topic: str, size: int) -> None:
+    producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "free", "linger.ms": 20})
+    for _ in range(size // VALUE_BYTES):
+        while True:
+            try:
+                producer.produce(topic, value=bytes(VALUE_BYTES))
+                break
+            except BufferError:
+                producer.poll(0.01)
+        producer.poll(0)
+    producer.flush(PATIENCE_SECONDS)
+
+
+class Neighbour(threading.Thread):
+    """Another client, which has no quota."""
+
+    def __init__(self, server: Server, topic: str, seconds: float) -> None:
+        super().__init__()
+        self._producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "neighbour", "linger.ms": 0})
+        self._topic = topic
+        self._seconds = seconds
+        self._times_ms: list[float] = []
+        self.start()
+
+    def run(self) -> None:
+        end = time.monotonic() + self._seconds
+        while time.monotonic() < end:
+            began = time.monotonic()
+            self._producer.produce(self._topic, value=bytes(100))
+            self._producer.flush(PATIENCE_SECONDS)
+            self._times_ms.append((time.monotonic() - began) * 1000)
+            time.sleep(0.01)
+
+    def joined(self) -> float:
+        """The 99th percentile."""
+        self.join()
+        return sorted(self._times_ms)[int(len(self._times_ms) * 0.99)]

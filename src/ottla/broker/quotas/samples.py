@@ -1,0 +1,117 @@
+"""The rate of something over the last samples, as Kafka's `Rate` over `WindowedSum` has it.
+
+A sample begins with the first event that finds the one before complete, and is forgotten when its last event is a whole
+window old. The rate is taken over the time since the oldest sample began, but never over less than all samples but one:
+a client that has just come may use many seconds' worth at once, and is then held until the rate is right.
+
+On the way of every request that a quota applies to, so the sum runs along and only a sample's beginning or end looks at
+all of them.
+"""
+
+from math import floor
+from typing import Final
+
+from ottla.model.ids import Millis
+
+MAX_THROTTLE: Final = (1 << 31) - 1
+"""What an answer can say, in milliseconds."""
+
+
+class Rate:
+    """Amounts per second. Times must not go back."""
+
+    __slots__ = (
+        "_current",
+        "_expiry_ms",
+        "_lasts",
+        "_least_ms",
+        "_look_at",
+        "_oldest",
+        "_sample_ms",
+        "_starts",
+        "_sums",
+        "total",
+    )
+
+    def __init__(self, samples: int, sample_ms: int) -> None:
+        self._sample_ms = sample_ms
+        self._expiry_ms = samples * sample_ms
+        self._least_ms = (samples - 1) * sample_ms
+        self._current = 0
+        self._starts: list[int] = []
+        self._lasts: list[int] = []
+        self._sums: list[float] = []
+        self._oldest = 0
+        """When the oldest sample began."""
+        self._look_at = 0
+        """No sample can have expired before."""
+        self.total = 0.0
+
+    def record(self, amount: float, now: Millis) -> None:
+        """A negative amount takes back what turned out not to be used."""
+        starts = self._starts
+        if not starts:
+            self._append(now)
+        elif now - starts[self._current] >= self._sample_ms:
+            self._begin(now)
+        at = self._current
+        self._sums[at] += amount
+        self._lasts[at] = now
+        self.total += amount
+
+    def window_ms(self, now: Millis) -> int:
+        """The time that the rate is taken over."""
+        if now >= self._look_at:
+            self._forget(now)
+        if not self._starts:
+            self._append(now)
+        elapsed = now - self._oldest
+        missing = self._least_ms - elapsed // self._sample_ms * self._sample_ms
+        if missing > 0:
+            elapsed += missing
+        return elapsed if elapsed > 1 else 1
+
+    def per_second(self, now: Millis) -> float:
+        window = self.window_ms(now)
+        return self.total / (window / 1000)
+
+    def throttle_ms(self, bound: float, now: Millis) -> int:
+        """How long to use nothing until the rate is `bound` again; 0 if it is not above."""
+        window = self.window_ms(now)
+        rate = self.total / (window / 1000)
+        if rate <= bound:
+            return 0
+        return min(MAX_THROTTLE, floor((rate - bound) / bound * window + 0.5))
+
+    def _append(self, now: Millis) -> None:
+        if not self._starts:
+            self._oldest = now
+            self._look_at = now + self._expiry_ms
+        self._starts.append(now)
+        self._lasts.append(now)
+        self._sums.append(0.0)
+
+    def _begin(self, now: Millis) -> None:
+        """The next sample: one more than are kept, so that what overlaps the window is not lost."""
+        at = self._current + 1
+        self._current = 0 if at * self._sample_ms > self._expiry_ms else at
+        if self._current == len(self._starts):
+            self._append(now)
+            return
+        self._clear(self._current, now)
+        self._oldest = min(self._starts)
+
+    def _forget(self, now: Millis) -> None:
+        expired = now - self._expiry_ms
+        for at, last in enumerate(self._lasts):
+            if last <= expired:
+                self._clear(at, now)
+        if self._starts:
+            self._oldest = min(self._starts)
+            self._look_at = min(self._lasts) + self._expiry_ms
+            self.total = sum(self._sums)  # anew, so that fractions do not add up to anything
+
+    def _clear(self, at: int, now: Millis) -> None:
+        self.total -= self._sums[at]
+        self._sums[at] = 0.0
+        self._starts[at] = self._lasts[at] = now
