@@ -214,23 +214,21 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]
 
 def give(side: Side, acls: tuple[Acl, ...]) -> None:
     """These rights and no others, in force."""
-    every = m.DeleteAclsRequest.DeleteAclsFilter(1, None, 1, None, None, 1, 1)
     filters = [m.DeleteAclsRequest.DeleteAclsFilter(1, None, 1, None, host, 1, 1) for host in (TESTED, ELSEWHERE, "*")]
     side.owner.ask(m.DeleteAclsRequest(filters))
     given = m.CreateAclsRequest([m.CreateAclsRequest.AclCreation(*acl) for acl in acls])
     results = side.owner.ask(given).results
     assert [result.error_code for result in results] == [0] * len(acls), results
-    expected = {*OWNERS, *acls}
+    until(lambda: in_force(side) == {*OWNERS, *acls})
 
-    def in_force() -> bool:
-        answer = side.owner.ask(m.DescribeAclsRequest(*(getattr(every, name) for name in every.FIELDS)))
-        return {
-            Acl(r.resource_type, r.resource_name, r.pattern_type, a.principal, a.host, a.operation, a.permission_type)
-            for r in answer.resources
-            for a in r.acls
-        } == expected
 
-    until(in_force)
+def in_force(side: Side) -> set[Acl]:
+    answer = side.owner.ask(m.DescribeAclsRequest(1, None, 1, None, None, 1, 1))
+    return {
+        Acl(r.resource_type, r.resource_name, r.pattern_type, a.principal, a.host, a.operation, a.permission_type)
+        for r in answer.resources
+        for a in r.acls
+    }
 
 
 def answers(side: Side, acls: tuple[Acl, ...]) -> dict[str, Any]:
