@@ -15,9 +15,8 @@ PROPERTIES: tuple[Property, ...] = (
         "http.listeners",
         LIST,
         (),
-        "Where the node answers /metrics, /healthz, /readyz and /version, each as http://host:port, or https:// with "
-        "the key store of listener.name.https.ssl.*, else of ssl.*; none by default. Without a file it is "
-        "http://127.0.0.1:9404. An address that is taken is done without.",
+        "Where the node answers /metrics, /healthz, /readyz and /version, as http://host:port or https://host:port; "
+        "without a file http://127.0.0.1:9404. What is taken is done without.",
         MEDIUM,
         check=grammar.http_or_https_addresses,
     ),
