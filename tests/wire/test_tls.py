@@ -498,7 +498,7 @@ def test_thousands_of_half_open_handshakes_keep_nobody_out(tmp_path: Path) -> No
 
 def test_metrics_and_health_are_served_over_https_and_renewed(tmp_path: Path) -> None:
     stores(tmp_path)
-    https = {
+    https: dict[str, Any] = {
         "http_listeners": "https://127.0.0.1:0",
         "ssl_keystore_type": "PEM",
         "ssl_keystore_location": str(tmp_path / "node.pem"),
