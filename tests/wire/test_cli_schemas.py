@@ -123,6 +123,23 @@ def test_diff_tells_what_changed_and_who_can_read_what(ottla: Shell, subject: st
     assert (len(told["refusals"]["BACKWARD"]), told["refusals"]["FORWARD"]) == (1, [])
 
 
+def test_diff_knows_the_other_languages(ottla: Shell, subject: str, tmp_path: Path) -> None:
+    fields = [{"name": "id", "type": "int"}, {"name": "note", "type": "string"}]
+    record = {"type": "record", "name": "Order", "fields": fields}
+    (tmp_path / "v1.avsc").write_text(json.dumps(record))
+    fields[0]["type"] = "long"
+    (tmp_path / "v2.avsc").write_text(json.dumps({**record, "fields": fields[:1]}))
+    for file in ("v1.avsc", "v2.avsc"):
+        ottla("schemas", "register", subject, file)
+    lines = ottla("schemas", "diff", subject, "1", "2").splitlines()
+    assert lines[1:5] == [
+        "  ~ id: type int → long",
+        "  - note: string",
+        "BACKWARD yes: version 2 reads what was written with version 1",
+        "FORWARD  no: version 1 does not read all that was written with version 2",
+    ]
+
+
 def test_a_version_is_deleted_softly_and_then_for_good(ottla: Shell, subject: str) -> None:
     ottla("schemas", "register", subject, "person.json")
     ottla("schemas", "register", subject, "mail.json")

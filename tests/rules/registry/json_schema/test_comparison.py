@@ -279,6 +279,44 @@ def test_patterns_that_explode_do_not() -> None:
     assert time.process_time() - before < 1
 
 
+def events(count: int, **changed: object) -> dict[str, object]:
+    """A union of many types, as of a topic with all events in it."""
+
+    def event(name: str) -> object:
+        body = {f"{name}_{n}": STRING for n in range(5)} | {"kind": {"const": name}}
+        return {"type": "object", "title": name, "properties": body, "additionalProperties": False}
+
+    names = [f"event{n}" for n in range(count)]
+    definitions = {name: changed.get(name, event(name)) for name in names}
+    return {"oneOf": [{"$ref": f"#/definitions/{name}"} for name in names], "definitions": definitions}
+
+
+def test_large_unions_are_matched_by_name_first() -> None:
+    assert codes(events(200), events(201)) == []
+    assert codes(events(201), events(200)) == ["SUM_TYPE_NARROWED #/"]
+
+
+def test_a_union_without_names_and_without_end_is_given_up() -> None:
+    def union(word: str) -> object:
+        return {"oneOf": [{"type": "string", "pattern": f"^{word}{n}$"} for n in range(5000)]}
+
+    before = time.process_time()
+    with pytest.raises(TooComplex):
+        parsed(union("b"), new=False).reading(parsed(union("a"), new=False), "STRICT", Budget(DEFAULT_STEPS))
+    assert time.process_time() - before < 5
+
+
+def test_a_branch_that_moved_to_another_name_is_found_all_the_same() -> None:
+    old, new = events(40), events(40)
+    branches = new["oneOf"]
+    assert isinstance(branches, list)
+    branches.append(branches.pop(0))
+    assert codes(old, new) == []
+    swapped = events(40, event0=events(40)["definitions"]["event1"], event1=events(40)["definitions"]["event0"])  # type: ignore[index]
+    assert codes(old, swapped) == []
+    assert codes(old, events(40, event7=STRING)) == ["COMBINED_TYPE_SUBSCHEMAS_CHANGED #/"]
+
+
 # -- any schema at all -------------------------------------------------------------------------------------------------
 
 

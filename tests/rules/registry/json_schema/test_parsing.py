@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.registry.schemas.base import DEFAULT_STEPS, Budget, InvalidSchema, TooComplex
-from ottla.registry.schemas.json_schema import JSON_SCHEMA
+from ottla.registry.schemas.json_schema import JSON_SCHEMA, validator
 from ottla.registry.schemas.json_schema.drafts import draft_of
 from ottla.registry.schemas.json_schema.json_text import MAX_DEPTH
 from tests.rules.registry.json_schema.cases import LATEST, NUMBER, STRING
@@ -105,6 +105,7 @@ def test_the_deepest_schema_that_is_taken_can_be_used_for_everything() -> None:
     text = '{"not":' * (MAX_DEPTH - 1) + "{}" + "}" * (MAX_DEPTH - 1)
     schema = parsed(text)
     assert schema.normalized().text == text
+    assert validator(schema)(b"1") is not None
     assert codes(text, schema.text) == []
 
 

@@ -8,7 +8,7 @@ verdicts that agree with each other, so that a recursive schema is readable unle
 the paths that lead to them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
@@ -46,22 +46,58 @@ class Comparison:
     budget: Budget
     _pairs: dict[Pair, tuple[Finding, ...]] = field(default_factory=dict)
     _unreadable: set[Pair] = field(default_factory=set)
+    _all_tried: set[Matched] = field(default_factory=set)
+    """Unions for which the likely partners were not enough."""
 
     def reads(self, root: Pair) -> bool:
-        self._discover(root)
-        self._settle()
-        return root not in self._unreadable
+        while True:
+            self._discover(root)
+            self._settle()
+            if root not in self._unreadable or not (unmatched := self._unmatched()):
+                return root not in self._unreadable
+            # With more partners to choose from, more may be readable: what was found so far is found again.
+            self._all_tried.update(unmatched)
+            self._unreadable.clear()
+
+    def _unmatched(self) -> list[Matched]:
+        return [
+            finding
+            for pair, findings in self._pairs.items()
+            if pair in self._unreadable
+            for finding in findings
+            if isinstance(finding, Matched) and finding not in self._all_tried and not self._holds(finding)
+        ]
 
     def _discover(self, root: Pair) -> None:
-        todo = [root]
+        todo, seen = [root], {root}
         for pair in todo:
-            if pair in self._pairs:
-                continue
-            findings = findings_of(*pair, self.budget)
-            self.budget.spend(STEPS_OF_A_PAIR + STEPS_OF_A_FINDING * len(findings))
-            self._pairs[pair] = findings
+            findings = self._pairs.get(pair)
+            if findings is None:
+                same_kind = type(pair[0]) is type(pair[1])
+                self.budget.spend(STEPS_OF_A_PAIR if same_kind else STEPS_OF_A_FINDING)
+                findings = self._pairs[pair] = findings_of(*pair, self.budget)
+            self.budget.spend(STEPS_OF_A_FINDING * len(findings))
             for finding in findings:
-                todo.extend(_named_by(finding))
+                for inner in self._named_by(finding):
+                    self.budget.spend()
+                    if inner not in seen:
+                        seen.add(inner)
+                        todo.append(inner)
+
+    def _named_by(self, finding: Finding) -> Iterator[Pair]:
+        match finding:
+            case Found():
+                return
+            case Inner() | Covered() | Verdict():
+                yield finding.pair
+            case OneOf():
+                yield from finding.pairs
+                for other in finding.otherwise:
+                    yield from self._named_by(other)
+            case Matched():
+                for writer, readers in enumerate(self._candidates(finding)):
+                    for reader in readers:
+                        yield finding.pair(writer, reader)
 
     def _settle(self) -> None:
         order = {pair: index for index, pair in enumerate(self._pairs)}
@@ -69,7 +105,7 @@ class Comparison:
         named_by: dict[Pair, list[int]] = {pair: [] for pair in pairs}
         for pair, findings in self._pairs.items():
             for finding in findings:
-                for inner in _named_by(finding):
+                for inner in self._named_by(finding):
                     named_by[inner].append(order[pair])
                     self.budget.spend()
         # Inner pairs were mostly found later: from the end, so that a pair is looked at when its inner ones are done.
@@ -109,9 +145,18 @@ class Comparison:
         return next((pair for pair in finding.pairs if pair not in self._unreadable), None)
 
     def _matching(self, finding: Matched) -> dict[int, int]:
-        edges = [[n for n, pair in enumerate(row) if pair not in self._unreadable] for row in finding.rows]
-        self.budget.spend(sum(len(row) for row in finding.rows))
+        candidates = self._candidates(finding)
+        self.budget.spend(sum(map(len, candidates)))
+        edges = [
+            [reader for reader in readers if finding.pair(writer, reader) not in self._unreadable]
+            for writer, readers in enumerate(candidates)
+        ]
         return largest_matching(edges, self.budget)
+
+    def _candidates(self, finding: Matched) -> Sequence[Sequence[int]]:
+        if finding not in self._all_tried:
+            return finding.likely
+        return (range(len(finding.readers)),) * len(finding.writers)
 
     def told(self, root: Pair, *, all_of_them: bool = False) -> list[Told]:
         """The differences of a pair that `reads` was asked about: those that make it unreadable, or all of them."""
@@ -164,28 +209,13 @@ class Comparison:
             case Matched():
                 partners = self._matching(finding)
                 for left, right in partners.items():
-                    yield f"{finding.keyword}/{left}", finding.rows[left][right]
+                    yield f"{finding.keyword}/{left}", finding.pair(left, right)
                 if len(partners) < _fewer(finding):
                     yield "", Found(finding.code, "")
 
 
-def _named_by(finding: Finding) -> Iterator[Pair]:
-    match finding:
-        case Found():
-            return
-        case Inner() | Covered() | Verdict():
-            yield finding.pair
-        case OneOf():
-            yield from finding.pairs
-            for other in finding.otherwise:
-                yield from _named_by(other)
-        case Matched():
-            for row in finding.rows:
-                yield from row
-
-
 def _fewer(finding: Matched) -> int:
-    return min(len(finding.rows), len(finding.rows[0]) if finding.rows else 0)
+    return min(len(finding.writers), len(finding.readers))
 
 
 def _path(way: Way) -> str:

@@ -57,14 +57,20 @@ class OneOf:
     otherwise: "tuple[Finding, ...]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """Branches of a writer (rows) and of a reader (columns): as many as the fewer side has must find a partner."""
+    """Branches of a writer and of a reader: as many as the fewer side has must find a partner."""
 
-    rows: tuple[tuple[Pair, ...], ...]
+    writers: tuple[Shape, ...]
+    readers: tuple[Shape, ...]
+    likely: tuple[tuple[int, ...], ...]
+    """For each of the writers the readers to be tried first: mostly they are enough, and large unions have many."""
     keyword: str
     code: str
     """Said if they do not."""
+
+    def pair(self, writer: int, reader: int) -> Pair:
+        return self.writers[writer], self.readers[reader]
 
 
 Finding: TypeAlias = Found | Inner | Covered | Verdict | OneOf | Matched

@@ -29,9 +29,12 @@ class Notes:
     """Canonical text; None: there is none."""
 
 
+NO_NOTES: Final = Notes()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    notes: Notes = field(default=Notes(), kw_only=True)
+    notes: Notes = field(default=NO_NOTES, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,6 +144,8 @@ Sub: TypeAlias = Place | Shape
 ANYTHING: Final = Anything()
 NOTHING: Final = Nothing()
 
+_NOTED: Final = frozenset(("$id", "id", "title", "description", "default"))
+_COMBINED: Final[tuple[Criterion, ...]] = ("allOf", "anyOf", "oneOf")
 _OF_STRINGS: Final = frozenset(("minLength", "maxLength", "pattern"))
 _OF_NUMBERS: Final = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
 _OF_OBJECTS: Final = frozenset(
@@ -209,10 +214,13 @@ def _read(place: Place) -> Sub:
         return Anything(notes=notes)
     if len(parts) > 1:
         return Combination("allOf", tuple(parts), notes=notes)
-    return replace(parts[0], notes=notes) if isinstance(parts[0], Shape) else parts[0]
+    only = parts[0]
+    return replace(only, notes=notes) if isinstance(only, Shape) and notes is not NO_NOTES else only
 
 
 def _notes(place: Place, schema: dict[str, Json]) -> Notes:
+    if schema.keys().isdisjoint(_NOTED):
+        return NO_NOTES
     default = _same(schema["default"]) if "default" in schema else None
     return Notes(schema.get(place.draft.id_keyword), schema.get("title"), schema.get("description"), default)
 
@@ -235,8 +243,7 @@ _FOLLOWED: Final[dict[str, Callable[[Place, str], Place | None]]] = {
 
 def _combinations(place: Place, schema: dict[str, Json]) -> Sequence[Sub]:
     found: list[Sub] = []
-    criteria: tuple[Criterion, ...] = ("allOf", "anyOf", "oneOf")
-    for criterion in criteria:
+    for criterion in _COMBINED:
         branches = schema.get(criterion)
         if isinstance(branches, list):
             found.append(Combination(criterion, tuple(_inner(place, branch) for branch in branches)))

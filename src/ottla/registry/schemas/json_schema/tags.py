@@ -28,9 +28,10 @@ def change(tree: Json, add: dict[str, frozenset[str]], remove: dict[str, frozens
             raise InvalidSchema(f"No matching path '{path}' found in the schema")
         gone = remove.get(path, frozenset())
         tags = [tag for tag in (*_own(schema), *sorted(add.get(path, ()))) if tag not in gone]
-        schema.pop(KEYWORD, None)
         if tags:
             schema[KEYWORD] = list(dict.fromkeys(tags))
+        else:
+            schema.pop(KEYWORD, None)
 
 
 def _own(schema: dict[str, Json]) -> list[str]:

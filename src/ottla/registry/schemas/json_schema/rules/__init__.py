@@ -56,7 +56,8 @@ def _of_one_kind(writer: Shape, reader: Shape, budget: Budget) -> tuple[Finding,
         nothing_written, all_read = isinstance(writer, Nothing), isinstance(reader, Anything)
         return () if nothing_written or all_read else (Found("TYPE_CHANGED", ""),)
     findings = Findings(budget)
-    notes.compare(writer.notes, reader.notes, findings)
+    if writer.notes is not reader.notes:
+        notes.compare(writer.notes, reader.notes, findings)
     for rule in _RULES.get(type(writer), ()):
         rule(writer, reader, findings)
     return tuple(findings.all)
