@@ -2,6 +2,7 @@
 
 `types` says of which types values are, `values` what can be done with single ones (Spark's own rules, on plain Python
 values), `decimals` and `dates` the same for theirs, `casts` how one type becomes another; `base` is what a serde is.
-`primitives` and `json` are the serdes, `by_name` lists them.
-`arrow` says what values of each type are in a column.
+`primitives`, `json` and `avro/` are the serdes, `by_name` lists them. A serde by schemas of a registry is given one
+(`registry.lookup.Registry`; `registry.client` is one) and learns from each record which schema it has (`schema_ids`).
+`arrow` says what values of each type are in a column, `columns` makes whole columns for serdes that are Python code.
 """

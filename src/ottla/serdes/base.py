@@ -1,6 +1,7 @@
 """What a serde is. None is no value at all: it has no bytes, and no bytes give None."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from ottla.serdes.types import ANY, Type
@@ -87,6 +88,19 @@ class ContextSerde(Serde[T]):
 
     def decode(self, data: bytes) -> T | None:
         return self.decode_from(data, "", [])
+
+
+class ColumnSerde(ContextSerde[T]):
+    """One that Spark can be given whole columns of (`serdes.columns`), though it is Python code."""
+
+    @property
+    @abstractmethod
+    def has_columns(self) -> bool:
+        """Whether its values have a type that columns can hold, and nothing of a record lies in headers it writes."""
+
+    @abstractmethod
+    def read(self, data: bytes, headers: Sequence[tuple[str, bytes | None]], *, for_columns: bool) -> T | None:
+        """For columns: dates, times and timestamps as the numbers that Arrow takes for them."""
 
 
 class _Placed(Serde[Any]):

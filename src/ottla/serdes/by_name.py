@@ -1,6 +1,6 @@
 """All serdes by name, and by the type that records are known to have."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.serdes.base import Serde
 from ottla.serdes.json import JsonSerde
@@ -18,6 +18,10 @@ from ottla.serdes.primitives import (
 )
 from ottla.serdes.types import Type
 
+if TYPE_CHECKING:
+    from ottla.registry.lookup import Registry
+    from ottla.serdes.avro.serde import AvroSchemaText, AvroSerde
+
 
 class Serdes:
     """All that need to know nothing of windows."""
@@ -33,6 +37,13 @@ class Serdes:
     uuid: Final = UUIDSerde()
     list: Final = ListSerde
     json: Final = JsonSerde()
+
+    @staticmethod
+    def avro(registry: "Registry", schema: "AvroSchemaText | None" = None, **options: Any) -> "AvroSerde":
+        """Avro by the schemas of a registry; what it takes, `serdes.avro.AvroSerde` tells."""
+        from ottla.serdes.avro import AvroSerde  # noqa: PLC0415  few need it
+
+        return AvroSerde(registry, schema, **options)
 
 
 def serde_for(kind: Type) -> Serde[Any]:

@@ -20,6 +20,7 @@ from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import read_columns
+from ottla.serdes.schema_ids import SCHEMA_HEADERS
 
 MARK: Final = "\x00ottla.origin"
 """The name of a header that stands for those of a record, its value for the number. It never reaches a topic."""
@@ -111,8 +112,13 @@ def _number(header: Header) -> int:
 
 
 def _told(headers: Sequence[Header], known: Mapping[int, Sequence[Header]]) -> list[Header] | None:
-    found = [each for header in headers for each in (known.get(_number(header), ()) if _mark(header) else (header,))]
+    found = [each for header in headers for each in (_passed_on(header, known) if _mark(header) else (header,))]
     return found or None
+
+
+def _passed_on(mark: Header, known: Mapping[int, Sequence[Header]]) -> list[Header]:
+    """Those of the record, but for what names the schema of its own bytes."""
+    return [each for each in known.get(_number(mark), ()) if each["key"] not in SCHEMA_HEADERS]
 
 
 def headers_of(cluster: Cluster, origins: Origins, numbers: Iterable[int]) -> dict[int, list[Header]]:

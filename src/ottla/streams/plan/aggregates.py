@@ -12,6 +12,7 @@ from ottla.streams.plan.columns import (
     has_columns,
     obstacle,
     obstacles_of,
+    reads_columns,
     shape_obstacle,
     types_behind,
     uses_headers,
@@ -170,7 +171,7 @@ def fused(writer: SubTopology, sub: SubTopology, found: FoundAggregate) -> Query
     assert isinstance(source, SourceNode)
     mode, first_nodes = stateless(writer, found.python)
     # A count looks at no value: those of a serde that Spark cannot read stay bytes.
-    readable = source if has_columns(source.value_serde) else replace(source, value_serde=Serdes.bytes)
+    readable = source if reads_columns(source.value_serde) else replace(source, value_serde=Serdes.bytes)
     native = NativeAggregate(found.node, found.aggregate, found.store, readable, source.topics[0])
     tail, tail_nodes = _tail(found)
     middle = (

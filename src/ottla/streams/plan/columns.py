@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ottla.serdes import primitives
-from ottla.serdes.base import Serde
+from ottla.serdes.base import ColumnSerde, Serde
 from ottla.serdes.json import JsonSerde
 from ottla.serdes.types import ANY, Type, common
 from ottla.streams.expressions import Expression, ExpressionError
@@ -109,7 +109,10 @@ def functions_of(node: Node) -> list[object]:
 
 
 def uses_headers(nodes: Sequence[Node]) -> bool:
-    """Whether an expression of theirs reads the headers of records."""
+    """Whether an expression of theirs reads the headers of records, or a serde that may find a schema's id there."""
+    sources = [node for node in nodes if isinstance(node, SourceNode)]
+    if any(isinstance(serde, ColumnSerde) for node in sources for serde in (node.key_serde, node.value_serde)):
+        return True
     functions = [function for node in nodes for function in functions_of(node)]
     return any("headers" in function.leaves() for function in functions if isinstance(function, Expression))
 
@@ -197,7 +200,7 @@ def types_behind(nodes: Sequence[Node], seeds: Types | None = None) -> dict[str,
 def _serde_types(node: SourceNode | SinkNode) -> tuple[Type, Type]:
     types = []
     for part, serde in (("keys", node.key_serde), ("values", node.value_serde)):
-        if serde is not None and not has_columns(serde):
+        if serde is not None and not reads_columns(serde):
             raise NotNative(node.name, f"the serde of its {part} is Python code")
         types.append(Serdes.bytes.type if serde is None else serde.type)
     return types[0], types[1]
@@ -217,8 +220,13 @@ _NATIVE_SERDES: Final = (
 WINDOWED_SERDES: Final = (TimeWindowedSerde, SessionWindowedSerde)
 
 
+def reads_columns(serde: Serde[Any] | None) -> bool:
+    """Whether records of topics can be columns: also of serdes that are Python code and work on whole columns."""
+    return has_columns(serde) or (isinstance(serde, ColumnSerde) and serde.has_columns)
+
+
 def has_columns(serde: Serde[Any] | None) -> bool:
-    """Whether there are columns for it: exactly these classes, since a subclass may read and write otherwise."""
+    """Whether Spark can read and write it by itself: exactly these classes, a subclass may do it otherwise."""
     if isinstance(serde, WINDOWED_SERDES):
         return has_columns(serde.inner)
     return type(serde) in _NATIVE_SERDES

@@ -18,8 +18,9 @@ from pyspark.sql import functions as F
 from ottla.pipelines import rows as r
 from ottla.pipelines.progress import OBSERVED_DROPS
 from ottla.pipelines.source.origins import MARK
-from ottla.serdes.base import Serde
+from ottla.serdes.base import ColumnSerde, Serde
 from ottla.serdes.primitives import BytesSerde, StringSerde
+from ottla.serdes.schema_ids import SCHEMA_HEADERS
 from ottla.serdes.types import LONG, Type, windowed
 from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.expressions import BoundAggregate, Expression
@@ -99,8 +100,9 @@ def _resolve(name: str) -> Column:
 def read(frame: DataFrame, node: SourceNode, errors: Unreadable) -> Flow:
     """Rows of the source, with headers, as records. Those that cannot be read fail, go, or wait as dead letters."""
     key_serde, value_serde = node.key_serde or Serdes.bytes, node.value_serde or Serdes.bytes
-    key = decode_column(key_serde, F.col("key"))
-    value = decode_column(value_serde, F.col("value"))
+    headers = F.col("headers") if "headers" in frame.columns else None
+    key = decode_column(key_serde, F.col("key"), headers)
+    value = decode_column(value_serde, F.col("value"), headers)
     wanted = [
         key.value.alias("k"),
         value.value.alias("v"),
@@ -108,7 +110,7 @@ def read(frame: DataFrame, node: SourceNode, errors: Unreadable) -> Flow:
         F.col("partition").alias("p"),
         F.col("offset").alias("o"),
         F.col("topic").alias("t"),
-        F.col("headers").alias("h") if "headers" in frame.columns else _null(r.HEADERS_TYPE).alias("h"),
+        (_null(r.HEADERS_TYPE) if headers is None else headers).alias("h"),
         F.lit(0).alias("seq"),
         *([F.col("origin")] if "origin" in frame.columns else []),
     ]
@@ -173,8 +175,8 @@ def from_output(frame: DataFrame, source: SourceNode) -> Flow:
     """What a Python stage wrote for the next node, as records again. The bytes are our own: they can be read."""
     key_serde, value_serde = source.key_serde or Serdes.bytes, source.value_serde or Serdes.bytes
     decoded = frame.select(
-        decode_column(key_serde, F.col("key")).value.alias("k"),
-        decode_column(value_serde, F.col("value")).value.alias("v"),
+        decode_column(key_serde, F.col("key"), F.col("headers")).value.alias("k"),
+        decode_column(value_serde, F.col("value"), F.col("headers")).value.alias("v"),
         F.col("timestamp").alias("ts"),
         F.col("src_partition").alias("p"),
         F.col("src_offset").alias("o"),
@@ -402,6 +404,7 @@ def _step(operation: op.Operation, way: _Way) -> _Way:
 
 def _sink_row(node: SinkNode, way: _Way, target: Target) -> Column:
     assert node.key_serde is not None and node.value_serde is not None
+    serdes = node.key_serde, node.value_serde
     if isinstance(node.chooser, Expression):
         chosen, _ = _column(node.chooser, way.types(), way.resolve)
         topic = F.coalesce(chosen, _failure(F.lit(f" has no topic: the expression of {node.name} gave null")))
@@ -413,9 +416,15 @@ def _sink_row(node: SinkNode, way: _Way, target: Target) -> Column:
     return row(
         topic=topic,
         partition=partition,
-        key=_encoded_key(node.key_serde, way),
-        value=encode_column(node.value_serde, way.value, way.value_type),
+        key=_encoded_key(node.key_serde, way, topic),
+        value=encode_column(node.value_serde, way.value, way.value_type, topic),
+        headers=_without_schemas() if any(isinstance(serde, ColumnSerde) for serde in serdes) else None,
     )
+
+
+def _without_schemas() -> Column:
+    """The headers of a record that is written with a schema of its own: those that named another are left out."""
+    return F.filter(F.col("h"), lambda header: ~header["key"].isin(*sorted(SCHEMA_HEADERS)))
 
 
 def _partition(topic: str, way: _Way, target: Target) -> Column:
@@ -425,10 +434,10 @@ def _partition(topic: str, way: _Way, target: Target) -> Column:
     return (F.col(target.hash_column) % target.partitions(topic)).cast("int")
 
 
-def _encoded_key(serde: Serde[Any], way: _Way) -> Column:
+def _encoded_key(serde: Serde[Any], way: _Way, topic: Column) -> Column:
     if way.key_bytes is not None and way.key_bytes.serde == serde:
         return way.key_bytes.column
-    return encode_column(serde, way.key, way.key_type)
+    return encode_column(serde, way.key, way.key_type, topic)
 
 
 def row(

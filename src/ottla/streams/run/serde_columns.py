@@ -7,15 +7,17 @@ half the price where there is something to parse.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
-from ottla.serdes import primitives
-from ottla.serdes.base import Serde, SerdeError
+from ottla.serdes import columns, primitives
+from ottla.serdes.base import ColumnSerde, Serde, SerdeError
 from ottla.serdes.json import JsonSerde
 from ottla.serdes.types import ANY, STRING, Type, common
 from ottla.serdes.values import json_quoted
@@ -86,9 +88,11 @@ def _decoded_json(serde: JsonSerde, column: Column) -> Column:
     return _through_variable(_parsed(serde, column), both)
 
 
-def decode_column(serde: Serde[Any], column: Column) -> Decoded:
-    """Of a binary column, null where it is null."""
+def decode_column(serde: Serde[Any], column: Column, headers: Column | None = None) -> Decoded:
+    """Of a binary column, null where it is null. `headers`: of the records, for serdes that look there."""
     match serde:
+        case ColumnSerde():
+            return _decode_in_python(serde, column, headers)
         case primitives.StringSerde():
             return Decoded(F.make_valid_utf8(column.cast("string")), _no_error())
         case primitives.BytesSerde():
@@ -108,6 +112,20 @@ def decode_column(serde: Serde[Any], column: Column) -> Decoded:
         case SessionWindowedSerde():
             return _decode_session_windowed(serde, column)
     raise TypeError(f"Spark cannot read {serde!r} by itself")
+
+
+def _decode_in_python(serde: ColumnSerde[Any], column: Column, headers: Column | None) -> Decoded:
+    """By a Python worker, a batch of Arrow at a time."""
+    function = arrow_udf(
+        partial(_decoded_batch, serde), f"struct<value: {spark_type(serde.type)}, error: string>", ArrowUDFType.SCALAR
+    )
+    both = _computed_once(function(column) if headers is None else function(column, headers))
+    return Decoded(both["value"], both["error"])
+
+
+def _decoded_batch(serde: ColumnSerde[Any], data: pa.Array, headers: pa.Array | None = None) -> pa.Array:
+    values, errors = columns.decode(serde, data, headers)
+    return pa.StructArray.from_arrays([values, errors], ["value", "error"])
 
 
 def _no_error() -> Column:
@@ -291,10 +309,16 @@ def _decode_windowed(
 # ---- writing
 
 
-def encode_column(serde: Serde[Any], column: Column, kind: Type | None = None) -> Column:
-    """A column of type `kind` (the serde's own if not given) as bytes. SerdeError if the serde cannot write it."""
+def encode_column(serde: Serde[Any], column: Column, kind: Type | None = None, topic: Column | None = None) -> Column:
+    """A column of type `kind` (the serde's own if not given) as bytes. SerdeError if the serde cannot write it.
+
+    `topic`: where it goes, for serdes that want to know."""
     given = serde.type if kind is None else kind
     match serde:
+        case ColumnSerde():
+            function = arrow_udf(partial(columns.encode, serde), "binary", ArrowUDFType.SCALAR)
+            written: Column = function(_fitted(serde, column, given, serde.type), F.lit("") if topic is None else topic)
+            return written
         case TimeWindowedSerde() | SessionWindowedSerde():
             return _encode_windowed(serde, column, given)
         case JsonSerde() if serde.type == ANY:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ottla.registry.lookup import RegistryUnavailable
 from ottla.serdes.base import Where, placed
 from ottla.streams.errors import FAIL, ErrorContext, StreamsError, answer, handlers_of
 from ottla.streams.record import Raw, Record, RecordMetadata
@@ -56,6 +57,8 @@ class GlobalTables:
             where.headers = list(raw.headers)
             key = placed(table.key_serde or Serdes.bytes, where).deserialize(raw.key)
             value = placed(table.value_serde or Serdes.bytes, where).deserialize(raw.value)
+        except RegistryUnavailable:
+            raise
         except Exception as error:  # noqa: BLE001  whatever a serde raises, the handler decides
             self._refused(table, raw, error)
             return

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from ottla.registry.lookup import RegistryUnavailable
 from ottla.serdes.base import ContextSerde, Where, placed
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import Expression
@@ -139,6 +140,8 @@ class Inputs:
         try:
             key = None if key_bytes is None else source.key_of(key_bytes)
             value = None if value_bytes is None else source.value_of(value_bytes)
+        except RegistryUnavailable:
+            raise  # no fault of the record: it is read again when somebody answers
         except Exception as error:  # noqa: BLE001  whatever a serde raises, the handler decides
             self._errors.in_deserialization(source.name, raw, error)
             return None

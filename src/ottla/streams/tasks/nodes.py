@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from ottla.registry.lookup import RegistryUnavailable
 from ottla.serdes.base import Where, placed
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import Expression
@@ -251,6 +252,8 @@ class Sink:
         try:
             key_bytes = None if key is None else self._key(key)
             value_bytes = None if value is None else self._value(value)
+        except RegistryUnavailable:
+            raise
         except Exception as error:  # noqa: BLE001  the handler decides
             self._errors.in_production(self._name, topic, record, error)
             return

@@ -212,10 +212,7 @@ def _written_field(field: Field, writer: Record, position: int) -> Field | None:
 
 
 def _names(reader: Named, writer: Named, where: Where) -> Found:
-    """Namespaces do not matter, but to an alias they do."""
-    if reader.name.simple == writer.name.simple:
-        return ()
-    if any(_known_as(alias, reader.name) == writer.name.full for alias in reader.aliases):
+    if is_named_alike(reader, writer):
         return ()
     return (
         Fault(
@@ -226,6 +223,13 @@ def _names(reader: Named, writer: Named, where: Where) -> Found:
             partial(hints.renamed, reader, writer),
         ),
     )
+
+
+def is_named_alike(reader: Named, writer: Named) -> bool:
+    """Namespaces do not matter, but to an alias they do."""
+    if reader.name.simple == writer.name.simple:
+        return True
+    return any(_known_as(alias, reader.name) == writer.name.full for alias in reader.aliases)
 
 
 def _known_as(alias: Name, of: Name) -> str:
