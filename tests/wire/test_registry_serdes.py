@@ -26,7 +26,7 @@ ORDER = {
     "name": "shop.Order",
     "fields": [{"name": "id", "type": "string"}, {"name": "price", "type": ["null", "double"], "default": None}],
 }
-WIDER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string", "default": "none"}]}  # type: ignore[misc]
+WIDER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string", "default": "none"}]}
 IDS = ["payload", "header"]
 
 
@@ -52,9 +52,9 @@ def theirs(registry: Registry) -> Iterator[SchemaRegistryClient]:
         yield client
 
 
-def place(topic: str) -> tuple[SerializationContext, list[tuple[str, bytes | None]]]:
+def place(topic: str) -> tuple[SerializationContext, list[tuple[str, Any]]]:
     """Where a record is serialized, and the headers that it gets there."""
-    headers: list[tuple[str, bytes | None]] = []
+    headers: list[tuple[str, Any]] = []
     return SerializationContext(topic, MessageField.VALUE, headers), headers
 
 
@@ -103,7 +103,7 @@ def test_references_are_followed(ours: RegistryClient, theirs: SchemaRegistryCli
 
 def test_what_the_registry_refuses_is_told_in_its_words(ours: RegistryClient) -> None:
     ours.register("strict", "AVRO", json.dumps(ORDER))
-    more = {**ORDER, "fields": [*ORDER["fields"], {"name": "new", "type": "int"}]}  # type: ignore[misc]
+    more = {**ORDER, "fields": [*ORDER["fields"], {"name": "new", "type": "int"}]}
     with pytest.raises(RegistryRefused, match="READER_FIELD_MISSING_DEFAULT_VALUE") as refused:
         ours.register("strict", "AVRO", json.dumps(more))
     assert refused.value.code == 40901
