@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ottla.client.addresses import Address
 from ottla.client.errors import ClientError, ConnectionLost
@@ -103,8 +103,7 @@ class Connection(asyncio.Protocol):
     # What the loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
 
     def data_received(self, data: bytes) -> None:
         if self.broken is not None:
