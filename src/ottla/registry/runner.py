@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from ottla.client.aio.cluster import Cluster
@@ -12,16 +13,19 @@ from ottla.client.errors import ClientError, KafkaError
 from ottla.registry.journal.reader import Follower, Leader
 from ottla.registry.journal.writer import Superseded, TooLarge, Writer, Written
 from ottla.registry.machine import refusals
-from ottla.registry.machine.commands import Command, ModifyTags, Register
+from ottla.registry.machine.commands import Command, Register
 from ottla.registry.machine.machine import Machine
+from ottla.registry.machine.parsing import TakesLong
 from ottla.registry.machine.records import Record, SchemaPut
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-SMALL_TEXT: Final = 4 << 10
-"""Characters of a schema that is parsed on the loop: it takes about a millisecond."""
+QUICK_STEPS: Final = 4_000
+"""Of a parse or comparison that is made on the loop: it takes a few milliseconds at most."""
+LARGE_TEXT: Final = 16 << 10
+"""Characters of a schema that is not even tried there."""
 RENEWAL_S: Final = 3600.0
 """A transactional id that nobody uses is forgotten after a week (transactional.id.expiration.ms), and with it who was
 fenced: it is taken anew long before."""
@@ -32,8 +36,8 @@ class NotLeading(Exception):
 
 
 class Runner:
-    __slots__ = ("_cluster", "_lead", "_taken_s", "_timeout_s", "_transactional_id", "_url", "_writer", "_writing",
-                 "follower", "machine")  # fmt: skip
+    __slots__ = ("_cluster", "_lead", "_quick", "_taken_s", "_timeout_s", "_transactional_id", "_url", "_writer",
+                 "_writing", "follower", "machine")  # fmt: skip
 
     def __init__(
         self, cluster: Cluster, machine: Machine, topic: str, *, url: str, group: str, timeout_s: float
@@ -43,6 +47,7 @@ class Runner:
         self._transactional_id = f"{group}-{topic}"
         self._timeout_s = timeout_s
         self.machine = machine
+        self._quick = machine.in_a_hurry(QUICK_STEPS)
         self.follower = Follower(cluster, machine, topic)
         self._writer = Writer(cluster, self.follower.place, url)
         self._writing = asyncio.Lock()
@@ -62,12 +67,14 @@ class Runner:
 
     # Questions that may take long.
 
-    async def look(self, question: Callable[[], T], *, long: bool) -> T:
-        """Asks the machine; in a thread if it may take long, while nobody changes it."""
-        if not long:
-            return question()
+    async def look(self, question: Callable[[Machine], T], *, large: bool = False) -> T:
+        """Asks the machine, at once if it can be. What takes long is done in a thread, while nobody changes it: a
+        thread that is not needed costs more than most answers."""
+        if not large:
+            with suppress(TakesLong):
+                return question(self._quick)
         async with self.follower.turn:
-            return await asyncio.to_thread(question)
+            return await asyncio.to_thread(question, self.machine)
 
     # Writes.
 
@@ -79,7 +86,7 @@ class Runner:
             if asyncio.get_running_loop().time() - self._taken_s > RENEWAL_S:
                 await self._take()
             position = self.follower.position
-            decision = await self.look(lambda: self.machine.decide(command), long=_may_take_long(command))
+            decision = await self.look(lambda machine: machine.decide(command), large=_is_large(command))
             if isinstance(decision.reply, refusals.Refusal):
                 raise decision.reply
             if decision.records:
@@ -92,13 +99,13 @@ class Runner:
             async with asyncio.timeout(self._timeout_s):
                 written = await self._writer.write(records)
         except Superseded as error:
-            self._lead = None
+            self._give_up()
             raise NotLeading from error
         except TooLarge as error:
             raise refusals.too_large() from error
         except (ClientError, TimeoutError) as error:
             # What became of it will be known when the identity has been taken anew: until then nothing is written.
-            self._lead = None
+            self._give_up()
             raise refusals.store_failed(
                 f"Error while writing to the topic {self.follower.place.topic}: {error}"
             ) from error
@@ -128,6 +135,10 @@ class Runner:
             if self.follower.leader == instead_of and not self.leads:
                 await self._take()
 
+    def _give_up(self) -> None:
+        self._lead = None
+        self.follower.resting = False
+
     async def _take(self) -> None:
         """Returns when this registry writes, and knows all that was written before; or when another one was faster."""
         try:
@@ -136,17 +147,18 @@ class Runner:
                 said = self.machine.barrier()
                 written = await self._writer.write([said])
         except Superseded:
-            self._lead = None
+            self._give_up()
             await self._until(self.follower.caught_up())
             return
         except (ClientError, TooLarge, TimeoutError) as error:
-            self._lead = None
+            self._give_up()
             raise refusals.store_failed(f"Error while taking the lead: {error}") from error
         self._taken_s = asyncio.get_running_loop().time()
         await self._until(
             self.follower.replayed(written.first_offset) if written.first_offset >= 0 else self.follower.caught_up()
         )
         if self.leads:
+            self.follower.resting = True
             logger.info("this registry (%s) writes to %s from now on", self._url, self.follower.place.topic)
             if self.machine.barrier() != said:  # told by who led before, between our last look and our NOOP
                 await self._write([self.machine.barrier()], self.follower.position)
@@ -156,12 +168,12 @@ class Runner:
             async with asyncio.timeout(self._timeout_s):
                 await reached
         except TimeoutError:
-            self._lead = None
+            self._give_up()
             raise refusals.timed_out(
                 f"The topic {self.follower.place.topic} was not read up to the write within {self._timeout_s:g} s"
             ) from None
         except KafkaError as error:
-            self._lead = None
+            self._give_up()
             raise refusals.store_failed(f"The topic {self.follower.place.topic} cannot be read: {error}") from error
 
     async def catch_up(self) -> None:
@@ -169,6 +181,5 @@ class Runner:
         await self._until(self.follower.caught_up())
 
 
-def _may_take_long(command: Command) -> bool:
-    """Schemas are compared, or are large."""
-    return isinstance(command, Register | ModifyTags)
+def _is_large(command: Command) -> bool:
+    return isinstance(command, Register) and len(command.schema.text) > LARGE_TEXT

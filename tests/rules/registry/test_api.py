@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from ottla.registry.runner import LARGE_TEXT, QUICK_STEPS
+from ottla.registry.schemas.base import DEFAULT_STEPS
 from tests.support.local_registry import BODY_BYTES, LocalRegistry, run
 from tests.support.toy_language import toy
 
@@ -279,6 +281,20 @@ def test_a_check_tells_its_reasons_if_asked_for() -> None:
         assert answer["messages"][-1] == "{validateFields: 'false', compatibility: 'BACKWARD'}"
         empty = await registry.ask("POST", "/compatibility/subjects/new/versions/latest?verbose=true", {"schema": A})
         assert empty == (200, {"is_compatible": True, "messages": []})
+
+    run(work)
+
+
+def test_what_takes_long_is_done_beside_the_loop_and_what_takes_too_long_is_given_up() -> None:
+    async def work(registry: LocalRegistry) -> None:
+        await filled(registry)
+        path = "/compatibility/subjects/s/versions"
+        for steps in (QUICK_STEPS + 1, DEFAULT_STEPS - 10):
+            assert await registry.ask("POST", path, {"schema": toy("a", deep=steps)}) == (200, {"is_compatible": True})
+        large = toy("a", filler="x" * (LARGE_TEXT + 1))
+        assert await registry.ask("POST", path, {"schema": large}) == (200, {"is_compatible": True})
+        status, answer = await registry.ask("POST", path, {"schema": toy("a", deep=DEFAULT_STEPS + 1)})
+        assert (status, answer["error_code"]) == (422, 42201)
 
     run(work)
 

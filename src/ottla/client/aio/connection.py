@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
     # What the loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
 
     def data_received(self, data: bytes) -> None:
         if self.broken is not None:

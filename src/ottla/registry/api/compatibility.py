@@ -55,9 +55,9 @@ class Checks:
 
     async def _checked(self, call: Call, previous: list[SchemaVersion]) -> Compatibility:
         body: SchemaBody = required(call)
-        machine, subject, sent = self._desk.machine, self._desk.subject(call), body.sent()
+        subject, sent = self._desk.subject(call), body.sent()
         normalize = call.flag("normalize")
         found = await self._desk.look(
-            lambda: machine.incompatibilities(subject, sent, previous, normalize=normalize), long=True
+            lambda machine: machine.incompatibilities(subject, sent, previous, normalize=normalize), sent
         )
         return Compatibility(not found, found if call.flag("verbose") else None)

@@ -20,7 +20,7 @@ from ottla.registry.machine.machine import Machine
 from ottla.registry.machine.names import normal
 from ottla.registry.machine.refusals import Refusal
 from ottla.registry.machine.versions import SchemaVersion
-from ottla.registry.runner import SMALL_TEXT, NotLeading, Runner
+from ottla.registry.runner import LARGE_TEXT, NotLeading, Runner
 from ottla.registry.settings import RegistrySettings
 
 logger = logging.getLogger(__name__)
@@ -68,18 +68,18 @@ class Desk:
 
     # Questions.
 
-    async def look(self, question: Callable[[], T], sent: Sent | None = None, *, long: bool = False) -> T:
-        """With a schema that is small, or was seen before, an answer comes at once."""
-        if sent is not None:
-            small = len(sent.text) <= SMALL_TEXT and not sent.references
-            long = long or not (small or self.machine.parser.knows(sent.schema_type, sent.text))
-        return await self.runner.look(question, long=long)
+    async def look(self, question: Callable[[Machine], T], sent: Sent | SchemaVersion) -> T:
+        """A question about a schema."""
+        return await self.runner.look(question, large=len(sent.text) > LARGE_TEXT)
 
     async def text(self, version: SchemaVersion, format: str | None) -> str | None:
         """In another format; None: as it is."""
         if not format:
             return None
-        return await self.look(lambda: self.machine.parser.of_version(version).formatted(format), long=True)
+        return await self.look(lambda machine: machine.parser.of_version(version).formatted(format), version)
+
+    async def tags(self, version: SchemaVersion) -> dict[str, frozenset[str]]:
+        return await self.look(lambda machine: machine.parser.of_version(version).tags(), version)
 
     # Writes.
 

@@ -98,9 +98,7 @@ class Schemas:
         reply.id = None
         wanted = all_of(call, "findTags")
         if wanted:
-            parser = self._desk.machine.parser
-            tags = await self._desk.look(lambda: parser.of_version(found).tags(), long=True)
-            reply.schema_tags = replies.tags_of(tags, wanted)
+            reply.schema_tags = replies.tags_of(await self._desk.tags(found), wanted)
         if call.flag("fetchMaxId"):
             reply.max_id = self._desk.machine.state.ids.highest(context_of(found.subject))
         return reply

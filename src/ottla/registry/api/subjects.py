@@ -77,9 +77,8 @@ class Subjects:
         body: SchemaBody = required(call)
         subject, sent = self._desk.subject(call), body.sent()
         normalize, deleted = call.flag("normalize"), call.flag("deleted")
-        machine = self._desk.machine
         found = await self._desk.look(
-            lambda: lookups.by_schema(machine, subject, sent, normalize=normalize, deleted=deleted), sent
+            lambda machine: lookups.by_schema(machine, subject, sent, normalize=normalize, deleted=deleted), sent
         )
         return replies.of_found(found, await self._desk.text(found, call.query.get("format")))
 

@@ -90,7 +90,10 @@ class Versions:
     async def _register(self, call: Call) -> Any:
         body: SchemaBody = required(call)
         command = body.register(self._desk.subject(call), normalize=call.flag("normalize"), force=call.flag("force"))
-        answer = await self._desk.write(call, command, lambda version: version)
+        # Most of what serializers register is known, and need not trouble who leads.
+        answer = await self._desk.look(lambda machine: machine.known(command), command.schema)
+        if answer is None:
+            answer = await self._desk.write(call, command, lambda version: version)
         if isinstance(answer, Answer):
             return answer
         return replies.of_registered(answer, await self._desk.text(answer, call.query.get("format")))
@@ -105,9 +108,7 @@ class Versions:
         reply = replies.of_version(found, text, qualified=call.query.get("referenceFormat") == "qualified")
         wanted = all_of(call, "findTags")
         if wanted:
-            parser = self._desk.machine.parser
-            tags = await self._desk.look(lambda: parser.of_version(found).tags(), long=True)
-            reply.schema_tags = replies.tags_of(tags, wanted)
+            reply.schema_tags = replies.tags_of(await self._desk.tags(found), wanted)
         return reply
 
     async def _text(self, call: Call) -> Any:

@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,6 +27,7 @@ LEADER_HEADER: Final = "ottla-registry-leader"
 _AT_ONCE: Final = 200
 """Records that are replayed before others have their turn."""
 _AGAIN_S: Final = 0.5
+_REST_S: Final = 0.05
 
 
 class Leader(msgspec.Struct, frozen=True):
@@ -45,8 +47,8 @@ class _Waiter(NamedTuple):
 class Follower:
     """`run` reads for ever. Whoever changes the machine, or looks at it from a thread, holds `turn`."""
 
-    __slots__ = ("_cluster", "_machine", "_numbers", "_waiters", "leader", "place", "position",
-                 "refused", "trouble", "turn")  # fmt: skip
+    __slots__ = ("_cluster", "_machine", "_numbers", "_waiters", "_wanted", "leader", "place", "position", "refused",
+                 "resting", "trouble", "turn")  # fmt: skip
 
     def __init__(self, cluster: Cluster, machine: Machine, topic: str) -> None:
         self._cluster = cluster
@@ -61,6 +63,9 @@ class Follower:
         """By offset: why a record was ignored. The last one only."""
         self.trouble: str | None = None
         """Why the topic cannot be read now."""
+        self.resting = False
+        """Set by who writes; the topic is then read now and then, or when somebody waits for it."""
+        self._wanted = asyncio.Event()
         self._waiters: list[_Waiter] = []
         self._numbers = 0
 
@@ -84,6 +89,15 @@ class Follower:
                 # Of a compacted topic the end may be gone: then there is no record that tells of it.
                 if reader.positions()[self.place] > self.position:
                     await self._reach(reader.positions()[self.place])
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Who writes applies its records itself: to read each of them at once again would be for nothing."""
+        if self.resting and not self._waiters:
+            self._wanted.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REST_S):
+                    await self._wanted.wait()
 
     async def _replay_all(self, records: Iterable[LogRecord]) -> None:
         some: list[LogRecord] = []
@@ -150,6 +164,7 @@ class Follower:
         self._numbers += 1
         waiter = _Waiter(offset, self._numbers, asyncio.get_running_loop().create_future())
         heapq.heappush(self._waiters, waiter)
+        self._wanted.set()
         await waiter.reached
 
     async def caught_up(self) -> None:

@@ -56,6 +56,7 @@ def _compared(parser: Parser, level: str, config: ConfigValue, schema: Schema, v
             differences = older.reading(schema, policy, parser.budget())
             found += [(each.worded("old", "new"), each.hint) for each in differences]
     except TooComplex as error:
+        parser.check_hurry(error)
         raise refusals.invalid_schema(
             f"Invalid schema of type {schema.language}, details: compared with version {version.version}: {error}"
         ) from None

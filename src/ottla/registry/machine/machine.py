@@ -37,6 +37,13 @@ class Machine:
         self.state = State()
         self.parser = Parser(self.state, languages, steps=self.rules.steps, remembered=self.rules.remembered)
 
+    def in_a_hurry(self, steps: int) -> Machine:
+        """The same machine for who cannot wait: whatever takes more steps raises TakesLong."""
+        quick = Machine({}, self.rules)
+        quick.state = self.state
+        quick.parser = self.parser.in_a_hurry(steps)
+        return quick
+
     # The core.
 
     def decide(self, command: commands.Command) -> Decision[Any]:
@@ -83,6 +90,13 @@ class Machine:
         found = self.config_in_force(subject)
         schema = self.parsed(sent, subject, normalize=normalize or bool(found.normalize), new=True)
         return compatibility.messages(self.parser, found, schema, sent.metadata, previous)
+
+    def known(self, command: commands.Register) -> SchemaVersion | None:
+        """What registering a schema again would give; None: it may be new, or cannot be registered."""
+        try:
+            return registering.known_already(self, command, self.config_in_force(command.subject))
+        except Refusal:
+            return None
 
     def meant(self, subject: str) -> str:
         """The subject that a name stands for, which may be an alias."""

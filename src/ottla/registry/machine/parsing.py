@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ottla.registry.machine import refusals
@@ -32,8 +32,12 @@ Languages = Mapping[str, Callable[[], Language]]
 _Key = tuple[str, str, tuple[Resolved, ...], bool]
 
 
+class TakesLong(Exception):
+    """More than a parser in a hurry may do: somebody with more time has to be asked."""
+
+
 class Parser:
-    __slots__ = ("_languages", "_made", "_parsed", "_remembered", "_state", "_steps")
+    __slots__ = ("_languages", "_made", "_most", "_parsed", "_state", "_steps", "hurried")
 
     def __init__(
         self, state: State, languages: Languages, *, steps: int = DEFAULT_STEPS, remembered: int = _REMEMBERED
@@ -41,9 +45,18 @@ class Parser:
         self._state = state
         self._languages = languages
         self._steps = steps
-        self._remembered = remembered
+        self._most = remembered
+        self.hurried = False
         self._made: dict[str, Language] = {}
-        self._parsed: OrderedDict[_Key, Schema] = OrderedDict()
+        self._parsed: dict[_Key, Schema] = {}
+        """The last ones that were used, the newest last."""
+
+    def in_a_hurry(self, steps: int) -> Parser:
+        """Another one, with fewer steps and the same memory: two threads may use the two at once."""
+        quick = Parser(self._state, self._languages, steps=min(steps, self._steps), remembered=self._most)
+        quick._made, quick._parsed = self._made, self._parsed
+        quick.hurried = True
+        return quick
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -59,27 +72,30 @@ class Parser:
         if schema_type not in self._languages:
             raise refusals.invalid_schema(f"Invalid schema type {schema_type}")
         key = (schema_type, text, self.resolved(references, where, schema_type), new)
-        known = self._parsed.get(key)
+        known = self._parsed.pop(key, None)
         if known is not None:
-            self._parsed.move_to_end(key)
+            self._parsed[key] = known
             return known
         try:
             parsed = self._language(schema_type).parse(text, key[2], self.budget(), new=new)
             parsed.text.encode()  # half of a pair of surrogates, in an escape, is no text that could be written
         except (InvalidSchema, TooComplex, UnicodeEncodeError) as error:
+            self.check_hurry(error)
             raise refusals.invalid_schema(f"Invalid schema of type {schema_type}, details: {error}") from None
         self._parsed[key] = parsed
-        if len(self._parsed) > self._remembered:
-            self._parsed.popitem(last=False)
+        if len(self._parsed) > self._most:
+            with suppress(KeyError, RuntimeError):  # another thread forgets, too
+                del self._parsed[next(iter(self._parsed))]
         return parsed
+
+    def check_hurry(self, error: Exception) -> None:
+        """Raises TakesLong if it was only for want of steps that something was given up."""
+        if self.hurried and isinstance(error, TooComplex):
+            raise TakesLong from error
 
     def of_version(self, version: SchemaVersion) -> Schema:
         """Of a version that the topic has: what older servers took is taken."""
         return self.parse(version.schema_type, version.text, version.references, where=version.subject)
-
-    def knows(self, schema_type: str, text: str) -> bool:
-        """Whether that text without references was parsed before, as one that is looked up."""
-        return (schema_type, text, (), False) in self._parsed
 
     def _language(self, name: str) -> Language:
         if name not in self._made:

@@ -87,6 +87,8 @@ def decide_register(machine: Machine, command: Register) -> Decision[SchemaVersi
 
 def known_already(machine: Machine, command: Register, config: ConfigValue) -> SchemaVersion | None:
     """The version that this schema is, if the subject has it: that much is answered even by who may not write."""
+    if machine.state.subject(command.subject) is None:
+        return None
     adds = config.default_metadata or config.override_metadata or config.default_rule_set or config.override_rule_set
     if command.version or command.tags_to_add or command.tags_to_remove or command.propagate_tags or adds:
         return None
