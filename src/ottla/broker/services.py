@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # a session knows its services; of the others, messages are l
     from ottla.broker.coordination.transactions import Transactions
     from ottla.broker.coordination.verification import Verifier
     from ottla.broker.front.client import Client
+    from ottla.broker.validation import Validation
     from ottla.coordinator.group.shard import GroupShard
 
 
@@ -86,6 +87,8 @@ class Services:
     """Of what followers out of sync are sent."""
     verifier: "Verifier"
     lost_leaders: LostLeaders
+    validation: "Validation | None" = None
+    """Of records by their schemas. None: no topic is validated here, whatever it asks for."""
 
     @property
     def node_id(self) -> int:

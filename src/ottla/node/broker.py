@@ -33,6 +33,7 @@ from ottla.broker.replicas.throttles import ReplicationThrottle
 from ottla.broker.security.authorizer import Authorizer
 from ottla.broker.services import Services
 from ottla.broker.settings.configs import Configs
+from ottla.broker.validation import Validation
 from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
@@ -48,6 +49,7 @@ from ottla.model.ids import (
 from ottla.model.ports import Ids
 from ottla.model.properties import Settings
 from ottla.node import options
+from ottla.node.lazy_schemas import LazySchemas
 from ottla.node.monitoring.watched import BrokerView, Watched
 from ottla.node.network import Network
 from ottla.node.services import Ending, Health, Service
@@ -114,8 +116,10 @@ class Broker(Service):
         authorizer: Authorizer,
         quotas: ClientQuotas,
         watched: Watched,
+        registry_url: Callable[[], str | None],
     ) -> None:
         self._settings = settings
+        self._registry_url = registry_url
         self._world = world
         self._network = network
         self._storage = storage
@@ -277,6 +281,11 @@ class Broker(Service):
             throttle=ReplicationThrottle("leader", configs, broker_id),
             verifier=Verifier(asked, self._world.clock, self._loop, options.verification_backoff(settings)),
             lost_leaders=parts.lost_leaders,
+            validation=Validation(
+                LazySchemas(settings, self._world.clock, self._registry_url),
+                coordination.neighbours,
+                lambda: self._control_plane.image,
+            ),
         )
 
     def _epoch(self) -> int:

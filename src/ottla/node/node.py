@@ -44,6 +44,7 @@ class Node:
         self._authorizer = authorizer
         self._world = surroundings or Surroundings()
         self._table = ServiceTable()
+        self._registry_beside: str | None = None
         self.stopped = asyncio.Event()
         """Set when the node has stopped by itself, because its metadata directory failed."""
 
@@ -150,15 +151,31 @@ class Node:
         await table.start(QuorumMember(settings, world, network, storage, control_plane, authorizer, quotas.clients))
         if settings.is_broker:
             await table.start(
-                Broker(settings, world, network, storage, control_plane, authorizer, quotas.clients, watched)
+                Broker(
+                    settings,
+                    world,
+                    network,
+                    storage,
+                    control_plane,
+                    authorizer,
+                    quotas.clients,
+                    watched,
+                    self._registry_url,
+                )
             )
             await self._start_platform()
+
+    def _registry_url(self) -> str | None:
+        """Where the broker asks for schemas: as told, else the registry beside it."""
+        told = self.settings.get_list("confluent.schema.registry.url")
+        return told[0] if told else self._registry_beside
 
     async def _start_platform(self) -> None:
         if self.settings.get_list("registry.listeners"):
             from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
 
-            await self._table.start(Platform(self.settings, self.listeners))
+            platform = await self._table.start(Platform(self.settings, self.listeners))
+            self._registry_beside = platform.addresses.get("registry")
 
     # ---- stopping
 

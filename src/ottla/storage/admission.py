@@ -10,7 +10,7 @@ from crc32c import crc32c
 from ottla.model.errors import Errors
 from ottla.protocol import batch as b
 from ottla.storage import validate
-from ottla.storage.answers import CLIENT, RAFT, Origin, Rejected
+from ottla.storage.answers import CLIENT, RAFT, SIEVED, Origin, Rejected
 from ottla.storage.config import NEVER, LogConfig
 
 _ZSTD: Final = 4
@@ -40,12 +40,12 @@ def examine(batch: memoryview, config: LogConfig, origin: Origin, now: int) -> m
         return _too_large(len(batch), config.max_message_bytes)
     if header.crc != crc32c(batch[b.CRC_START :]):
         return Rejected(Errors.CORRUPT_MESSAGE, "the batch fails its CRC")
-    if header.record_count != header.last_offset_delta + 1 or header.record_count <= 0:
+    if origin != SIEVED and (header.record_count != header.last_offset_delta + 1 or header.record_count <= 0):
         return Rejected(
             Errors.INVALID_RECORD,
             f"a batch claims {header.record_count} records over {header.last_offset_delta + 1} offsets",
         )
-    if origin == CLIENT:
+    if origin in (CLIENT, SIEVED):
         inside = _forbidden(header, config) or _look_closer(batch, header.attributes, header.max_timestamp, config, now)
         if isinstance(inside, Rejected):
             return inside

@@ -16,11 +16,14 @@ class Origin(IntEnum):
     CLIENT = 0
     COORDINATOR = 1
     RAFT = 2
+    SIEVED = 3
+    """A client's, of which the broker has taken records away: it may have fewer than its offsets."""
 
 
 CLIENT: Final = Origin.CLIENT
 COORDINATOR: Final = Origin.COORDINATOR
 RAFT: Final = Origin.RAFT
+SIEVED: Final = Origin.SIEVED
 
 
 class Appended(NamedTuple):

@@ -10,6 +10,18 @@ NEVER: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaRules:
+    """What a topic asks of the schemas of its records. The log itself has no use for it."""
+
+    key: str | None
+    """How the subject of keys is named; None: keys may be anything."""
+    value: str | None
+    decode: bool
+    dead_letters: str
+    """The topic for records that do not pass; empty: they are refused."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig:
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
@@ -39,13 +51,15 @@ class LogConfig:
     """The log itself has no use for it: it travels along for the partition's leader."""
     unpacking: Bounds = DEFAULT_BOUNDS
     """What a compressed batch may become where the log has to look inside."""
+    validation: SchemaRules | None = None
+    """Travels along for the broker, which looks at the records before they come here."""
     is_plain: bool = field(init=False, compare=False)
     """Nothing but the header of a batch matters: the common case, asked once per batch."""
 
     def __post_init__(self) -> None:
         plain = self.compression_type == "producer" and self.message_timestamp_type == "CreateTime"
         plain = plain and not self.compact and self.message_timestamp_before_max_ms == NEVER
-        object.__setattr__(self, "is_plain", plain)
+        object.__setattr__(self, "is_plain", plain and self.validation is None)
 
     @property
     def compact(self) -> bool:

@@ -22,6 +22,7 @@ from ottla.storage.answers import (
     CLIENT,
     COORDINATOR,
     RAFT,
+    SIEVED,
     ActiveProducer,
     Appended,
     Deletion,
@@ -415,7 +416,7 @@ class Log:
         producers = self.producers
         producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         verdict: CachedBatch | Refusal | None
-        if origin == CLIENT:
+        if origin in (CLIENT, SIEVED):
             verdict = producers.check_client(
                 producer_id, epoch, sequence, header.last_sequence, header.is_transactional
             )

@@ -7,7 +7,7 @@ TRANSACTION_ABORTABLE and 12 adds its partitions to the transaction by itself (K
 """
 
 from asyncio import Future
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,10 +26,11 @@ from ottla.protocol.batch import CODEC_MASK, CRC_START, TRANSACTIONAL
 from ottla.protocol.compression import ZSTD
 from ottla.protocol.messages import ProduceRequest, ProduceResponse
 from ottla.protocol.ordinary_produce import Batch, OrdinaryProduce, ProduceAck, Topic, read_row
-from ottla.storage.log import Rejected
+from ottla.storage.answers import CLIENT, SIEVED, Rejected
 
 if TYPE_CHECKING:
     from ottla.broker.coordination.verification import Proofs
+    from ottla.broker.handlers.validated_produce import Judged
 
 DECODERS = ordinary_produce.DECODERS
 
@@ -115,28 +116,69 @@ def _not_answered(session: Session, *, failed: bool) -> None:
 def _in_detail(
     services: Services, session: Session, request: ProduceRequest, version: int
 ) -> Answer | Future[Answer] | Coroutine[Any, Any, Answer | None] | None:
+    if services.validation is not None and _asks_for_schemas(services, request, version):
+        from ottla.broker.handlers.validated_produce import validated  # noqa: PLC0415  hardly any topic asks for it
+
+        judged = validated(services, request, version, lambda name: _topic_error(services, session, name))
+        return _produce_judged(services, session, request, version, judged)
+    return _in_transaction_or_not(services, session, request, version, None)
+
+
+def _asks_for_schemas(services: Services, request: ProduceRequest, version: int) -> bool:
+    replicas = services.replicas
+    for topic in request.topic_data:
+        known = replicas.by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else replicas.by_name.get(topic.name)
+        if known is not None:
+            for partition in known.partitions.values():
+                if partition.log is not None:
+                    if partition.log.config.validation is not None:
+                        return True
+                    break  # all partitions of a topic have the same configuration
+    return False
+
+
+async def _produce_judged(
+    services: Services,
+    session: Session,
+    request: ProduceRequest,
+    version: int,
+    judged: Coroutine[Any, Any, "Judged"],
+) -> Answer | None:
+    """The connection's next request waits for this one: batches of one producer stay in order."""
+    produced = _in_transaction_or_not(services, session, request, version, await judged)
+    return await produced if isinstance(produced, Awaitable) else produced
+
+
+def _in_transaction_or_not(
+    services: Services, session: Session, request: ProduceRequest, version: int, judged: "Judged | None"
+) -> Answer | Future[Answer] | Coroutine[Any, Any, Answer | None] | None:
     if request.transactional_id is None:
         # CVE-2018-17196: what the batches say counts, and this request names no transactional id.
         refusal = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if _has_transactional(request) else None
-        return _produce(services, session, request, version, None, refusal)
+        return _produce(services, session, request, version, None, refusal, judged)
     from ottla.broker.handlers.transactional_produce import proofs_for  # noqa: PLC0415  most producers have no transactions
 
     proofs = proofs_for(services, session, request, version)
     if isinstance(proofs, Errors):
-        return _produce(services, session, request, version, None, proofs)
+        return _produce(services, session, request, version, None, proofs, judged)
     if not isinstance(proofs, Future):
-        return _produce(services, session, request, version, proofs, None)
+        return _produce(services, session, request, version, proofs, None, judged)
     for topic in request.topic_data:  # a view of the socket's buffer does not outlive this call
         for data in topic.partition_data:
             data.records = memoryview(bytearray(data.records)) if data.records is not None else None
-    return _produce_later(services, session, request, version, proofs)
+    return _produce_later(services, session, request, version, proofs, judged)
 
 
 async def _produce_later(
-    services: Services, session: Session, request: ProduceRequest, version: int, asked: "Future[Proofs]"
+    services: Services,
+    session: Session,
+    request: ProduceRequest,
+    version: int,
+    asked: "Future[Proofs]",
+    judged: "Judged | None",
 ) -> Answer | None:
     """The connection's next request waits for this one: batches of one producer stay in order."""
-    produced = _produce(services, session, request, version, await asked, None)
+    produced = _produce(services, session, request, version, await asked, None, judged)
     return await produced if isinstance(produced, Future) else produced
 
 
@@ -147,6 +189,7 @@ def _produce(
     version: int,
     proofs: "Proofs | None",
     refusal: Errors | None,
+    judged: "Judged | None",
 ) -> Answer | Future[Answer] | None:
     """`proofs` are those of the request's transaction; None if it has none."""
     acks = request.acks
@@ -169,7 +212,7 @@ def _produce(
                 if why == Errors.TOPIC_AUTHORIZATION_FAILED:
                     result.error_message = _missing(session, topic, known)
             else:
-                result = _append(replicas, partition, data.records, acks, now, uncommitted, proofs)
+                result = _append(replicas, partition, data.records, acks, now, uncommitted, proofs, judged)
             results.append(result)
             if known is not None:
                 known.counts.produces += 1
@@ -251,6 +294,7 @@ def _append(
     now: Millis,
     uncommitted: dict[object, int],
     proofs: "Proofs | None",
+    judged: "Judged | None",
 ) -> PartitionResponse:
     log, leader = partition.log, partition.leader
     if log is None or leader is None:
@@ -259,12 +303,18 @@ def _append(
         return _error(partition.index, Errors.INVALID_RECORD)
     if acks == ACKS_ALL and leader.refusal:
         return _error(partition.index, leader.refusal)
+    origin = CLIENT
+    if judged is not None:
+        if partition in judged.refused:
+            return _rejected(partition, judged.refused[partition])
+        origin = SIEVED if partition in judged.sieved else CLIENT
     if proofs is None:
-        outcome = replicas.append(partition, records, now)
+        outcome = replicas.append(partition, records, now, origin=origin)
     elif partition in proofs.errors:
         return _unproven(partition, proofs.errors[partition])
     else:
-        outcome = replicas.append(partition, records, now, verification=proofs.shown.get(partition, proofs.otherwise))
+        shown = proofs.shown.get(partition, proofs.otherwise)
+        outcome = replicas.append(partition, records, now, origin=origin, verification=shown)
     if isinstance(outcome, Rejected):
         return _rejected(partition, outcome)
     if acks == ACKS_ALL and leader.high_watermark <= outcome.last_offset:

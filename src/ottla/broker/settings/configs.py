@@ -21,9 +21,9 @@ from ottla.model.properties import (
     effective_topic_config,
     topic_values,
 )
-from ottla.model.properties.property import LONG_MAX
+from ottla.model.properties.property import LONG_MAX, Value
 from ottla.protocol.compression import Bounds
-from ottla.storage.config import LogConfig
+from ottla.storage.config import LogConfig, SchemaRules
 
 _NONE: Mapping[str, str] = {}
 
@@ -129,9 +129,27 @@ def _log_config(overrides: Mapping[str, str], settings: Settings) -> LogConfig:
         preallocate=cast(bool, values["preallocate"]),
         producer_id_expiration_ms=settings.get_int("producer.id.expiration.ms"),
         min_insync_replicas=number("min.insync.replicas"),
+        validation=_schema_rules(values),
         unpacking=Bounds(
             max_bytes=settings.get_int("ottla.decompressed.batch.max.bytes"),
             max_ratio=settings.get_int("ottla.decompression.max.ratio"),
             free_bytes=settings.get_int("ottla.decompression.ratio.exempt.bytes"),
         ),
+    )
+
+
+def _schema_rules(values: Mapping[str, Value]) -> SchemaRules | None:
+    def strategy(part: str) -> str | None:
+        if not values[f"confluent.{part}.schema.validation"]:
+            return None
+        return cast(str, values[f"confluent.{part}.subject.name.strategy"]).rpartition(".")[2]
+
+    key, value = strategy("key"), strategy("value")
+    if key is None and value is None:
+        return None
+    return SchemaRules(
+        key,
+        value,
+        decode=values["ottla.schema.validation.depth"] == "payload",
+        dead_letters=cast(str, values["ottla.schema.validation.dead.letter.topic"]),
     )

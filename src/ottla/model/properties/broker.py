@@ -15,6 +15,7 @@ from ottla.model.properties import (
     group,
     own,
     topic,
+    topic_schemas,
 )
 from ottla.model.properties.property import BOOLEAN, STRING, Property, table
 
@@ -35,7 +36,7 @@ BROKER: Mapping[str, Property] = table(*SECTIONS.values())
 DYNAMIC_ONLY: Mapping[str, Property] = table(broker_replication.DYNAMIC_ONLY)
 """Throttles that exist only as dynamic broker configs; a file cannot set them."""
 OWN: Mapping[str, Property] = table(own.PROPERTIES)
-TOPIC: Mapping[str, Property] = table(topic.PROPERTIES)
+TOPIC: Mapping[str, Property] = table((*topic.PROPERTIES, *topic_schemas.PROPERTIES))
 GROUP: Mapping[str, Property] = table(group.PROPERTIES)
 CLIENT_METRICS: Mapping[str, Property] = table(group.CLIENT_METRICS)
 

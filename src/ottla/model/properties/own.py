@@ -30,6 +30,31 @@ PROPERTIES: tuple[Property, ...] = (
         check=grammar.http_addresses,
     ),
     Property(
+        "confluent.schema.registry.url",
+        LIST,
+        (),
+        "The schema registry that topics with confluent.value.schema.validation are validated with, each as "
+        "http://host:port; by default the one beside this node, if there is one.",
+        MEDIUM,
+        check=grammar.http_addresses,
+    ),
+    Property(
+        "confluent.schema.registry.max.cache.size",
+        INT,
+        10_000,
+        "Schemas that the broker remembers for validating.",
+        LOW,
+        at_least=1,
+    ),
+    Property(
+        "confluent.missing.id.cache.ttl.sec",
+        LONG,
+        5,
+        "How long the broker remembers that a schema is not registered under a subject.",
+        LOW,
+        at_least=0,
+    ),
+    Property(
         "ottla.metrics.max.partitions",
         INT,
         10_000,

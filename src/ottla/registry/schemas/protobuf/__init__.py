@@ -10,6 +10,4 @@ whether a label was written down matters to Confluent's rules.
 
 from ottla.registry.schemas.protobuf.schema import Protobuf, ProtobufSchema
 
-__all__ = ["LANGUAGE", "Protobuf", "ProtobufSchema"]
-
-LANGUAGE = Protobuf()
+__all__ = ["Protobuf", "ProtobufSchema"]
