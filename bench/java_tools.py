@@ -49,10 +49,14 @@ class TransactionRun(NamedTuple):
     p99: float
 
 
-def producer_performance(bootstrap: str, topic: str, records: int, size: int, warmup: int) -> ProducerRun:
-    """The tool's defaults but for acks=all, which is the client's default anyway and is named to be seen."""
+def producer_performance(
+    bootstrap: str, topic: str, records: int, size: int, warmup: int, config: Path | None = None
+) -> ProducerRun:
+    """The tool's defaults but for acks=all, which is the client's default anyway and is named to be seen; and what
+    `config`, a file of client settings, says."""
     arguments = ["--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
     arguments += ["--warmup-records", str(warmup), "--bootstrap-server", bootstrap, "--command-property", "acks=all"]
+    arguments += _configured(config)
     return read_producer_run(_run(java_command("org.apache.kafka.tools.ProducerPerformance", *arguments)), records)
 
 
@@ -84,12 +88,19 @@ def read_transaction_run(output: str, transactions: int) -> TransactionRun:
     return TransactionRun(transactions / float(found["seconds"]), float(found["p50"]), float(found["p99"]))
 
 
-def consumer_performance(bootstrap: str, topic: str, records: int, *, groups: bool) -> float:
+def consumer_performance(
+    bootstrap: str, topic: str, records: int, *, groups: bool, config: Path | None = None
+) -> float:
     """Records per second without the time to join. Without groups on both servers, our AssignedConsumer stands in."""
     tool = "org.apache.kafka.tools.ConsumerPerformance" if groups else str(JAVA_SOURCES / "AssignedConsumer.java")
     arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(records), "--hide-header"]
+    arguments += _configured(config)
     # The source launcher takes the class path and the heap as any other start of java does.
     return read_consumer_rate(_run(java_command(tool, *arguments)), records)
+
+
+def _configured(config: Path | None) -> list[str]:
+    return [] if config is None else ["--command-config", str(config)]
 
 
 def read_consumer_rate(output: str, records: int) -> float:

@@ -69,7 +69,12 @@ class Server(ABC):
         directory.mkdir(parents=True)
         self.properties.write_text(
             PROPERTIES.format(port=self.port, controller_port=controller_port, directory=directory)
+            + self.more_properties(controller_port)
         )
+
+    def more_properties(self, controller_port: int) -> str:
+        """What a workload's own kind of server is to have besides; what stands there twice counts as it stands last."""
+        return ""
 
     @property
     def bootstrap(self) -> str:
