@@ -64,7 +64,7 @@ def test_what_cannot_be_meant_is_said(ottla: Shell) -> None:
     assert "'fly' is neither an activity" in ottla("acls", "allow", "alice", "fly", "topic:x", fails=2)
     assert "'orders' is no resource: topic:NAME" in ottla("acls", "allow", "alice", "write", "orders", fails=2)
     assert "'write' is no operation on a group" in ottla("acls", "allow", "alice", "write", "group:g", fails=2)
-    assert "name it with --group" in ottla("acls", "allow", "alice", "consume", "orders", fails=2)
+    assert "name it (--group)" in ottla("acls", "allow", "alice", "consume", "orders", fails=2)
 
 
 def test_why_names_the_rule_and_what_to_do(ottla: Shell) -> None:

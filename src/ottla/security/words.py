@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from ottla.model.acls import EVERYBODY, WILDCARD, Acl, Pattern, PermissionType
 from ottla.model.permissions import CLUSTER_NAME, OPERATIONS, Operation, Permission, Resource
+from ottla.security.hosts import as_java
 
 _CLUSTER: Final = "cluster"
 _FITTING: Final = {
@@ -110,14 +111,14 @@ def _produce(wanted: Activity) -> Iterator[Wish]:
 def _consume(wanted: Activity) -> Iterator[Wish]:
     yield from _topics(wanted, Operation.READ)
     if wanted.group is None:
-        raise BadWords("who consumes is in a group: name it with --group")
+        raise BadWords("who consumes is in a group: name it (--group)")
     yield Wish(Operation.READ, named(Resource.GROUP, wanted.group))
 
 
 def _transact(wanted: Activity) -> Iterator[Wish]:
     yield from _topics(wanted, Operation.WRITE)
     if wanted.transactional_id is None:
-        raise BadWords("a transactional producer has an id: name it with --transactional-id")
+        raise BadWords("a transactional producer has an id: name it (--transactional-id)")
     yield Wish(Operation.WRITE, named(Resource.TRANSACTIONAL_ID, wanted.transactional_id))
     if wanted.group is not None:  # whose offsets are committed with the transaction
         yield Wish(Operation.READ, named(Resource.GROUP, wanted.group))
@@ -128,7 +129,7 @@ def _stream(wanted: Activity) -> Iterator[Wish]:
     yield from _topics(wanted, Operation.READ)
     yield from _topics(wanted, Operation.WRITE)
     if wanted.group is None:
-        raise BadWords("an application has an id, which is its group: name it with --group")
+        raise BadWords("an application has an id, which is its group: name it (--group)")
     own = wanted.group.removesuffix(WILDCARD)
     yield Wish(Operation.READ, Named(Resource.GROUP, own))
     yield Wish(Operation.ALL, Named(Resource.TOPIC, own, Pattern.PREFIXED))
@@ -157,6 +158,27 @@ def wishes(
         raise BadWords(f"{what} on what? For example topic:orders")
     found = [resource(each) for each in on]
     return [Wish(operation(what, each.resource), each) for each in found]
+
+
+_KEYWORDS: Final = ("group", "transactional-id", "from")
+
+
+def phrase(text: str) -> tuple[list[Wish], str]:
+    """`consume orders group billing`, `write topic:orders from 10.0.0.1`: what is wanted, and from which host. Raises
+    BadWords."""
+    given: dict[str, str] = {}
+    words = text.split()
+    for keyword in _KEYWORDS:
+        if keyword in words[1:]:
+            at = words.index(keyword, 1)
+            if at + 1 == len(words):
+                raise BadWords(f"{text!r} ends after {keyword}: a name is expected")
+            given[keyword] = words[at + 1]
+            del words[at : at + 2]
+    if not words:
+        raise BadWords("nothing is wanted: produce TOPIC, consume TOPIC group GROUP, OPERATION RESOURCE, …")
+    wanted = wishes(words[0], words[1:], group=given.get("group"), transactional_id=given.get("transactional-id"))
+    return wanted, as_java(given.get("from", WILDCARD))
 
 
 def acls(who: str, wanted: Sequence[Wish], permission: PermissionType, host: str = WILDCARD) -> list[Acl]:

@@ -10,13 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from ottla.model.acls import Acl
 from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
 from ottla.model.properties.property import closest
 from ottla.net.peer import Ways
 from ottla.node import Node
 from ottla.node.surroundings import Surroundings
-from ottla.testing import records
+from ottla.testing import records, rights
 from ottla.testing.addresses import Addresses
 from ottla.testing.cut import CuttablePeers
 from ottla.testing.emptying import Configs, configs, delete_topics, restore_configs, topic_ids
@@ -144,15 +145,18 @@ class Cluster:
         self._clean_up()
 
     def reset(self) -> None:
-        """Ends every fault, deletes every topic and takes back what was set on brokers, groups and client metrics: a
-        test that comes after finds an empty and healthy cluster. Takes milliseconds if there was no fault."""
+        """Ends every fault, deletes every topic and every ACL and takes back what was set on brokers, groups and client
+        metrics: a test that comes after finds an empty and healthy cluster. If there was no fault it takes
+        milliseconds."""
         if self._registry is not None:
             self._registry.stop()  # what it remembers is about to be deleted
         self._mend()
         doomed = list(dict.fromkeys(each for node in self._nodes() for each in topic_ids(node)))
         self._call(1, delete_topics(self._node(1), doomed))
         self._call(1, restore_configs(self._node(1), self._first_configs))
+        self._call(1, rights.forget(self._node(1)))
         self._await(lambda: not any(map(self._knows_one_of(doomed), self._nodes())), "no node knows a topic")
+        self._await(lambda: not any(node.control_plane.image.acls for node in self._nodes()), "no node has an ACL")
 
     def _knows_one_of(self, topics: list[Uuid]) -> Callable[[Node], bool]:
         return lambda node: any(each in topics for each in topic_ids(node))
@@ -244,6 +248,28 @@ class Cluster:
     def heal(self) -> None:
         for peers in self._peers.values():
             peers.cut(frozenset())
+
+    # ---- rights, in a cluster with an authorizer
+
+    def allow(self, user: str, *what: str) -> None:
+        """`kafka.allow("alice", "produce orders", "consume orders group billing", "alter topic:orders")`: in force on
+        every node when it returns. `alice` is User:alice, * everybody; a name that ends with * is a prefix; `from
+        10.0.0.1` at the end is for that address only."""
+        self._change_rights(rights.given(user, what, rights.ALLOW))
+
+    def deny(self, user: str, *what: str) -> None:
+        """As `allow`. What is denied is denied, whatever is allowed besides."""
+        self._change_rights(rights.given(user, what, rights.DENY))
+
+    def rights(self) -> list[str]:
+        """Every entry as a sentence, sorted: what is denied goes first."""
+        return rights.sentences(self._node(self.running[0]))
+
+    def _change_rights(self, acls: list[Acl]) -> None:
+        for node in self._nodes():
+            rights.check(node)
+        self._call(self.running[0], rights.create(self._node(self.running[0]), acls))
+        self._await(lambda: all(rights.has(node, acls) for node in self._nodes()), "the rights are in force everywhere")
 
     # ---- looking
 

@@ -75,6 +75,20 @@ def test_what_is_missing_is_said(what: str, on: list[str], why: str) -> None:
         words.wishes(what, on)
 
 
+def test_a_phrase_names_what_is_wanted_its_group_and_its_host() -> None:
+    assert words.phrase("consume orders pay* group g from ::1") == (
+        words.wishes("consume", ["orders", "pay*"], group="g"),
+        "0:0:0:0:0:0:0:1",
+    )
+    assert words.phrase("transact orders transactional-id t") == (
+        words.wishes("transact", ["orders"], transactional_id="t"),
+        "*",
+    )
+    for text in ("", "consume orders group", "fly topic:x"):
+        with pytest.raises(BadWords):
+            words.phrase(text)
+
+
 def test_expectations_are_lines_of_words() -> None:
     text = "# none\n\nalice may write topic:orders\nbob may not alter cluster from 10.0.0.1 # never\n"
     write = Permission(Operation.WRITE, Resource.TOPIC)

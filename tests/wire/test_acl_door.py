@@ -1,0 +1,107 @@
+"""A service beside the brokers asks their ACLs: the same decision at another door."""
+
+import asyncio
+import base64
+from collections.abc import Mapping
+
+import pytest
+
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.aio.acl_view import AclView
+from ottla.client.aio.cluster import Cluster as Client
+from ottla.http.addresses import Address
+from ottla.http.application import Application, Manners
+from ottla.http.auth import Basic, Caller, challenge, credentials
+from ottla.http.call import Call
+from ottla.http.problems import Problem
+from ottla.http.rights import AclDoor, Right
+from ottla.http.routes import Route
+from ottla.model.permissions import ALTER_CLUSTER, WRITE_TOPIC
+from ottla.testing import Cluster
+from tests.support.asgi import answered
+
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+async def admit(headers: Mapping[str, str], host: str) -> Caller:
+    """Whoever says a name is believed: what is decided here is what he may."""
+    said = credentials(headers)
+    if not isinstance(said, Basic):
+        raise Problem(401, "Say who you are.", headers=challenge("Basic"))
+    return Caller(f"User:{said.user}", host)
+
+
+async def answer(call: Call) -> dict[str, str]:
+    return {"by": call.caller.principal}
+
+
+ROUTES = (
+    Route("GET", "/topics/{topic}", answer, "A topic.", needs=Right(WRITE_TOPIC, "topic")),
+    Route("GET", "/cluster", answer, "The cluster.", needs=Right(ALTER_CLUSTER)),
+    Route("GET", "/health", answer, "Health."),
+)
+
+
+def by(name: str) -> dict[str, str]:
+    return {"authorization": "Basic " + base64.b64encode(f"{name}:x".encode()).decode()}
+
+
+async def statuses(application: Application, name: str) -> list[int]:
+    targets = ("/topics/orders", "/topics/other", "/cluster", "/health")
+    return [(await answered(application, "GET", target, headers=by(name)))[0] for target in targets]
+
+
+def door(view: AclView) -> Application:
+    return Application(ROUTES, Address("http", "127.0.0.1", 0), Manners(doorkeeper=AclDoor(admit, view.rules)))
+
+
+async def follow(kafka: Cluster) -> None:
+    async with Client(parse_bootstrap(kafka.bootstrap_servers)) as client:
+        view = AclView(client, frozenset({"User:boss"}))
+        application = door(view)
+        assert await statuses(application, "alice") == [503, 503, 503, 200]  # nobody before the ACLs are known
+        await view.refresh()
+        assert await statuses(application, "alice") == [403, 403, 403, 200]
+        assert await statuses(application, "boss") == [200, 200, 200, 200]
+        kafka.allow("alice", "produce orders")
+        await view.refresh()
+        assert await statuses(application, "alice") == [200, 403, 403, 200]
+        status, told = await answered(application, "GET", "/topics/other", headers=by("alice"))
+        assert (status, "it needs WRITE on Topic {topic}" in str(told)) == (403, True)
+        kafka.deny("*", "write topic:orders")
+        await view.refresh()
+        assert await statuses(application, "alice") == [403, 403, 403, 200]
+
+
+def test_the_same_entries_decide_at_the_door_of_a_service() -> None:
+    with Cluster(authorizer_class_name=STANDARD, super_users="User:ANONYMOUS") as kafka:
+        asyncio.run(follow(kafka))
+
+
+def test_a_cluster_without_an_authorizer_lets_everybody_in() -> None:
+    async def look(bootstrap: str) -> None:
+        async with Client(parse_bootstrap(bootstrap)) as client:
+            view = AclView(client)
+            await view.refresh()
+            assert await statuses(door(view), "alice") == [200, 200, 200, 200]
+
+    with Cluster() as kafka:
+        asyncio.run(look(kafka.bootstrap_servers))
+
+
+def test_rights_of_a_user_are_given_and_taken_in_a_test() -> None:
+    with Cluster(authorizer_class_name=STANDARD, super_users="User:ANONYMOUS") as kafka:
+        kafka.allow("alice", "consume orders group billing", "describe-configs topic:orders")
+        kafka.deny("alice", "read topic:orders from 10.0.0.1")
+        assert kafka.rights() == [
+            "User:alice may not READ topic:orders from 10.0.0.1",
+            "User:alice may READ topic:orders",
+            "User:alice may DESCRIBE_CONFIGS topic:orders",
+            "User:alice may READ group:billing",
+        ]
+        kafka.reset()
+        assert kafka.rights() == []
+        with pytest.raises(ValueError, match="neither an activity"):
+            kafka.allow("alice", "fly topic:x")
+    with Cluster() as kafka, pytest.raises(ValueError, match="authorizer_class_name"):
+        kafka.allow("alice", "produce orders")
