@@ -132,6 +132,13 @@ def test_kafkas_own_authorizer_is_built_in_and_another_class_is_refused() -> Non
     assert Settings.from_properties({**COMBINED, "authorizer.class.name": ""}).warnings == ()
 
 
+def test_a_class_that_would_decide_on_quotas_is_refused() -> None:
+    assert refused({**COMBINED, "client.quota.callback.class": "a.B"}) == (
+        "client.quota.callback.class: no class of yours is run; quotas are those that `ottla quotas set` or Kafka's "
+        "tools have set"
+    )
+
+
 def test_a_super_user_has_a_type() -> None:
     assert refused({**COMBINED, **STANDARD, "super.users": "User:a;bob"}) == (
         "super.users: bob is no principal: it takes a type and a name, for example User:bob"
@@ -160,10 +167,6 @@ def test_super_users_without_an_authorizer_are_not_alone_and_are_told() -> None:
         (
             {"alter.config.policy.class.name": "a.B"},
             "alter.config.policy.class.name: has no effect in this version, which runs no policy classes",
-        ),
-        (
-            {"client.quota.callback.class": "a.B"},
-            "client.quota.callback.class: has no effect in this version, which has no quotas",
         ),
         (
             {"remote.log.storage.system.enable": "true"},

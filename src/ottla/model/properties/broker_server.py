@@ -341,7 +341,7 @@ PROPERTIES: tuple[Property, ...] = (
         "client.quota.callback.class",
         CLASS,
         None,
-        "Class that computes client quotas in Kafka; no effect in this version, which has no quotas.",
+        "Class that computes client quotas in Kafka; refused here, where settings name no code to run.",
         LOW,
     ),
     Property(

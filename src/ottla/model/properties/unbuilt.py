@@ -11,7 +11,6 @@ _WITHOUT_EFFECT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("has OpenSSL's own of it", ("ssl.trustmanager.algorithm", "security.providers")),
     ("has no Kerberos", ("sasl.kerberos.",)),
     ("fetches no tokens for itself", ("sasl.login.refresh.", "sasl.oauthbearer.assertion.")),
-    ("has no quotas", ("client.quota.callback.class",)),
     ("runs no policy classes", ("create.topic.policy.class.name", "alter.config.policy.class.name")),
     ("has no tiered storage", ("remote.log.storage.system.enable",)),
     ("runs no reporters: http.listeners has the metrics", ("metric.reporters", "kafka.metrics.reporters")),
@@ -24,7 +23,7 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 def refusals(given: Mapping[str, str]) -> list[str]:
     """From the bare text of a file, so that they come first: whatever else is wrong with it may follow from them."""
-    return [*_zookeeper(given), *_unknown_authorizer(given)]
+    return [*_zookeeper(given), *_unknown_authorizer(given), *_quota_callback(given)]
 
 
 def _zookeeper(given: Mapping[str, str]) -> Iterator[str]:
@@ -44,6 +43,14 @@ def _unknown_authorizer(given: Mapping[str, str]) -> Iterator[str]:
     name = given.get("authorizer.class.name", "").strip()
     if name and name != STANDARD_AUTHORIZER:
         yield f"authorizer.class.name: {name} is not built in; {STANDARD_AUTHORIZER} is, and no other class is run"
+
+
+def _quota_callback(given: Mapping[str, str]) -> Iterator[str]:
+    if given.get("client.quota.callback.class", "").strip():
+        yield (
+            "client.quota.callback.class: no class of yours is run; quotas are those that `ottla quotas set` or "
+            "Kafka's tools have set"
+        )
 
 
 def warnings(settings: NodeValues) -> Iterator[str]:
