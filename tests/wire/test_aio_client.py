@@ -11,18 +11,18 @@ import pytest
 from ottla.client import admin, groups
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.aio.cluster import Cluster as Client
-from ottla.client.aio.connection import Connection
 from ottla.client.aio.member import Member
 from ottla.client.aio.producer import Producer, Written
 from ottla.client.aio.reader import Reader
 from ottla.client.aio.transactions import TransactionalProducer
-from ottla.client.errors import ClientError, KafkaError, Unreachable
+from ottla.client.errors import ClientError, KafkaError, LoginFailed, Unreachable
 from ottla.client.membership import Assigned, MemberSettings, Peer
 from ottla.client.offsets import EARLIEST, LATEST, Found, list_offsets, offset_of
 from ottla.client.security import Security
 from ottla.client.transacting import Fenced
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages as m
+from ottla.security.sasl.speaker import Credentials
 from ottla.testing import Cluster
 from tests.support.nodes import free_ports
 
@@ -222,15 +222,17 @@ def test_who_gives_up_waiting_disturbs_nobody_else_on_the_connection(one: Cluste
     run(one, work)
 
 
-def test_who_waits_while_the_client_is_closed_is_told_so_and_opens_nothing(one: Cluster) -> None:
+def test_who_waits_while_the_client_is_closed_is_told_so_and_opens_nothing() -> None:
     async def main() -> None:
-        entered = asyncio.Event()
+        entered, over = asyncio.Event(), asyncio.Event()
 
-        async def for_ever(_: Connection) -> None:
+        async def never_answers(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             entered.set()
-            await asyncio.Event().wait()
+            await over.wait()
+            writer.close()
 
-        client = Client(parse_bootstrap(one.bootstrap_servers), security=Security(authenticate=for_ever))
+        silent = await asyncio.start_server(never_answers, "127.0.0.1", 0)
+        client = Client(parse_bootstrap(f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"))
         asking = asyncio.create_task(client.metadata())
         async with asyncio.timeout(PATIENCE_S):
             await entered.wait()
@@ -239,6 +241,9 @@ def test_who_waits_while_the_client_is_closed_is_told_so_and_opens_nothing(one: 
                 await asking
             with pytest.raises(ClientError, match="the client was closed"):
                 await client.metadata()
+            over.set()
+            silent.close()
+            await silent.wait_closed()
 
     asyncio.run(main())
 
@@ -260,21 +265,9 @@ def test_a_value_that_no_batch_can_hold_ends_the_producer_and_nobody_waits_for_i
     run(one, work)
 
 
-def test_a_connection_is_made_safe_before_anybody_uses_it(one: Cluster) -> None:
-    asked: list[str] = []
-
-    async def authenticate(connection: Connection) -> None:
-        answer = await connection.call(m.MetadataRequest(topics=[]), m.MetadataResponse, timeout_s=5)
-        asked.append(f"{connection.address} {len(answer.brokers)}")
-
-    run(one, lambda client: client.metadata(), security=Security(authenticate=authenticate))
-    assert asked == [f"{one.bootstrap_servers} 1"]
-
-    async def refuse(connection: Connection) -> None:
-        raise ClientError("you are nobody")
-
-    with pytest.raises(ClientError, match="you are nobody"):
-        run(one, lambda client: client.metadata(), security=Security(authenticate=refuse))
+def test_a_client_that_logs_in_where_nobody_does_is_told_so(one: Cluster) -> None:
+    with pytest.raises(LoginFailed, match="nobody logs in at that listener"):
+        run(one, lambda client: client.metadata(), security=Security(credentials=Credentials("PLAIN", "alice", "x")))
 
 
 # Administration.

@@ -4,6 +4,7 @@ from ottla.client.errors import (
     ClientError,
     ConnectionLost,
     KafkaError,
+    LoginFailed,
     NoSuchPartition,
     NotKafka,
     RequestTooLarge,
@@ -52,6 +53,8 @@ def explain(error: Exception) -> str:
         return f"{error}\n  name a broker's client port with --bootstrap HOST:PORT"
     if isinstance(error, ConnectionLost):
         return f"{error}\n  is {error.address} a broker's client port, and is the broker still up?"
+    if isinstance(error, LoginFailed):
+        return f"{error}\n  --command-config FILE says who you are: sasl.mechanism, sasl.jaas.config (`ottla users`)"
     if isinstance(error, TimedOut):
         return f"{error}\n  is the cluster healthy? `ottla cluster info` shows its brokers; --timeout waits longer"
     if isinstance(error, UnsupportedApi):

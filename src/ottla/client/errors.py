@@ -37,6 +37,16 @@ class NotKafka(ClientError):
         super().__init__(f"{address} does not speak Kafka's protocol: {reason}")
 
 
+class LoginFailed(ClientError):
+    """The broker did not accept who this client says it is."""
+
+    def __init__(self, address: str, who: str, reason: str) -> None:
+        self.address = address
+        self.who = who
+        self.reason = reason
+        super().__init__(f"{address} does not let {who} in: {reason}")
+
+
 class TimedOut(ClientError):
     """No usable answer before the deadline. `what` was being done; `last` is the last error seen on the way."""
 

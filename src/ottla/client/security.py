@@ -1,4 +1,4 @@
-"""How a client's connections are made safe: Kafka's client settings (`security.protocol`, `ssl.*`), from a file or not.
+"""How a client's connections are made safe: Kafka's client settings (`security.protocol`, `ssl.*`, `sasl.*`).
 
 One reader for every client of the house: tools (`--command-config FILE`), services, pipelines. What is asked for and
 cannot be given is refused by name, as is what looks misspelt; settings that have nothing to do with security are left
@@ -7,12 +7,14 @@ to others. Everything heavy is loaded when a file asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
     from ssl import SSLContext
+
+    from ottla.security.sasl.speaker import Credentials
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _OF_CLIENTS: Final = (
@@ -60,8 +62,8 @@ class Security(NamedTuple):
 
     protocol: str = "PLAINTEXT"
     tls: SSLContext | None = None
-    authenticate: Callable[[Any], Awaitable[None]] | None = None
-    """Called by the asyncio face with each new connection (SASL): it may `call` whatever it needs."""
+    credentials: Credentials | None = None
+    """By which each new connection logs in (SASL), and again before its session ends."""
 
 
 PLAINTEXT: Final = Security()
@@ -85,9 +87,17 @@ def security(given: Mapping[str, str]) -> Security:
     protocol = given.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise SecurityRefused(f"security.protocol: {protocol!r} is none of {', '.join(PROTOCOLS)}")
-    if protocol.startswith("SASL"):
-        raise SecurityRefused(f"security.protocol: {protocol} is not built yet; PLAINTEXT and SSL are")
-    return Security(protocol, _context(given) if "SSL" in protocol else None)
+    credentials = _credentials(given) if protocol.startswith("SASL") else None
+    return Security(protocol, _context(given) if protocol.endswith("SSL") else None, credentials)
+
+
+def _credentials(given: Mapping[str, str]) -> Credentials:
+    from ottla.client.logins import credentials_of  # noqa: PLC0415  for who logs in
+
+    try:
+        return credentials_of(given)
+    except ValueError as error:
+        raise SecurityRefused(str(error)) from error
 
 
 def _refuse_misspelt(given: Mapping[str, str]) -> None:

@@ -65,6 +65,11 @@ class Wire:
         """Requests without an answer yet."""
         return len(self._pending)
 
+    @property
+    def is_greeted(self) -> bool:
+        """What the other side speaks is known."""
+        return bool(self._ranges)
+
     # Negotiation: hello, then greeted until it returns None.
 
     def hello(self, version: int = HELLO_VERSION) -> bytes:

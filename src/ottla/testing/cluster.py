@@ -10,6 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.security import PLAINTEXT, security
 from ottla.model.acls import Acl
 from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
@@ -23,6 +26,7 @@ from ottla.testing.cut import CuttablePeers
 from ottla.testing.emptying import Configs, configs, delete_topics, restore_configs, topic_ids
 from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
 from ottla.testing.records import Record, Text
+from ottla.testing.security import ClusterSecurity, new_password, scram_user
 
 if TYPE_CHECKING:
     from ottla.testing.registry_thread import RegistryThread
@@ -50,16 +54,25 @@ class Cluster:
     keyword arguments are settings of every node with underscores for dots: `Cluster(num_partitions=3)`. Nodes are
     numbered from 1; each is broker and controller. With `registry=True` a schema registry is there from the start;
     without it, it comes when somebody asks for `schema_registry_url`.
+    With `security="SASL_PLAINTEXT"` everybody logs in; `user` makes users.
     """
 
     def __init__(
-        self, nodes: int = 1, *, port: int | None = None, data_dir: str | Path | None = None, **settings: object
+        self,
+        nodes: int = 1,
+        *,
+        port: int | None = None,
+        data_dir: str | Path | None = None,
+        security: object = None,
+        **settings: object,
     ) -> None:
         if nodes < 1:
             raise ValueError(f"a cluster of {nodes} nodes: it takes at least one")
         self._with_registry = bool(settings.pop("registry", False))
         self._given = {name: _text(value) for name, value in settings.items()}
         _check(self._given, nodes, port)
+        # Of any type, so that a dict of settings may still be spread into the call.
+        self._security = None if security is None else ClusterSecurity(str(security))
         self._size = nodes
         self._first_port = port
         self._directory = Path(data_dir) if data_dir is not None else None
@@ -183,13 +196,47 @@ class Cluster:
                 raise TimeoutError(f"waited {PATIENCE_SECONDS:g} s in vain until {what}")
             time.sleep(_LOOK_AGAIN_SECONDS)
 
+    # ---- users, in a cluster with security
+
+    def user(self, name: str, password: str | None = None) -> dict[str, str]:
+        """Makes a user who logs in by SCRAM, or gives one another password; returns what a client has to be told, under
+        the names of confluent-kafka. All nodes know him when it returns."""
+        secured = self._secured()
+        password = password or new_password()
+        request = scram_user(name, password)
+        self._call(1, self._node(1).control_plane.submit(request))
+        salt = request.upsertions[0].salt
+        key = (request.upsertions[0].mechanism, name)
+
+        def knows(node: Node) -> bool:
+            found = node.control_plane.image.scram.get(key)
+            return found is not None and found.salt == salt
+
+        self._await(lambda: all(knows(self._node(each)) for each in self.running), f"all nodes know {name}")
+        return {"bootstrap.servers": self.bootstrap_servers, **secured.user(name, password)}
+
+    @property
+    def admin(self) -> dict[str, str]:
+        """What a client has to be told to be the administrator, a super user."""
+        return {"bootstrap.servers": self.bootstrap_servers, **self._secured().admin()}
+
+    def _secured(self) -> ClusterSecurity:
+        if self._security is None:
+            raise ValueError('nobody logs in here: make the cluster with Cluster(security="SASL_PLAINTEXT")')
+        return self._security
+
+    def _client(self) -> Client:
+        """As the administrator, where there is one."""
+        secured = PLAINTEXT if self._security is None else security(self._security.admin())
+        return Client(parse_bootstrap(self.bootstrap_servers), security=secured)
+
     # ---- topics and records, for tests without a client
 
     def create_topic(self, name: str, partitions: int = -1, replication_factor: int = -1, **configs: object) -> None:
         """With the cluster's defaults for what is not said; settings as `cleanup_policy="compact"`. Raises
         KafkaError."""
         dotted = {name.replace("_", "."): _text(value) for name, value in configs.items()}
-        records.create_topic(self.bootstrap_servers, name, partitions, replication_factor, dotted)
+        records.create_topic(self._client(), name, partitions, replication_factor, dotted)
 
     def produce(
         self,
@@ -202,12 +249,12 @@ class Cluster:
     ) -> list[Record]:
         """Writes a record for each value and returns them as they stand in the log. A topic that is not there is
         made. Raises KafkaError."""
-        return records.produce(self.bootstrap_servers, topic, values, key, partition, headers or {}, timestamp_ms)
+        return records.produce(self._client(), topic, values, key, partition, headers or {}, timestamp_ms)
 
     def consume(self, topic: str, count: int | None = None, *, timeout_s: float = 30.0) -> list[Record]:
         """All records that are in the topic now; with `count`, waits until there are so many. Raises TimeoutError,
         KafkaError."""
-        return records.consume(self.bootstrap_servers, topic, count, timeout_s)
+        return records.consume(self._client(), topic, count, timeout_s)
 
     # ---- faults
 
@@ -311,7 +358,8 @@ class Cluster:
     def _settings(self, node_id: int) -> Settings:
         assert self._directory is not None and self._addresses is not None
         of_cluster = self._addresses.settings(node_id, self._given)
-        settings = {**_FOR_TESTS, **of_cluster, **self._given, "listeners": of_cluster["listeners"]}
+        secured = {} if self._security is None else self._security.settings()
+        settings = {**_FOR_TESTS, **of_cluster, **secured, **self._given, "listeners": of_cluster["listeners"]}
         directory = self._directory if self._size == 1 else self._directory / f"node-{node_id}"
         return Settings.defaults(str(directory), **settings)
 

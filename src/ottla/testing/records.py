@@ -1,11 +1,11 @@
-"""Topics and records for a test that has no Kafka client at hand, or does not want to set one up."""
+"""Topics and records for a test that has no Kafka client at hand, or does not want to set one up. Each function is
+given a client that is not connected yet, and closes it."""
 
 import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.client import admin
-from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
 from ottla.client.blocking.consumer import Consumer
 from ottla.client.blocking.producer import Producer
@@ -32,17 +32,17 @@ class Record(NamedTuple):
 
 
 def create_topic(
-    bootstrap: str, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    reached: Client, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
 ) -> None:
     """Raises KafkaError, for a topic that is there already too."""
-    with Client(parse_bootstrap(bootstrap)) as client:
+    with reached as client:
         outcome = admin.create_topics(client, [admin.NewTopic(name, partitions, replication_factor, configs)])[name]
     if isinstance(outcome, KafkaError):
         raise outcome
 
 
 def produce(
-    bootstrap: str,
+    reached: Client,
     topic: str,
     values: Sequence[Text],
     key: Text,
@@ -67,7 +67,7 @@ def produce(
             for index, record in enumerate(batch.records)
         )
 
-    with Client(parse_bootstrap(bootstrap)) as client:
+    with reached as client:
         producer = Producer(client, on_delivery=delivered)
         for value in values:
             producer.send(
@@ -82,9 +82,9 @@ def produce(
     return written
 
 
-def consume(bootstrap: str, topic: str, count: int | None, timeout_s: float) -> list[Record]:
+def consume(reached: Client, topic: str, count: int | None, timeout_s: float) -> list[Record]:
     """By partition and offset. Raises TimeoutError when `count` records have not come in time."""
-    with Client(parse_bootstrap(bootstrap)) as client:
+    with reached as client:
         places = [TopicPartition(topic, number) for number in client.partitions(topic, auto_create=count is not None)]
         begin, end = (_offsets(client, places, which) for which in (EARLIEST, LATEST))
         spans = {place: (begin[place], end[place] if count is None else None) for place in places}

@@ -8,14 +8,20 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.metadata.image import MetadataImage
-from ottla.metadata.scram import MIN_ITERATIONS, SCRAM_BY_NAME, ScramKeys, ScramMechanism, keys_of, salted_password
+from ottla.metadata.scram import (
+    MIN_ITERATIONS,
+    SCRAM_BY_NAME,
+    ScramKeys,
+    ScramMechanism,
+    keys_of,
+    new_salt,
+    salted_password,
+)
 from ottla.metadata.tokens import token_hmac
 from ottla.model.ids import Millis
 from ottla.security.sasl.scram import ScramCredential, TokenCredential
 
 _MOST_KEPT: Final = 10_000
-_SALT_BITS: Final = 130
-_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Users:
@@ -45,39 +51,25 @@ class Users:
     def stranger(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
         """Looks like any other: a salt as Kafka's tools make them, the least iterations, keys that nobody has."""
         drawn = hmac.digest(self._stranger_secret, f"{mechanism.name} {name}".encode(), "sha512")
-        salt = _base36(int.from_bytes(drawn[:17], "big") >> 6)
         key = drawn[: mechanism.digest_bytes]
-        return ScramCredential(salt.encode(), MIN_ITERATIONS, ScramKeys(key, key))
+        return ScramCredential(new_salt(drawn), MIN_ITERATIONS, ScramKeys(key, key))
 
     def derive(self, mechanism_name: str, token_id: str) -> None:
         """Kafka works out both mechanisms' keys of each token on every broker; here it is done for who logs in."""
         assert self._token_secret is not None
         mechanism = SCRAM_BY_NAME[mechanism_name]
         password = b64encode(token_hmac(self._token_secret, token_id)).decode()
-        salt = new_salt()
+        salt = new_salt(secrets.token_bytes(17))
         keys = keys_of(mechanism, salted_password(mechanism, password, salt, MIN_ITERATIONS))
         if len(self._derived) >= _MOST_KEPT:
             self._derived.clear()
         self._derived[mechanism_name, token_id] = ScramCredential(salt, MIN_ITERATIONS, keys)
 
 
-def new_salt() -> bytes:
-    """As Kafka makes them: 130 random bits, written with 36 digits."""
-    return _base36(secrets.randbits(_SALT_BITS)).encode()
-
-
 def new_nonce() -> str:
-    return _base36(secrets.randbits(_SALT_BITS))
+    return new_salt(secrets.token_bytes(17)).decode()
 
 
 def stranger_secret(node_secrets: str) -> bytes:
     """The same after a restart, if the node has secrets of its own; else a new one each time."""
     return hashlib.sha256(node_secrets.encode()).digest() if node_secrets else secrets.token_bytes(32)
-
-
-def _base36(number: int) -> str:
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-    return digits or "0"

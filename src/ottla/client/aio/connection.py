@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from ottla.client.addresses import Address
 from ottla.client.errors import ClientError, ConnectionLost
@@ -12,13 +12,19 @@ from ottla.client.steps import NEWEST, Ask
 from ottla.client.wire import Answer, Wire
 from ottla.protocol.codec import Message
 
+if TYPE_CHECKING:
+    from ottla.security.sasl.speaker import Credentials
+
+_LOGIN: Final = (17, 36)
+"""The requests of which a login is made."""
+
 R = TypeVar("R", bound=Message)
 
 
 class Connection(asyncio.Protocol):
     """Open, negotiated, ready for requests. Any ClientError leaves it closed."""
 
-    __slots__ = ("_answers", "_greeting", "_transport", "_wire", "address", "broken")
+    __slots__ = ("_answers", "_greeting", "_renewing", "_transport", "_wire", "address", "broken")
 
     def __init__(self, address: Address, client_id: str) -> None:
         self.address = address
@@ -27,6 +33,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._greeting: asyncio.Future[Answer] | None = None
         self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._renewing: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, address: Address, *, client_id: str, until_s: float, security: Security) -> Connection:
@@ -37,8 +44,8 @@ class Connection(asyncio.Protocol):
             await loop.create_connection(lambda: connection, address.host, address.port, ssl=security.tls)
             try:
                 await connection._negotiate()
-                if security.authenticate is not None:
-                    await security.authenticate(connection)
+                if security.credentials is not None:
+                    await connection._log_in(security.credentials)
             except BaseException:
                 connection.close()
                 raise
@@ -54,10 +61,32 @@ class Connection(asyncio.Protocol):
                 raise self.broken
         self._greeting = None
 
+    async def _log_in(self, credentials: Credentials) -> None:
+        from ottla.client.aio.login import log_in  # noqa: PLC0415  for who logs in
+
+        lifetime_s = await log_in(self, credentials)
+        if lifetime_s:
+            asyncio.get_running_loop().call_later(lifetime_s, self._renew, credentials)
+
+    def _renew(self, credentials: Credentials) -> None:
+        """A session ends soon: whoever asks something meanwhile waits for the new login (KIP-368)."""
+        if self.broken is None:
+            self._renewing = asyncio.get_running_loop().create_task(self._renewed(credentials))
+
+    async def _renewed(self, credentials: Credentials) -> None:
+        try:
+            await self._log_in(credentials)
+        except ClientError as error:
+            self._break(error)
+        finally:
+            self._renewing = None
+
     # The conversation.
 
     async def ask(self, ask: Ask, until_s: float) -> Message:
         """Raises ClientError. Who is cancelled while it waits leaves the connection as it is."""
+        if self._renewing is not None and ask.kind.API_KEY not in _LOGIN:
+            await asyncio.shield(self._renewing)
         if self.broken is not None:
             raise self.broken
         version = self._wire.version_for(ask.kind, ask.at_most)

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ottla.client.addresses import Address
 from ottla.client.errors import ConnectionLost, NotKafka
 from ottla.client.security import PLAINTEXT, Security
+from ottla.client.sockets import why_lost
 from ottla.client.wire import Answer, Wire
 from ottla.protocol.codec import Message
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+    from ottla.security.sasl.speaker import Credentials
 
 READ_BYTES: Final = 256 << 10
 
@@ -22,10 +25,17 @@ R = TypeVar("R", bound=Message)
 class Connection:
     """Open, negotiated, ready for requests. Any ClientError leaves it closed."""
 
-    __slots__ = ("_answers", "_socket", "_wire", "address")
+    __slots__ = ("_answers", "_credentials", "_is_new", "_log_in_at", "_socket", "_wire", "address")
 
-    def __init__(self, address: Address, sock: socket.socket, client_id: str) -> None:
+    def __init__(
+        self, address: Address, sock: socket.socket, client_id: str, credentials: "Credentials | None" = None
+    ) -> None:
         self.address = address
+        self._credentials = credentials
+        self._is_new = True
+        """Nothing but the greeting was answered yet."""
+        self._log_in_at: float | None = None
+        """When a session that ends is renewed."""
         self._socket = sock
         self._wire = Wire(str(address), client_id)
         self._answers: dict[int, Answer] = {}
@@ -37,9 +47,10 @@ class Connection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if security.tls is not None:
             sock = _secured(sock, security.tls, address.host)
-        connection = cls(address, sock, client_id)
+        connection = cls(address, sock, client_id, security.credentials)
         try:
             connection._negotiate(deadline)
+            connection._log_in(deadline)
         except BaseException:
             connection.close()
             raise
@@ -53,6 +64,14 @@ class Connection:
                 pass
             hello = self._wire.greeted(answers[0])
 
+    def _log_in(self, deadline: float) -> None:
+        if self._credentials is None:
+            return
+        from ottla.client.blocking.login import log_in  # noqa: PLC0415  for who logs in
+
+        self._log_in_at = None
+        self._log_in_at = log_in(self, self._credentials, deadline)
+
     def version_for(self, request: type[Message], at_most: int = 0x7FFF) -> int:
         return self._wire.version_for(request, at_most)
 
@@ -61,6 +80,8 @@ class Connection:
 
     def submit(self, request: Message, *, deadline: float, at_most: int = 0x7FFF, expect_answer: bool = True) -> int:
         """Sends without waiting; `receive` takes the correlation id this returns."""
+        if self._log_in_at is not None and time.monotonic() >= self._log_in_at:
+            self._log_in(deadline)
         correlation, frame = self._wire.request(request, at_most=at_most, expect_answer=expect_answer)
         self._send(frame, deadline)
         return correlation
@@ -112,9 +133,13 @@ class Connection:
             raise
         if not data:
             self.close()
-            raise ConnectionLost(str(self.address), "the broker closed it")
+            # It greets everybody: who has to log in, and does not, is cut off at the first request.
+            unknown = self._is_new and self._wire.is_greeted and self._credentials is None
+            raise ConnectionLost(str(self.address), why_lost("the broker closed it", is_plain=unknown))
         try:
-            return self._wire.received(data)
+            answers = self._wire.received(data)
+            self._is_new = self._is_new and not (answers and self._wire.is_greeted)
+            return answers
         except Exception:
             self.close()
             raise

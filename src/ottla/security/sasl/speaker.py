@@ -26,6 +26,10 @@ class Credentials(NamedTuple):
     by_token: bool = False
     """Name and password are those of a delegation token."""
 
+    @property
+    def who(self) -> str:
+        return self.name or "whoever its token names"
+
     def __repr__(self) -> str:
         return f"Credentials({self.mechanism}, {self.name!r})"  # the rest is nobody's business
 
