@@ -8,6 +8,11 @@ from typing import Any
 import fastavro
 import pytest
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.testing import Cluster
@@ -301,3 +306,19 @@ def test_several_partitions_in_one_request_are_judged_each(wire: Wire, topic: st
     request.topic_data[0].partition_data += produce_request(topic_id, bad, partition=1).topic_data[0].partition_data
     answer = wire.ask(request)
     assert [part.error_code for part in answer.responses[0].partition_responses] == [0, INVALID_RECORD]
+
+
+def test_confluents_serializers_pass_with_the_registry_of_the_house(topic: str) -> None:
+    with Cluster(registry=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        create_topic(wire, topic, configs=DEEP)
+        with SchemaRegistryClient({"url": kafka.schema_registry_url}) as client:
+            at = SerializationContext(topic, MessageField.VALUE)
+            conf = {"use.deprecated.format": False, "skip.known.types": True}
+            good = ProtobufSerializer(Timestamp, client, conf)(Timestamp(seconds=5), at)
+            assert good is not None
+            elsewhere = AvroSerializer(client, json.dumps(ORDER))(
+                {"id": 1, "who": "me"}, SerializationContext("elsewhere", MessageField.VALUE)
+            )
+        assert sent(wire, topic, good).error_code == 0
+        assert sent(wire, topic, elsewhere).error_code == INVALID_RECORD
+        assert sent(wire, topic, good[:-1]).error_code == INVALID_RECORD

@@ -44,7 +44,8 @@ class Node:
         self._authorizer = authorizer
         self._world = surroundings or Surroundings()
         self._table = ServiceTable()
-        self._registry_beside: str | None = None
+        self.registry_beside: str | None = None
+        """Where the broker asks for schemas, if it is not told: the platform's, or that of a test's cluster."""
         self.stopped = asyncio.Event()
         """Set when the node has stopped by itself, because its metadata directory failed."""
 
@@ -168,14 +169,14 @@ class Node:
     def _registry_url(self) -> str | None:
         """Where the broker asks for schemas: as told, else the registry beside it."""
         told = self.settings.get_list("confluent.schema.registry.url")
-        return told[0] if told else self._registry_beside
+        return told[0] if told else self.registry_beside
 
     async def _start_platform(self) -> None:
         if self.settings.get_list("registry.listeners"):
             from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
 
             platform = await self._table.start(Platform(self.settings, self.listeners))
-            self._registry_beside = platform.addresses.get("registry")
+            self.registry_beside = platform.addresses.get("registry")
 
     # ---- stopping
 

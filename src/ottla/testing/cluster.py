@@ -92,6 +92,8 @@ class Cluster:
             self._registry = RegistryThread()
         if not self._registry.alive:
             self._registry.start(self.bootstrap_servers)
+        for node_id in self.running:
+            self._node(node_id).registry_beside = self._registry.url
         return self._registry.url
 
     @property
