@@ -67,9 +67,9 @@ def scram_user(name: str, password: str) -> Any:
     return alteration([NewCredential.of(name, password, SCRAM_SHA_256, MIN_ITERATIONS, new_salt(os.urandom(17)))])
 
 
-def as_java(settings: dict[str, str]) -> dict[str, str]:
+def as_java(client: dict[str, str]) -> dict[str, str]:
     """The same for Kafka's Java clients, who have no sasl.username."""
-    found = {name: text for name, text in settings.items() if name not in ("sasl.username", "sasl.password")}
-    module = PLAIN_MODULE if settings["sasl.mechanism"] == "PLAIN" else SCRAM_MODULE
-    jaas = jaas_text(module, username=settings["sasl.username"], password=settings["sasl.password"])
+    found = {name: text for name, text in client.items() if name not in ("sasl.username", "sasl.password")}
+    module = PLAIN_MODULE if client["sasl.mechanism"] == "PLAIN" else SCRAM_MODULE
+    jaas = jaas_text(module, username=client["sasl.username"], password=client["sasl.password"])
     return {**found, "sasl.jaas.config": jaas}
