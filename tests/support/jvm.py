@@ -85,9 +85,10 @@ def java(jars: Path, *words: str, flags: Sequence[str] = TOOL_FLAGS, classes: Pa
     return ["java", *flags, f"-Dlog4j2.configurationFile={_BENCH}/log4j2.xml", "-cp", path, *words]
 
 
-def run_alone(name: str, *args: str) -> str:
-    """The output of a class that needs a JVM to itself, because it ends with it."""
-    done = subprocess.run(java(kafka_jars(), name, *args), capture_output=True, text=True, check=False, timeout=120)
+def run_alone(name: str, *args: str, flags: Sequence[str] = ()) -> str:
+    """The output of a class that needs a JVM to itself, because it ends with it, or for its flags."""
+    command = java(kafka_jars(), name, *args, flags=(*TOOL_FLAGS, *flags))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -85,6 +85,7 @@ def test_an_unknown_version_of_apiversions_is_answered_and_goes_on(wire: Wire) -
 def test_after_handshake_0_tokens_are_bare(wire: Wire) -> None:
     assert handshake(wire, "PLAIN", 0).error_code == 0
     wire.send_frame(plain("alice", "alice-secret"))
+    assert wire.receive_frame() == b""
     assert wire.ask(m.MetadataRequest(topics=[])).brokers
 
 

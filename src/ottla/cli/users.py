@@ -80,7 +80,8 @@ def _alter(arguments: Arguments, new: list[NewCredential]) -> None:
     from ottla.client.users import alter_users, alteration
 
     if arguments.has("data") or arguments.has("file"):
-        _alter_stopped(_settings(arguments), alteration(new))
+        for each in new:
+            _alter_stopped(_settings(arguments), alteration([each]))
         return
     with cluster(arguments) as server:
         alter_users(server, new)

@@ -54,8 +54,11 @@ def check_alteration(response: "messages.AlterUserScramCredentialsResponse") -> 
 def alter_users(
     routing: Routing, new: Sequence[NewCredential] = (), gone: Sequence[tuple[str, ScramMechanism]] = ()
 ) -> Steps[None]:
-    response = yield from call(routing, alteration(new, gone), messages.AlterUserScramCredentialsResponse)
-    check_alteration(response)
+    """One by one: Kafka refuses two changes of a user in one request."""
+    requests = [alteration([each]) for each in new] + [alteration((), [each]) for each in gone]
+    for request in requests:
+        response = yield from call(routing, request, messages.AlterUserScramCredentialsResponse)
+        check_alteration(response)
 
 
 @operation

@@ -1,10 +1,11 @@
 """SCRAM credentials: who may log in, by which keys (KIP-554)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ottla.controller.decision import Decision
-from ottla.metadata.image import MetadataImage, ScramKey
+from ottla.metadata.image import MetadataImage
 from ottla.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_BY_TYPE, keys_of
 from ottla.model.errors import Errors
 from ottla.protocol import messages
@@ -19,37 +20,49 @@ _Refusal = tuple[Errors, str]
 def alter_credentials(
     image: MetadataImage, request: "messages.AlterUserScramCredentialsRequest"
 ) -> "Decision[messages.AlterUserScramCredentialsResponse]":
-    """A user of whom one change is refused keeps all that he had."""
-    refusals: dict[str, _Refusal | None] = {}
-    for name, refusal in _judged(image, request):
-        if refusals.get(name) is None:
-            refusals[name] = refusal
-    records: list[MetadataRecord] = [
-        messages.RemoveUserScramCredentialRecord(name=each.name, mechanism=each.mechanism)
-        for each in request.deletions
-        if refusals[each.name] is None
-    ]
-    records += [_record(each) for each in request.upsertions if refusals[each.name] is None]
+    """One change of a user in a request, as in Kafka: a second one, of another mechanism even, refuses both. A user of
+    whom a change is refused keeps all that he had."""
+    outcomes: dict[str, _Refusal | MetadataRecord] = {}
+    for deletion in request.deletions:
+        _note(outcomes, deletion.name, partial(_deleted, image, deletion))
+    for upsertion in request.upsertions:
+        _note(outcomes, upsertion.name, partial(_upserted, image, upsertion))
     kind = messages.AlterUserScramCredentialsResponse
     results = [
-        kind.AlterUserScramCredentialsResult(user=name, error_message=None)
-        if refusal is None
-        else kind.AlterUserScramCredentialsResult(user=name, error_code=refusal[0], error_message=refusal[1])
-        for name, refusal in refusals.items()
+        kind.AlterUserScramCredentialsResult(user=name, error_code=outcome[0], error_message=outcome[1])
+        if isinstance(outcome, tuple)
+        else kind.AlterUserScramCredentialsResult(user=name, error_message=None)
+        for name, outcome in outcomes.items()
     ]
-    return Decision(kind(results=results), tuple(records))
+    return Decision(kind(results=results), tuple(each for each in outcomes.values() if not isinstance(each, tuple)))
 
 
-def _judged(
-    image: MetadataImage, request: "messages.AlterUserScramCredentialsRequest"
-) -> Iterator[tuple[str, _Refusal | None]]:
-    """User by user, with what speaks against a change."""
-    named: list[ScramKey] = [(each.mechanism, each.name) for each in request.deletions]
-    named += [(each.mechanism, each.name) for each in request.upsertions]
-    for each in request.deletions:
-        yield each.name, _of_version(image) or _of_user(each.name, each.mechanism, named) or _deletion(image, each)
-    for change in request.upsertions:
-        yield change.name, _of_version(image) or _of_user(change.name, change.mechanism, named) or _upsertion(change)
+def _note(
+    outcomes: dict[str, _Refusal | MetadataRecord], name: str, judge: Callable[[], _Refusal | MetadataRecord]
+) -> None:
+    """The first refusal stays."""
+    before = outcomes.get(name)
+    if before is None:
+        outcomes[name] = judge()
+    elif not isinstance(before, tuple):
+        outcomes[name] = (
+            Errors.DUPLICATE_RESOURCE,
+            "A user credential cannot be altered twice in the same request",
+        )
+
+
+def _deleted(
+    image: MetadataImage, change: "messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion"
+) -> _Refusal | MetadataRecord:
+    refusal = _of_version(image) or _of_user(change.name, change.mechanism) or _deletion(image, change)
+    return refusal or messages.RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+
+
+def _upserted(
+    image: MetadataImage, change: "messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion"
+) -> _Refusal | MetadataRecord:
+    refusal = _of_version(image) or _of_user(change.name, change.mechanism) or _upsertion(change)
+    return refusal or _record(change)
 
 
 def _of_version(image: MetadataImage) -> _Refusal | None:
@@ -58,13 +71,11 @@ def _of_version(image: MetadataImage) -> _Refusal | None:
     return Errors.UNSUPPORTED_VERSION, "The current metadata version does not support SCRAM."
 
 
-def _of_user(name: str, mechanism: int, named: list[ScramKey]) -> _Refusal | None:
+def _of_user(name: str, mechanism: int) -> _Refusal | None:
     if not name:
         return Errors.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
     if mechanism not in SCRAM_BY_TYPE:
         return Errors.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
-    if named.count((mechanism, name)) > 1:
-        return Errors.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
     return None
 
 

@@ -33,7 +33,8 @@ def alter(
 
 def test_what_is_kept_are_keys_made_of_the_salted_password() -> None:
     scene = Scene()
-    assert alter(scene, upsert("alice"), upsert("alice", 2, 8192)) == {"alice": 0}
+    assert alter(scene, upsert("alice")) == {"alice": 0}
+    assert alter(scene, upsert("alice", 2, 8192)) == {"alice": 0}
     kept = scene.image.scram[1, "alice"]
     assert (kept.stored_key, kept.server_key) == keys_of(SCRAM_SHA_256, b"salted")
     other = scene.image.scram[2, "alice"]
@@ -70,10 +71,17 @@ def test_what_is_refused_changes_nothing(
     assert list(scene.image.scram) == [(1, "bob")]
 
 
-def test_one_credential_twice_in_a_request_is_refused_with_all_of_its_user() -> None:
+def test_one_user_twice_in_a_request_is_refused_by_another_mechanism_too() -> None:
     scene = Scene()
-    assert alter(scene, delete("alice"), upsert("alice"), upsert("alice", 2)) == {"alice": Errors.DUPLICATE_RESOURCE}
+    assert alter(scene, upsert("alice"), upsert("alice", 2)) == {"alice": Errors.DUPLICATE_RESOURCE}
     assert scene.image.scram == {}
+    alter(scene, upsert("alice"))
+    assert alter(scene, delete("alice"), upsert("alice", 2)) == {"alice": Errors.DUPLICATE_RESOURCE}
+    assert list(scene.image.scram) == [(1, "alice")]
+
+
+def test_the_first_thing_that_is_wrong_with_a_user_is_told() -> None:
+    assert alter(Scene(), delete("alice"), upsert("alice")) == {"alice": Errors.RESOURCE_NOT_FOUND}
 
 
 def test_an_old_metadata_version_keeps_no_users() -> None:

@@ -54,10 +54,10 @@ def test_after_handshake_0_tokens_come_bare_and_so_do_answers() -> None:
     assert step.frame[4:].startswith(b"r=abcfrom-server,s=")
 
 
-def test_after_handshake_0_a_login_without_a_last_word_is_not_answered() -> None:
+def test_after_handshake_0_a_login_without_a_last_word_is_answered_with_an_empty_one() -> None:
     talk = Talk()
     talk.handshake("PLAIN", 0)
-    assert talk.raw(plain("alice", "secret")) == LoggedIn(None, Login("alice", "PLAIN"))
+    assert talk.raw(plain("alice", "secret")) == LoggedIn(bytes(4), Login("alice", "PLAIN"))
 
 
 def test_after_handshake_0_a_failure_just_closes_late() -> None:

@@ -252,10 +252,9 @@ class LoginDoor:
         if self._conversation is conversation:  # else the connection was lost meanwhile
             self._go_on(conversation.resumed(self._logins.now, self._logins.wall))
 
-    def _logged_in(self, answer: bytes | None, login: Login) -> None:
+    def _logged_in(self, answer: bytes, login: Login) -> None:
         session, counts = self._session, self._logins.counts
-        if answer is not None:
-            self._connection.send_bytes(answer)
+        self._connection.send_bytes(answer)
         self._conversation = None
         self._stop_timer()
         again = self._login is not None

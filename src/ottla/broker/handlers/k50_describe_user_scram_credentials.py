@@ -38,7 +38,7 @@ def _of_one(
 def _answer(
     results: Iterable[DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult],
 ) -> DescribeUserScramCredentialsResponse:
-    return DescribeUserScramCredentialsResponse(error_message=None, results=list(results))
+    return DescribeUserScramCredentialsResponse(results=list(results))
 
 
 def _found(
@@ -46,7 +46,7 @@ def _found(
 ) -> DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult:
     kind = DescribeUserScramCredentialsResponse
     infos = [kind.CredentialInfo(mechanism, iterations) for mechanism, iterations in sorted(credentials)]
-    return kind.DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)
+    return kind.DescribeUserScramCredentialsResult(user=name, credential_infos=infos)
 
 
 def _missing(

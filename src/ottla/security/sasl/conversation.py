@@ -75,7 +75,7 @@ class Wait(NamedTuple):
 
 
 class LoggedIn(NamedTuple):
-    frame: bytes | None
+    frame: bytes
     login: Login
 
 
@@ -224,12 +224,7 @@ class Conversation:
         lifetime = _lifetime(self._offers[self.mechanism].max_session, accepted.expires, wall)
         ends = None if lifetime is None else Millis(now + lifetime)
         login = Login(accepted.name, self.mechanism, accepted.by_token, ends)
-        if self._authenticate is None:
-            # Handshake v0: Kafka's servers send the last token only if there is one.
-            frame = self._told(accepted.message) if accepted.message else None
-        else:
-            frame = self._told(accepted.message, lifetime or 0)
-        return self._over(LoggedIn(frame, login))
+        return self._over(LoggedIn(self._told(accepted.message, lifetime or 0), login))
 
     def _failed(self, why: str, text: str) -> Step:
         header = self._authenticate
