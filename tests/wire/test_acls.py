@@ -1,5 +1,6 @@
 """ACLs over the wire, on three nodes: changes, what is in force where, and requests that are passed on."""
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -192,3 +193,18 @@ def test_entries_outlive_a_restart_of_all(kafka: Cluster, owner: Wire) -> None:
         assert create(guest, "kept").error_code == 0
         assert create(guest, "not-kept").error_code == Errors.TOPIC_AUTHORIZATION_FAILED
         take(again, may)
+
+
+def test_logins_are_in_the_audit_log(kafka: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "kafka.authorizer.logger")
+    with Wire(kafka.bootstrap_server(1)) as wire:
+        assert plain_login(wire, "alice", "wrong").error_code == Errors.SASL_AUTHENTICATION_FAILED
+    login(kafka.bootstrap_server(1), "alice").close()
+    failed, succeeded = [message for message in caplog.messages if message.startswith("Login of principal = ")]
+    assert failed.startswith(
+        "Login of principal = unknown with mechanism = PLAIN from host = 127.0.0.1 on listener = PLAINTEXT failed: "
+    )
+    assert "wrong password" in failed
+    assert succeeded == (
+        "Login of principal = User:alice with mechanism = PLAIN from host = 127.0.0.1 on listener = PLAINTEXT succeeded"
+    )

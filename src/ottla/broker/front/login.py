@@ -52,6 +52,10 @@ class Door(Line, Protocol):
     def resume_reading(self, reason: int = ...) -> None: ...
 
 
+_NOBODY: Final = "unknown"
+"""In the audit log, of who could not prove who it is: whom it claimed to be stands in the reason."""
+
+
 class LoginOptions(NamedTuple):
     failure_delay: Millis
     timeout: Millis
@@ -267,11 +271,15 @@ class LoginDoor:
                 principal, session.services.authorizer, session.underway, by_token=login.by_token
             )
         logger.debug("%s is %s, by %s", session.client.host, principal, login.mechanism)
+        session.services.authorizer.logged_in(principal, session.client, login.mechanism)
         if not again or login.ends is None:
             self._connection.hand_over(session if login.ends is None else self, self._max_frame)
 
     def _fail(self, answer: bytes | None, why: str) -> None:
-        self._logins.failed(self._session.client.host, why)
+        client, conversation = self._session.client, self._conversation
+        self._logins.failed(client.host, why)
+        mechanism = "" if conversation is None else conversation.mechanism
+        self._session.services.authorizer.logged_in(_NOBODY, client, mechanism, why)
         self._conversation = None
         self._connection.pause_reading(BY_LOGIN)
         self._stop_timer()

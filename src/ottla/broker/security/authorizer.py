@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from ottla.model.permissions import Operation, Resource
 
 if TYPE_CHECKING:
+    from ottla.broker.front.client import Client
     from ottla.security.acls import AclIndex
 
 May: TypeAlias = Callable[[Operation, Resource, str], bool]
@@ -46,6 +47,9 @@ class Authorizer(Protocol):
     def forget(self) -> None:
         """What was decided before is to be decided anew, as with the next change of an ACL."""
 
+    def logged_in(self, principal: str, client: "Client", mechanism: str, failure: str = "") -> None:
+        """Somebody did, or with a `failure` did not: for the audit log. The client is told less of why."""
+
     @property
     def acls(self) -> "AclIndex | None":
         """None: there are no ACLs, as there is no authorizer."""
@@ -64,6 +68,9 @@ class AllowAll:
 
     def forget(self) -> None:
         """There is nothing to forget."""
+
+    def logged_in(self, principal: str, client: "Client", mechanism: str, failure: str = "") -> None:
+        """Without an authorizer there is no audit log."""
 
     @property
     def acls(self) -> None:

@@ -7,10 +7,10 @@ together, so a request costs one look into a dictionary for each topic. However 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from weakref import WeakValueDictionary
 
-from ottla.broker.security.audit import Asked, Audit
+from ottla.broker.security.audit import Asked, Audit, Login
 from ottla.broker.security.authorizer import Rights, Underway
 from ottla.metadata.acls import acl_of
 from ottla.metadata.delta import MetadataDelta
@@ -23,6 +23,9 @@ from ottla.protocol import messages
 from ottla.security.acls import AclIndex, Rules, super_users
 from ottla.security.acls import Rights as Decisions
 from ottla.security.hosts import as_java
+
+if TYPE_CHECKING:
+    from ottla.broker.front.client import Client
 
 _SOMEWHERE: Final = ""
 """In place of a name: no resource has an empty one."""
@@ -80,6 +83,9 @@ class StandardAuthorizer:
         if not self._loaded:
             self._loaded = self._caught_up()
         return self._loaded or principal in self.rules.super_users
+
+    def logged_in(self, principal: str, client: "Client", mechanism: str, failure: str = "") -> None:
+        self.audit.logged_in(Login(principal, as_java(client.host), client.listener, mechanism, failure))
 
     @property
     def acls(self) -> AclIndex:

@@ -74,7 +74,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(
         "ottla.authorizer.cache.entries",
         INT,
-        50_000,
+        20_000,
         "Decisions of the authorizer that are remembered until the next change of an ACL, of all clients together.",
         LOW,
         at_least=1,
