@@ -1,11 +1,16 @@
-"""Apache's own clients and tools log in: PLAIN, SCRAM, delegation tokens, OAUTHBEARER; users and tokens by their tools."""
+"""Apache's own clients and tools log in: PLAIN, SCRAM, delegation tokens, OAUTHBEARER; they make users and tokens."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.security import security
+from ottla.client.users import Credential, describe_users
 from ottla.model.properties.jaas import OAUTH_MODULE, SCRAM_MODULE, jaas_text
 from ottla.testing import Cluster
 from ottla.testing.security import as_java
@@ -28,7 +33,7 @@ def kafka() -> Iterator[Cluster]:
             "delegation.token.secret.key": "shared",
             "connections.max.reauth.ms": "60000",
         }
-        settings: dict[str, object] = dict(bearer)
+        settings: dict[str, Any] = dict(bearer)
         with Cluster(security="SASL_PLAINTEXT", **settings) as kafka:
             yield kafka
 
@@ -76,15 +81,18 @@ def test_kafka_configs_makes_users(java: Java, kafka: Cluster) -> None:
     users = ("--entity-type", "users", "--entity-name", "uma")
     tool = "kafka.admin.ConfigCommand"
     java(tool, admin, "--alter", *users, "--add-config", "SCRAM-SHA-512=[iterations=8192,password=uma-secret]")
-    assert "SCRAM-SHA-512=iterations=8192" in java(tool, admin, "--describe", *users)
+    with Client(parse_bootstrap(kafka.bootstrap_servers), security=security(kafka.admin)) as client:
+        assert describe_users(client, ["uma"]) == {"uma": [Credential("SCRAM-SHA-512", 8192)]}
     jaas = jaas_text(SCRAM_MODULE, username="uma", password="uma-secret")
     java.round_trip("uma", {**admin, "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": jaas})
     java(tool, admin, "--alter", *users, "--delete-config", "SCRAM-SHA-512")
-    assert "SCRAM" not in java(tool, admin, "--describe", *users)
+    with Client(parse_bootstrap(kafka.bootstrap_servers), security=security(kafka.admin)) as client:
+        assert describe_users(client, ["uma"]) == {}
 
 
 def test_kafka_delegation_tokens_makes_tokens_that_log_in(java: Java, kafka: Cluster) -> None:
     alice = as_java(kafka.user("alice"))
+    of_alice = ("--owner-principal", "User:alice")
     made = java(
         "DelegationTokenCommand", alice, "--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob"
     )
@@ -93,10 +101,10 @@ def test_kafka_delegation_tokens_makes_tokens_that_log_in(java: Java, kafka: Clu
     token_id, secret = found.groups()
     jaas = jaas_text(SCRAM_MODULE, username=token_id, password=secret, tokenauth="true")
     java.round_trip("token", {**alice, "sasl.jaas.config": jaas})
-    assert token_id in java("DelegationTokenCommand", alice, "--describe")
+    assert token_id in java("DelegationTokenCommand", alice, "--describe", *of_alice)
     java("DelegationTokenCommand", alice, "--renew", "--renew-time-period", "-1", "--hmac", secret)
     java("DelegationTokenCommand", alice, "--expire", "--expiry-time-period", "-1", "--hmac", secret)
-    assert token_id not in java("DelegationTokenCommand", alice, "--describe")
+    assert token_id not in java("DelegationTokenCommand", alice, "--describe", *of_alice)
 
 
 def test_java_logs_in_by_a_signed_token(kafka: Cluster, tmp_path: Path) -> None:
@@ -107,7 +115,7 @@ def test_java_logs_in_by_a_signed_token(kafka: Cluster, tmp_path: Path) -> None:
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.token.endpoint.url": token.as_uri(),
-        "sasl.login.callback.handler.class": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+        "sasl.login.callback.handler.class": f"{OAUTH_MODULE.rpartition('.')[0]}.OAuthBearerLoginCallbackHandler",
         "sasl.jaas.config": jaas_text(OAUTH_MODULE),
     }
     file = tmp_path / "client.properties"

@@ -256,6 +256,7 @@ def test_tokens_are_judged_the_same_way(pairs: list[Pair]) -> None:
                 bob.ask(m.RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=100_000)).error_code,
                 bob.ask(m.RenewDelegationTokenRequest(hmac=b"?")).error_code,
                 len(bob.ask(m.DescribeDelegationTokenRequest(owners=None)).tokens) > 0,
+                len(bob.ask(m.DescribeDelegationTokenRequest(owners=[])).tokens),
                 create(by_token).error_code,
                 by_token.ask(m.DescribeDelegationTokenRequest(owners=None)).error_code,
                 alice.ask(m.ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=-1)).error_code,
