@@ -155,9 +155,9 @@ class Session:
         weight = 1 if requests < ALL_TIMED else 0 if requests % ALL_TIMED else ALL_TIMED
         since = self.connection.last_active if weight else 0.0
         self.underway.api = route.name
-        metered = self.share.quotas.in_force
+        metered = self.share.quotas.in_force and self.share.is_of(self.client, self.client_id)
         if metered:
-            self.share.begin(self.client, self.client_id, 0 if key != PRODUCE else len(frame))
+            self.share.begin(0 if key != PRODUCE else len(frame))
         try:
             outcome = route.handle(self.services, self, request, version)
         except Exception:  # the session is the edge: a bug costs this client its connection, no more
@@ -171,7 +171,7 @@ class Session:
                 counts.times.observe(self.connection.us_since(since), weight)
         else:
             self._answer_later(route, version, correlation_id, outcome)
-        if metered:
+        if metered and self.share.timed:
             self.share.end()
 
     def _answer_later(self, route: Route, version: int, correlation_id: int, outcome: Any) -> None:
@@ -183,7 +183,7 @@ class Session:
             outcome.add_done_callback(lambda future: self._resolved(reply, future))
             self._queue(reply, None)
         elif outcome is not None:
-            self._run(self._reply(route, version, correlation_id), self.share.timed(outcome))
+            self._run(self._reply(route, version, correlation_id), self.share.watched(outcome))
         else:  # acks=0: nothing is ever sent
             self.share.forgive()
 
@@ -199,6 +199,7 @@ class Session:
 
     def _note_client_id(self, raw: bytes) -> None:
         self._client_id_bytes = raw
+        self.share.version = -1
         self.client_id = raw.decode(errors="replace")
 
     def _run(self, reply: Reply, work: Coroutine[Any, Any, Any]) -> None:
@@ -242,7 +243,7 @@ class Session:
 
     def _send(self, route: Route, version: int, correlation_id: int, message: Message) -> None:
         connection = self.connection
-        if self.share.quotas.in_force:
+        if self.share.applies:
             refused = route.of_cluster and is_refusal(message, Errors.CLUSTER_AUTHORIZATION_FAILED)
             self.share.answer(message, exempt=route.of_cluster and not refused)
         try:

@@ -29,28 +29,35 @@ _US_PER_PERCENT: Final = 10_000
 class Share:
     __slots__ = (
         "_began_us",
-        "_client_id",
+        "_client",
         "_clock",
         "_line",
         "_loop",
         "_meters",
         "_muted_until",
         "_owed_ms",
-        "_principal",
         "_spent_us",
         "_timer",
+        "applies",
         "quotas",
+        "timed",
+        "version",
     )
 
     def __init__(self, quotas: ClientQuotas, line: Line, loop: AbstractEventLoop, clock: Clock) -> None:
         self.quotas = quotas
         """Nothing here is called while they are not in force."""
+        self.version = -1
+        """Of the book that was looked into last; -1 if the client calls itself differently since."""
+        self.applies = False
+        """Some quota does to this client. Else nothing of it is measured either."""
+        self.timed = False
+        """A quota of time does."""
         self._line = line
         self._loop = loop
         self._clock = clock
         self._meters = _NO_METERS
-        self._principal = ""
-        self._client_id = ""
+        self._client: Client | None = None
         self._owed_ms = 0
         """For how long the client is held, and has not been told yet."""
         self._began_us = 0
@@ -62,21 +69,30 @@ class Share:
 
     # ---- what is used
 
-    def begin(self, client: Client, client_id: str, produced_bytes: int) -> None:
-        """A request has come: of that size, if it is a produce."""
-        meters = self._meters
-        if meters.version != self.quotas.version or client_id != self._client_id or client.principal != self._principal:
-            meters = self._look_up(client, client_id)
-        if produced_bytes and meters.produce is not None:
-            self._owe(meters.produce.charge(produced_bytes, self._clock.monotonic()))
-        if meters.request is not None:
-            self._began_us = self._line.us_since(0.0)
+    def is_of(self, client: Client, client_id: str) -> bool:
+        """Whether any quota applies to who sends the next request. Looked up when the quotas have changed, or he has:
+        a client is replaced as a whole when it logs in."""
+        if self.version != self.quotas.version or client is not self._client:
+            user = client.principal.partition(":")[2]
+            self._meters = meters = self.quotas.meters(user, client_id, self._clock.monotonic())
+            self._client, self.version = client, meters.version
+            self.timed = meters.request is not None
+            self.applies = self.timed or meters.produce is not None or meters.fetch is not None or self._changes
+        return self.applies
 
-    def _look_up(self, client: Client, client_id: str) -> Meters:
-        self._principal, self._client_id = client.principal, client_id
-        user = client.principal.partition(":")[2]
-        self._meters = self.quotas.meters(user, client_id, self._clock.monotonic())
-        return self._meters
+    @property
+    def _changes(self) -> bool:
+        return self._meters.mutations is not None
+
+    def begin(self, produced_bytes: int) -> None:
+        """A request has come: of that size, if it is a produce."""
+        meter = self._meters.produce
+        if produced_bytes and meter is not None:
+            held_ms = meter.charge(produced_bytes, self._clock.monotonic())
+            if held_ms:
+                self._owe(held_ms)
+        if self.timed:
+            self._began_us = self._line.us_since(0.0)
 
     def end(self) -> None:
         """The loop turns to something else."""
@@ -88,8 +104,8 @@ class Share:
         """What was done was done for the cluster: a copy for a follower, or nothing that is ever answered."""
         self._began_us = self._spent_us = 0
 
-    def timed(self, work: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
-        return work if self._meters.request is None else timed(self, work)
+    def watched(self, work: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        return timed(self, work) if self.timed else work
 
     def step(self) -> None:
         """The loop turns to this client's work again."""
@@ -135,6 +151,8 @@ class Share:
         """Before an answer is written: it tells for how long the client is held from now on. A time that the controller
         has put there, or the handler, counts as well; the longest does."""
         owed, self._owed_ms = self._owed_ms, 0
+        if not (owed or self.timed or self._changes or self._meters.fetch is not None):
+            return  # what most answers are
         if exempt:
             self.forgive()
         else:
@@ -149,9 +167,8 @@ class Share:
             self._mute(owed)
 
     def _owe(self, throttle_ms: int) -> None:
-        if throttle_ms:
-            self._owed_ms = max(self._owed_ms, throttle_ms)
-            self._mute(throttle_ms)
+        self._owed_ms = max(self._owed_ms, throttle_ms)
+        self._mute(throttle_ms)
 
     def _mute(self, throttle_ms: int) -> None:
         until = self._loop.time() + throttle_ms / 1000

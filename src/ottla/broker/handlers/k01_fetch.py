@@ -94,7 +94,7 @@ def handle(
     services: Services, session: Session, request: FetchRequest, version: int
 ) -> FetchResponse | Future[FetchResponse]:
     limit = services.limits.fetch_max_bytes
-    if session.share.quotas.in_force:
+    if session.share.applies:
         limit = min(limit, session.share.most_fetched)
     reader = Reader(request, version, limit)
     by_id = reader.by_id
@@ -175,7 +175,7 @@ class Parked:
         if self.future.done():
             return
         services, session, reader, context = self._services, self._session, self._reader, self._context
-        if not session.share.quotas.in_force:
+        if not session.share.timed:
             self._read(services, session, reader, context)
         else:
             session.share.step()
@@ -368,7 +368,7 @@ def _response(
     services: Services, session: Session, reader: Reader, context: FetchContext, attempt: Attempt
 ) -> FetchResponse:
     held_ms = 0
-    if session.share.quotas.in_force:
+    if session.share.applies:
         held_ms, gets_nothing = _charged(session, reader, context, attempt)
         if gets_nothing:
             return _held_back(services, context, held_ms)

@@ -53,6 +53,8 @@ class Meter:
         """For how many milliseconds the client is to be held; 0 if it is within its quota."""
         self.last_used = now
         self.rate.record(amount, now)
+        if self.rate.total <= self.bound * self._window_s:
+            return 0  # surely: no window is shorter, and samples that are too old can only be too many
         throttle_ms = self.rate.throttle_ms(self.bound, now)
         if not throttle_ms:
             return 0
