@@ -53,6 +53,8 @@ def start(kafka: Cluster, topic: str) -> Iterator[Starting]:
         registry = Registry(kafka.bootstrap_servers, {"kafkastore.topic": topic, **settings})
         registry.__enter__()
         started.append(registry)
+        if settings.get("leader.eligibility", True):
+            _until(lambda: registry.service.leader is not None)  # else the next one would lead as well as this one
         return registry
 
     yield begin

@@ -32,7 +32,12 @@ fenced: it is taken anew long before."""
 
 
 class NotLeading(Exception):
-    """Another registry writes; `runner.leader` tells which, as soon as the topic has been read up to that point."""
+    """Another registry writes; `leader` tells which. If `unheard_of`, only when the topic has been read up to that
+    point: it was the topic that refused a write."""
+
+    def __init__(self, *, unheard_of: bool = False) -> None:
+        super().__init__("another registry writes")
+        self.unheard_of = unheard_of
 
 
 class Runner:
@@ -82,7 +87,7 @@ class Runner:
         """The reply to a command, once it is replayed. Raises Refusal, NotLeading."""
         async with self._writing:
             if not self.leads:
-                raise NotLeading
+                raise NotLeading()
             if asyncio.get_running_loop().time() - self._taken_s > RENEWAL_S:
                 await self._take()
             position = self.follower.position
@@ -100,7 +105,7 @@ class Runner:
                 written = await self._writer.write(records)
         except Superseded as error:
             self._give_up()
-            raise NotLeading from error
+            raise NotLeading(unheard_of=True) from error
         except TooLarge as error:
             raise refusals.too_large() from error
         except (ClientError, TimeoutError) as error:

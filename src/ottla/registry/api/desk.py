@@ -88,7 +88,9 @@ class Desk:
         for _ in range(_ATTEMPTS):
             try:
                 return reply(await self.runner.submit(command))
-            except NotLeading:
+            except NotLeading as refused:
+                if refused.unheard_of:
+                    await self.runner.catch_up()
                 leader = self.runner.follower.leader
             mine = leader is None or leader.url == self._url
             if FORWARDED in call.headers and not (leader is not None and mine):
