@@ -3,12 +3,15 @@
 import io
 import json
 import pickle
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import fastavro
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from ottla.registry.lookup import RegistryUnavailable
 from ottla.registry.schemas.base import Reference
@@ -196,10 +199,23 @@ def test_bytes_that_are_not_of_their_schema_are_told_with_it(registry: MemoryReg
         data[:6] + b"\x03" + data[7:]: "Avro of schema id 1 expected",
         data[:7] + b"\xff\xff\xff\xff" + data[11:]: "can't decode byte",
     }
-    for given, reason in bad.items():
+    for wrong, reason in bad.items():
         with pytest.raises(SerdeError) as told:
-            serde.decode_from(given, "t", ())
-        assert reason in str(told.value), given
+            serde.decode_from(wrong, "t", ())
+        assert reason in str(told.value), wrong
+
+
+_ANY_BYTES = Serdes.avro(MemoryRegistry(), ALL)
+_WHOLE = _ANY_BYTES.encode_for(VALUE, "t", [])
+
+
+@given(st.binary(max_size=60), st.integers(5, len(_WHOLE)), st.integers(0, 60))
+@example(b"\xff" * 9 + b"\x01", 5, 0)
+@example(b"\xfe" * 9 + b"\x01", 5, 0)
+def test_no_bytes_do_worse_than_not_be_read(noise: bytes, place: int, gone: int) -> None:
+    for for_columns in (False, True):
+        with suppress(SerdeError):
+            _ANY_BYTES.read(_WHOLE[:place] + noise + _WHOLE[place + gone :], (), for_columns=for_columns)
 
 
 def test_data_that_contains_itself_is_read_and_a_thousandfold_is_refused_not_crashed(registry: MemoryRegistry) -> None:
