@@ -193,10 +193,10 @@ def test_bytes_that_are_not_of_their_schema_are_told_with_it(registry: MemoryReg
     serde = Serdes.avro(registry, OLD)
     data = written(serde, {"a": 1, "b": "text", "c": "P"})
     bad = {
-        data[:8]: "Avro of schema id 1 expected",
+        data[:8]: "AVRO of schema id 1 expected",
         b"\0\0\0\0\x09x": "schema id 9 is not known: Schema 9 not found",
         b"{}": "no schema id in front of it",
-        data[:6] + b"\x03" + data[7:]: "Avro of schema id 1 expected",
+        data[:6] + b"\x03" + data[7:]: "AVRO of schema id 1 expected",
         data[:7] + b"\xff\xff\xff\xff" + data[11:]: "can't decode byte",
     }
     for wrong, reason in bad.items():
