@@ -5,6 +5,10 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from ottla.registry.schemas.avro.tree import Array, Enum, Fixed, Map, Node, Record, Union, inner
+from ottla.serdes.avro.binary import plain_name
+from ottla.serdes.base import SerdeError
+
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 NAMES = ("A", "B", "C", "n.A", "n.B", "m.C")
 FIELDS = ("x", "y", "z")
@@ -18,6 +22,16 @@ DEFAULTS = {
     "double": (1, 1e10, 1e-5, 123456.789, "-Infinity"),
     "bytes": ("", "\u00ff"),
     "string": ("", 'a"\n\u2028'),
+}
+VALUES: dict[str, Any] = {
+    "null": (None,),
+    "boolean": (True, False),
+    "int": (0, -1, 2_000_000),
+    "long": (5, -(1 << 62), 16_777_217),
+    "float": (0.5, -3.25),
+    "double": (0.1, 1e300),
+    "bytes": (b"", b"text"),
+    "string": ("", "Grüße"),
 }
 PROPERTIES = ({"p": 1}, {"q": {"b": [1.0, None], "a": True}}, {"logicalType": "date"})
 
@@ -115,6 +129,44 @@ class _Making:
         if self.dice.random() < 0.03:
             kind = self.dice.choice(PRIMITIVES)
         return (self.dice.choice(DEFAULTS[kind]),) if kind in DEFAULTS else None
+
+
+def value_of(node: Node, dice: Random, depth: int = 0) -> Any:
+    """Plain, as fastavro writes it. Maps have one entry: Java keeps no order of more."""
+    match node:
+        case Union():
+            least = [each for each in node.branches if each.kind in PRIMITIVES] if depth > 4 else []
+            branch = dice.choice(least or node.branches)
+            return plain_name(branch), value_of(branch, dice, depth + 1)
+        case Array():
+            return [value_of(node.items, dice, depth + 1) for _ in range(0 if depth > 4 else dice.randrange(3))]
+        case Map():
+            return {} if depth > 4 else {"k": value_of(node.values, dice, depth + 1)}
+        case Record():
+            if depth > 60:
+                raise SerdeError("it contains itself without an end")
+            return {each.name: value_of(each.type, dice, depth + 1) for each in node.fields}
+        case Enum():
+            return dice.choice(node.symbols)
+        case Fixed():
+            return dice.randbytes(node.size)
+    return dice.choice(VALUES[node.kind])
+
+
+def has_twins(root: Node) -> bool:
+    """Whether a union has two branches of numbers that fastavro does not tell apart. Ours is the wider one then."""
+    seen = set()
+    left = [root]
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        kinds = {each.kind for each in node.branches} if isinstance(node, Union) else set()
+        if {"int", "long"} <= kinds or {"float", "double"} <= kinds:
+            return True
+        left += inner(node)
+    return False
 
 
 def evolved(given: Any, dice: Random) -> Any:

@@ -12,6 +12,7 @@ from confluent_kafka.schema_registry import (
     header_schema_id_serializer,
 )
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from ottla.registry.client import RegistryClient, RegistryRefused
@@ -110,3 +111,20 @@ def test_what_the_registry_refuses_is_told_in_its_words(ours: RegistryClient) ->
     with pytest.raises(RegistryRefused) as unknown:
         ours.by_id(999)
     assert unknown.value.code == 40403
+
+
+@pytest.mark.parametrize("ids", IDS)
+def test_json_schema_is_read_by_the_other_in_both_directions(
+    ours: RegistryClient, theirs: SchemaRegistryClient, ids: Any
+) -> None:
+    schema = {"title": "Order", "type": "object", "properties": {"id": {"type": "string"}, "size": {"type": "integer"}}}
+    value = {"id": "longer", "size": 5}
+    serde = Serdes.json_schema(ours, schema, ids=ids)
+    at, headers = place(f"json-ours-{ids}")
+    assert (
+        JSONDeserializer(None, schema_registry_client=theirs)(serde.encode_for(value, at.topic, headers), at) == value
+    )
+    more = {"schema.id.serializer": header_schema_id_serializer} if ids == "header" else {}
+    at, headers = place(f"json-theirs-{ids}")
+    data = JSONSerializer(json.dumps(schema), theirs, conf=more)(value, at)
+    assert serde.decode_from(data, at.topic, headers) == value

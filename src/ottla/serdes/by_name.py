@@ -1,5 +1,6 @@
 """All serdes by name, and by the type that records are known to have."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.serdes.base import Serde
@@ -21,6 +22,7 @@ from ottla.serdes.types import Type
 if TYPE_CHECKING:
     from ottla.registry.lookup import Registry
     from ottla.serdes.avro.serde import AvroSchemaText, AvroSerde
+    from ottla.serdes.json_schema import JsonSchemaSerde
 
 
 class Serdes:
@@ -44,6 +46,15 @@ class Serdes:
         from ottla.serdes.avro import AvroSerde  # noqa: PLC0415  few need it
 
         return AvroSerde(registry, schema, **options)
+
+    @staticmethod
+    def json_schema(
+        registry: "Registry", schema: "str | bool | Mapping[str, Any] | None" = None, **options: Any
+    ) -> "JsonSchemaSerde":
+        """JSON by the schemas of a registry; what it takes, `serdes.json_schema.JsonSchemaSerde` tells."""
+        from ottla.serdes.json_schema import JsonSchemaSerde  # noqa: PLC0415  few need it
+
+        return JsonSchemaSerde(registry, schema, **options)
 
 
 def serde_for(kind: Type) -> Serde[Any]:

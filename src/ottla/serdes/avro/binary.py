@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable
 from typing import Any, Final
 
-from ottla.registry.schemas.avro.tree import Array, Enum, Fixed, Map, Node, Primitive, Record, Union, inner
+from ottla.registry.schemas.avro.tree import Array, Enum, Fixed, Map, Node, Primitive, Record, Union, full_name, inner
 from ottla.serdes.base import SerdeError
 
 FAULTS: Final = (EOFError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, AttributeError)
@@ -29,7 +29,7 @@ _CLASS_OF: Final = {
 class Binary:
     """Of one schema."""
 
-    __slots__ = ("_read", "_schema", "_write", "named")
+    __slots__ = ("_is_endless", "_read", "_schema", "_write", "named")
 
     def __init__(self, root: Node) -> None:
         """`named`: a value of a union that is a record, enum or fixed comes as a pair of its name and itself. Only so
@@ -37,15 +37,15 @@ class Binary:
         from fastavro import parse_schema  # noqa: PLC0415  heavy, and few need it
 
         nodes = _all_nodes(root)
-        for node in nodes:
-            if isinstance(node, Array) and _is_empty(node.items, ()):
-                raise SerdeError("an array of items that have no bytes could have any number of them: it is not read")
+        self._is_endless = any(isinstance(node, Array) and _is_empty(node.items, ()) for node in nodes)
         self.named = any(isinstance(node, Union) and _is_ambiguous(node) for node in nodes)
         self._read, self._write = _functions(_is_recursive(root, (), set()))
         self._schema = parse_schema(_plain(root, set()))
 
     def read(self, data: bytes, start: int) -> Any:
         """What comes behind is not looked at, as by Java."""
+        if self._is_endless:
+            raise SerdeError("an array of items that have no bytes could have any number of them: it is not read")
         stream = io.BytesIO(data)
         stream.seek(start)
         return self._read(stream, self._schema, None, return_named_type=self.named)
@@ -54,6 +54,16 @@ class Binary:
         stream = io.BytesIO()
         self._write(stream, self._schema, value, strict_allow_default=True)
         return stream.getvalue()
+
+
+def plain_name(node: Node) -> str:
+    """Of a type in a plain schema. Without a dot: fastavro would look for it in the namespace around it."""
+    return full_name(node).replace(".", "·")
+
+
+def plain_symbols(enum: Enum) -> list[str]:
+    """fastavro takes letters of ASCII only, Avro those of any script."""
+    return [each if each.isascii() and each.isidentifier() else f"_{each.encode().hex()}" for each in enum.symbols]
 
 
 def _functions(recursive: bool) -> tuple[Callable[..., Any], Callable[..., None]]:
@@ -116,13 +126,13 @@ def _plain(node: Node, written: set[str]) -> Any:
             return {"type": "array", "items": _plain(node.items, written)}
         case Map():
             return {"type": "map", "values": _plain(node.values, written)}
-    name = node.name.full
+    name = plain_name(node)
     if name in written:
         return name
     written.add(name)
     match node:
         case Enum():
-            return {"type": "enum", "name": name, "symbols": node.symbols}
+            return {"type": "enum", "name": name, "symbols": plain_symbols(node)}
         case Fixed():
             return {"type": "fixed", "name": name, "size": node.size}
         case Record():

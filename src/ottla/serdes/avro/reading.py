@@ -27,7 +27,9 @@ from ottla.registry.schemas.avro.tree import (
 )
 from ottla.registry.schemas.base import DEFAULT_STEPS, Budget
 from ottla.serdes import dates, decimals
+from ottla.serdes.avro.binary import plain_name, plain_symbols
 from ottla.serdes.avro.types import logical_kind, members_of, widest
+from ottla.serdes.base import shown_value
 from ottla.serdes.types import Type
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -94,7 +96,7 @@ class _Putting:
                 return self._from_union(writer, reader)
             case _, Union():
                 return self._into_union(writer, reader)
-            case Record(), Record() if _is_named_alike(writer, reader):
+            case Record(), Record():  # whatever they are called, as in Java
                 return self._record(writer, reader)
             case Enum(), Enum() if _is_named_alike(writer, reader):
                 return _symbol(writer, reader)
@@ -124,7 +126,10 @@ class _Putting:
             if source is not None:
                 plan.append((each.name, source, self.together(writer.by_name[source].type, each.type)))
             elif each.has_default:
-                filled[each.name] = self.default(each.type, each.default)
+                try:
+                    filled[each.name] = self.default(each.type, each.default)
+                except NotOfReader as wrong:  # older servers took any default
+                    return _raising(f"field {each.name} of {reader.name.full} is not in the data, and {wrong}")
             else:
                 return _raising(f"field {each.name} of {reader.name.full} is not in the data and has no default")
         same_names = [name for name, _, _ in plan] == [each.name for each in writer.fields]
@@ -140,7 +145,9 @@ class _Putting:
         for branch in writer.branches:
             convert = self.together(branch, reader)
             if self.named and isinstance(branch, Record | Enum | Fixed):
-                by_name[branch.name.full] = convert
+                by_name[plain_name(branch)] = convert
+            elif branch.kind in ("long", "double"):
+                by_type[_PYTHON[branch.kind]] = convert  # not told from int and float, whose values it holds too
             else:
                 by_type.setdefault(_PYTHON[branch.kind], convert)
         if not by_name:
@@ -165,10 +172,9 @@ class _Putting:
         members = members_of(reader) if self.form.members else []
         if not members and (wide := widest(reader)) is not None and writer.kind != "null":
             return self.together(writer, wide)
-        fitting = [branch for branch in reader.branches if _reads(branch, writer)]
-        if not fitting:
+        branch = _branch_for(writer, reader)
+        if branch is None:
             return _refusal(writer, reader)
-        branch = next((each for each in fitting if each.kind == writer.kind), fitting[0])
         convert = self.together(writer, branch)
         return _member(members, branch, convert) if branch.kind != "null" else convert
 
@@ -184,10 +190,13 @@ class _Putting:
     def default(self, node: Node, given: Json) -> Any:
         match node:
             case Union():
-                branch = next(each for each in node.branches if _is_default_of(each, given))
+                branch = next((each for each in node.branches if _is_default_of(each, given)), None)
+                if branch is None:
+                    raise _no_default(given)
                 value = self.default(branch, given)
-                member = _member(members_of(node) if self.form.members else [], branch, None)
-                return value if branch.kind == "null" or member is None else member(value)
+                members = members_of(node) if self.form.members and branch.kind != "null" else []
+                into = _member(members, branch, None)
+                return value if into is None else into(value)
             case Array():
                 assert isinstance(given, list)
                 return [self.default(node.items, each) for each in given]
@@ -209,6 +218,8 @@ class _Putting:
         elif node.kind in ("float", "double"):
             assert isinstance(given, int | float)
             value = float(given)
+        if isinstance(node, Fixed) and len(value) != node.size:
+            raise _no_default(given)
         convert = self._leaf(node)
         return value if convert is None else convert(value)
 
@@ -234,8 +245,24 @@ def _source(reading: Field, writer: Record) -> str | None:
     return next((name for name in (reading.name, *reading.aliases) if name in writer.by_name), None)
 
 
-def _reads(reader: Node, writer: Node) -> bool:
-    return not compatibility.differences(reader, writer, Budget(DEFAULT_STEPS))
+def _branch_for(writer: Node, reader: Union) -> Node | None:
+    """Of its own name; else a record of other name that can take it, rather one that is called the same but for the
+    namespace; else the first of its type, or to which it can be promoted."""
+    alike = [branch for branch in reader.branches if branch.kind == writer.kind]
+    if isinstance(writer, Record | Enum | Fixed):
+        named = [branch for branch in alike if isinstance(branch, Record | Enum | Fixed)]
+        own = [branch for branch in named if branch.name == writer.name or writer.name in branch.aliases]
+        taking = [branch for branch in named if isinstance(branch, Enum | Fixed) or _takes(branch, writer)]
+        short = [branch for branch in taking if branch.name.simple == writer.name.simple]
+        records = [branch for branch in taking if isinstance(branch, Record)]
+        return next(iter((*own, *short, *records)), None)
+    wider = [branch for branch in reader.branches if writer.kind in compatibility.PROMOTIONS.get(branch.kind, ())]
+    return next(iter((*alike, *wider)), None)
+
+
+def _takes(reader: Node, writer: Node) -> bool:
+    found = compatibility.differences(reader, writer, Budget(DEFAULT_STEPS))
+    return all(each.code == "NAME_MISMATCH" for each in found)
 
 
 def _is_default_of(node: Node, given: Json) -> bool:
@@ -244,6 +271,10 @@ def _is_default_of(node: Node, given: Json) -> bool:
 
 def _refusal(writer: Node, reader: Node) -> Convert:
     return _raising(f"the reader has {reader.kind} where {writer.kind} was written")
+
+
+def _no_default(given: Json) -> NotOfReader:
+    return NotOfReader(f"its default {shown_value(given)} is not of its type")
 
 
 def _raising(reason: str) -> Convert:
@@ -301,15 +332,18 @@ def _member(members: list[tuple[str, Node]], branch: Node, convert: Conversion) 
 
 def _symbol(writer: Enum, reader: Enum) -> Conversion:
     known = frozenset(reader.symbols)
-    if known.issuperset(writer.symbols):
+    plain = plain_symbols(writer)
+    if known.issuperset(writer.symbols) and plain == writer.symbols:
         return None
     default = reader.default
+    meant = dict(zip(plain, writer.symbols, strict=True))
 
     def read(found: Any) -> Any:
-        if found in known:
-            return found
+        symbol = meant[found]
+        if symbol in known:
+            return symbol
         if default is None:
-            raise NotOfReader(f"enum {reader.name.full} of the reader has no symbol {found}")
+            raise NotOfReader(f"enum {reader.name.full} of the reader has no symbol {symbol}")
         return default
 
     return read

@@ -1,6 +1,7 @@
 """From values of a schema's type to what fastavro writes: dates as numbers, decimals as bytes, branches by name."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -15,9 +16,9 @@ from ottla.registry.schemas.avro.tree import (
     Primitive,
     Record,
     Union,
-    full_name,
 )
 from ottla.serdes import dates, decimals
+from ottla.serdes.avro.binary import plain_name, plain_symbols
 from ottla.serdes.avro.reading import Form, default_value
 from ottla.serdes.avro.types import logical_kind, members_of, not_null, widest
 from ottla.serdes.base import shown_value
@@ -104,7 +105,8 @@ class _Putting:
             writers[each.name] = self.together(each.type)
         for each in node.fields:
             if each.has_default:
-                absent[each.name] = writers[each.name](default_value(each.type, each.default, form))
+                with suppress(TypeError, ValueError):  # one that older servers took: then there is none
+                    absent[each.name] = writers[each.name](default_value(each.type, each.default, form))
             elif isinstance(each.type, Union) and any(branch.kind == "null" for branch in each.type.branches):
                 absent[each.name] = ("null", None)
         return write
@@ -114,11 +116,11 @@ class _Putting:
         members = members_of(node)
         wide = widest(node)
         if wide is not None:
-            inner = _named(full_name(wide), self.together(wide))
+            inner = _named(plain_name(wide), self.together(wide))
         elif members and self.members:
-            inner = _one_of({name: (full_name(branch), self.together(branch)) for name, branch in members})
+            inner = _one_of({name: (plain_name(branch), self.together(branch)) for name, branch in members})
         else:
-            inner = _first_of([(full_name(branch), self.together(branch)) for branch in not_null(node)])
+            inner = _first_of([(plain_name(branch), self.together(branch)) for branch in not_null(node)])
 
         def write(value: Any) -> Any:
             if value is None:
@@ -220,12 +222,12 @@ def _map(write_value: Write) -> Write:
 
 
 def _enum(node: Enum) -> Write:
-    known = frozenset(node.symbols)
+    plain = dict(zip(node.symbols, plain_symbols(node), strict=True))
 
     def write(value: Any) -> Any:
-        if not isinstance(value, str) or value not in known:
+        if not isinstance(value, str) or value not in plain:
             raise ValueError(f"one of {', '.join(node.symbols)} expected, not {shown_value(value)}")
-        return value
+        return plain[value]
 
     return write
 

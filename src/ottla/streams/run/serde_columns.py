@@ -7,14 +7,14 @@ half the price where there is something to parse.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from ottla.serdes import columns, primitives
 from ottla.serdes.base import ColumnSerde, Serde, SerdeError
@@ -116,14 +116,23 @@ def decode_column(serde: Serde[Any], column: Column, headers: Column | None = No
 
 def _decode_in_python(serde: ColumnSerde[Any], column: Column, headers: Column | None) -> Decoded:
     """By a Python worker, a batch of Arrow at a time."""
-    function = arrow_udf(
-        partial(_decoded_batch, serde), f"struct<value: {spark_type(serde.type)}, error: string>", ArrowUDFType.SCALAR
-    )
-    both = _computed_once(function(column) if headers is None else function(column, headers))
-    return Decoded(both["value"], both["error"])
+    kind = f"struct<value: {spark_type(serde.type)}, error: string>"
+    if headers is None:
+        both = _by_batches(lambda data: _decoded_batch(serde, data, None), kind)(column)
+    else:
+        both = _by_batches(lambda data, beside: _decoded_batch(serde, data, beside), kind)(column, headers)
+    once = _computed_once(both)
+    return Decoded(once["value"], once["error"])
 
 
-def _decoded_batch(serde: ColumnSerde[Any], data: pa.Array, headers: pa.Array | None = None) -> pa.Array:
+def _by_batches(function: Callable[..., pa.Array], kind: str) -> Callable[..., Column]:
+    """A column function that is Python code over arrays of Arrow. pyspark warns of a named kind of function, infers it
+    from annotations, and takes one without them (a lambda) for this kind: its stubs know only the first two."""
+    made: Callable[..., Column] = arrow_udf(function, kind)  # type: ignore[call-overload]
+    return made
+
+
+def _decoded_batch(serde: ColumnSerde[Any], data: pa.Array, headers: pa.Array | None) -> pa.Array:
     values, errors = columns.decode(serde, data, headers)
     return pa.StructArray.from_arrays([values, errors], ["value", "error"])
 
@@ -316,9 +325,9 @@ def encode_column(serde: Serde[Any], column: Column, kind: Type | None = None, t
     given = serde.type if kind is None else kind
     match serde:
         case ColumnSerde():
-            function = arrow_udf(partial(columns.encode, serde), "binary", ArrowUDFType.SCALAR)
-            written: Column = function(_fitted(serde, column, given, serde.type), F.lit("") if topic is None else topic)
-            return written
+            fitted = _fitted(serde, column, given, serde.type)
+            encode = _by_batches(lambda values, topics: columns.encode(serde, values, topics), "binary")
+            return encode(fitted, F.lit("") if topic is None else topic)
         case TimeWindowedSerde() | SessionWindowedSerde():
             return _encode_windowed(serde, column, given)
         case JsonSerde() if serde.type == ANY:
