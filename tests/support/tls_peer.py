@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 
 
 class TlsPeer:
@@ -26,6 +27,12 @@ class TlsPeer:
 
     async def send(self, data: bytes) -> None:
         self._tls.write(data)
+        await self._flush()
+
+    async def send_records(self, pieces: Sequence[bytes]) -> None:
+        """Each in a record of its own, all at once."""
+        for piece in pieces:
+            self._tls.write(piece)
         await self._flush()
 
     async def send_piecewise(self, data: bytes, cuts: list[int]) -> None:

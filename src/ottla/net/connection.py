@@ -6,8 +6,9 @@ which grows with what has arrived, never with what the peer claims (CVE-2022-349
 
 Writing. `send` tries the socket at once; what does not fit waits for writability. A chunk is bytes, or a slice of a
 file. How either reaches the socket is for the two kinds of connection: a `PlainConnection` sends slices by `sendfile`,
-and their pages never enter the process; `net.tls_connection` has the other kind, which encrypts what it sends. Only the
-plain kind knows of `sendfile`, and it does not take a TLS socket: by `sendfile` a descriptor sends what the file holds.
+and their pages never enter the process; `net.tls_connection` has the other kind, which encrypts what it sends. By
+`sendfile` a descriptor sends what the file holds: only the plain kind knows of it, and what the other kind is made of
+(`net.secured`) is no socket.
 
 The owner of the connection gets frames through `Receiver`. A frame is a view into a buffer that is used again: it is
 valid until the call returns, whoever wants to keep bytes copies them.
@@ -376,7 +377,7 @@ class PlainConnection(Connection):
         max_frame: int,
         traffic: Traffic,
     ) -> None:
-        assert type(sock) is socket.socket, "sendfile would send plain text by the descriptor of a TLS socket"
+        assert type(sock) is socket.socket, "sendfile would send plain text by a descriptor that is for TLS"
         super().__init__(sock, loop, scratch, budget, max_frame, traffic)
 
     def _readable(self) -> None:

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
-from ottla.net.foreign import is_http, is_kafka, is_tls
+from ottla.net.foreign import is_http, is_kafka
+from ottla.net.secured import Secured
 
-_FIRST_BYTES: Final = 5
+_RECEIVED_BYTES: Final = 16 * 1024
+_HUNG_UP: Final = "it hung up in the middle of the handshake; does its listener have TLS?"
 
 
 class Spoke(Enum):
@@ -36,7 +38,7 @@ class HandshakeFailed(Exception):
         """It was given up here, and might have gone on."""
 
 
-Done = Callable[[ssl.SSLSocket], None]
+Done = Callable[[Secured], None]
 Failed = Callable[[HandshakeFailed], None]
 
 
@@ -44,18 +46,21 @@ class Handshake:
     """One, from when it begins until one of `done` and `failed` is called, on the loop and never from inside `begin`. A
     socket that fails is closed."""
 
-    __slots__ = ("_context", "_done", "_failed", "_fd", "_host", "_loop", "_secured", "_sock", "_timer")
+    __slots__ = ("_done", "_failed", "_fd", "_first", "_loop", "_secured", "_timer", "_unsent")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, sock: socket.socket, context: ssl.SSLContext, host: str | None = None
     ) -> None:
-        """As a client of `host`, the name that was dialled; without one as a server."""
+        """As a client of `host`, the name that was dialled; without one as a server. Raises ValueError for a name that
+        cannot be checked."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=host is None, server_hostname=host or None)
         self._loop = loop
-        self._sock: socket.socket | None = sock
         self._fd = sock.fileno()
-        self._context = context
-        self._host = host
-        self._secured: ssl.SSLSocket | None = None
+        self._secured: Secured | None = Secured(sock, tls, incoming, outgoing)
+        self._first: bytes | None = b"" if host is None else None
+        """The beginning of what came, until it is known what it is."""
+        self._unsent = b""
         self._timer: asyncio.TimerHandle | None = None
         self._done: Done | None = None
         self._failed: Failed | None = None
@@ -63,10 +68,9 @@ class Handshake:
     def begin(self, done: Done, failed: Failed, timeout_s: float) -> None:
         self._done, self._failed = done, failed
         self._timer = self._loop.call_later(timeout_s, self._timed_out, timeout_s)
-        if self._host is None:
-            self._loop.add_reader(self._fd, self._first_came)
-        else:
-            self._loop.call_soon(self._wrap)
+        self._loop.add_reader(self._fd, self._readable)
+        if self._first is None:
+            self._loop.call_soon(self._step)
 
     def give_up(self, why: str) -> None:
         """`failed` hears of it, if nothing was decided yet."""
@@ -75,64 +79,82 @@ class Handshake:
     def abandon(self) -> None:
         """Nobody hears of it."""
         self._settle()
-        for sock in (self._secured, self._sock):
-            if sock is not None:
-                sock.close()
-        self._secured = self._sock = None
+        if self._secured is not None:
+            self._secured.close()
+            self._secured = None
 
-    def _first_came(self) -> None:
-        """Looks at the first bytes before OpenSSL takes them: it could only say that they are wrong."""
-        assert self._sock is not None
+    def _readable(self) -> None:
+        assert self._secured is not None
         try:
-            first = self._sock.recv(_FIRST_BYTES, socket.MSG_PEEK)
+            data = self._secured.sock.recv(_RECEIVED_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._fail(HandshakeFailed(f"the connection broke: {error.strerror or error}", Spoke.NOTHING))
+            self._fail(HandshakeFailed(words(error), Spoke.NOTHING))
             return
-        spoke = _recognised(first)
-        if spoke is Spoke.TLS:
-            self._wrap()
-        else:
-            why = "it closed the connection" if spoke is Spoke.NOTHING else f"it speaks {spoke.value}"
-            self._fail(HandshakeFailed(why, spoke))
+        if not data:
+            if self._first is None:
+                self._fail(HandshakeFailed(_HUNG_UP))
+            else:
+                self._fail(HandshakeFailed("it closed the connection", Spoke.NOTHING))
+        elif self._first is None or self._is_tls(data):
+            self._secured.incoming.write(data)
+            self._step()
 
-    def _wrap(self) -> None:
-        if self._sock is None:
-            return  # given up before it began
-        try:
-            self._secured = self._context.wrap_socket(
-                self._sock,
-                server_side=self._host is None,
-                server_hostname=self._host or None,
-                do_handshake_on_connect=False,
-            )
-        except (OSError, ValueError) as error:
-            self._fail(HandshakeFailed(str(error)))
-            return
-        self._sock = None  # detached: the descriptor is the other's now
-        self._step()
+    def _is_tls(self, data: bytes) -> bool:
+        """Looks at the first bytes before OpenSSL gets them: it could only say that they are wrong."""
+        assert self._first is not None and self._secured is not None
+        self._first += data
+        spoke = _recognised(self._first)
+        if spoke is Spoke.TLS:
+            self._secured.incoming.write(self._first[: -len(data)])
+            self._first = None
+            return True
+        if spoke is not None:
+            self._fail(HandshakeFailed(f"it speaks {spoke.value}", spoke))
+        return False
 
     def _step(self) -> None:
-        secured = self._secured
-        assert secured is not None
-        self._loop.remove_reader(self._fd)
-        self._loop.remove_writer(self._fd)
+        if self._secured is None:
+            return  # given up before it began
+        is_done, failure = False, None
         try:
-            secured.do_handshake()
+            self._secured.tls.do_handshake()
+            is_done = True
         except ssl.SSLWantReadError:
-            self._loop.add_reader(self._fd, self._step)
-        except ssl.SSLWantWriteError:
-            self._loop.add_writer(self._fd, self._step)
+            pass
+        except (OSError, ValueError) as error:
+            failure = HandshakeFailed(words(error) if isinstance(error, OSError) else str(error))
+        try:
+            self._flush()  # the reason, if it failed
         except OSError as error:
-            self._fail(HandshakeFailed(words(error)))
-        except ValueError as error:  # a name that cannot be checked
-            self._fail(HandshakeFailed(str(error)))
+            failure = failure or HandshakeFailed(words(error))
+        if failure is not None:
+            self._fail(failure)
+        elif is_done and not self._unsent:
+            self._succeed()
+
+    def _flush(self) -> None:
+        assert self._secured is not None
+        data = self._unsent + self._secured.outgoing.read()
+        if not data:
+            return
+        try:
+            sent = self._secured.sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        self._unsent = data[sent:]
+        if self._unsent:
+            self._loop.add_writer(self._fd, self._step)
         else:
-            done, self._secured = self._done, None
-            self._settle()
-            assert done is not None
-            done(secured)
+            self._loop.remove_writer(self._fd)
+
+    def _succeed(self) -> None:
+        done, secured = self._done, self._secured
+        self._secured = None
+        self._settle()
+        assert done is not None and secured is not None
+        done(secured)
 
     def _timed_out(self, timeout_s: float) -> None:
         self._fail(HandshakeFailed(f"its handshake was not done within {timeout_s:g} s", Spoke.NOTHING, late=True))
@@ -153,12 +175,12 @@ class Handshake:
 
 async def connected(
     loop: asyncio.AbstractEventLoop, sock: socket.socket, context: ssl.SSLContext, host: str, timeout_s: float
-) -> ssl.SSLSocket:
+) -> Secured:
     """The client's side; `host` is the name that was dialled. Raises HandshakeFailed; the socket is closed then, and
     when this is cancelled."""
-    outcome: asyncio.Future[ssl.SSLSocket] = loop.create_future()
+    outcome: asyncio.Future[Secured] = loop.create_future()
 
-    def done(secured: ssl.SSLSocket) -> None:
+    def done(secured: Secured) -> None:
         if outcome.done():
             secured.close()
         else:
@@ -168,7 +190,11 @@ async def connected(
         if not outcome.done():
             outcome.set_exception(failure)
 
-    handshake = Handshake(loop, sock, context, host)
+    try:
+        handshake = Handshake(loop, sock, context, host)
+    except ValueError as error:
+        sock.close()
+        raise HandshakeFailed(str(error)) from error
     handshake.begin(done, failed, timeout_s)
     try:
         return await outcome
@@ -177,12 +203,13 @@ async def connected(
         raise
 
 
-def _recognised(first: bytes) -> Spoke:
-    if not first:
-        return Spoke.NOTHING
-    size = int.from_bytes(first[:4].ljust(4, b"\0"), "big", signed=True)
-    if is_tls(size) or first == b"\x16":
+def _recognised(first: bytes) -> Spoke | None:
+    """None: too little to tell."""
+    if first[:1] == b"\x16":
         return Spoke.TLS
+    if len(first) < 4:
+        return None
+    size = int.from_bytes(first[:4], "big", signed=True)
     if is_http(size):
         return Spoke.HTTP
     return Spoke.KAFKA if is_kafka(size) else Spoke.UNKNOWN
@@ -205,7 +232,7 @@ class Handshakes:
             next(iter(self._under_way)).give_up("too many handshakes are half open, and it was the oldest")
         handshake = Handshake(self._loop, sock, context)
 
-        def succeeded(secured: ssl.SSLSocket) -> None:
+        def succeeded(secured: Secured) -> None:
             del self._under_way[handshake]
             done(secured)
 
@@ -249,7 +276,7 @@ def words(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate_words(error)
     if isinstance(error, ssl.SSLEOFError | ConnectionError):
-        return "it hung up in the middle of the handshake; does its listener have TLS?"
+        return _HUNG_UP
     reason = getattr(error, "reason", None) or ""
     return _REASONS.get(reason) or reason.replace("_", " ").lower() or error.strerror or str(error)
 

@@ -22,6 +22,9 @@ from ottla.protocol.frames import RequestHeader, decode_response_header, encode_
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from ottla.net.secured import Secured
+    from ottla.net.tls_connection import TlsBuffers
+
 _HELLO_VERSION: Final = 4
 _SILENCE_SECONDS: Final = 3
 _HANDSHAKE_SECONDS: Final = 10
@@ -100,13 +103,13 @@ class Peers(Protocol):
 
 
 class SocketPeers:
-    __slots__ = ("_budget", "_client_id", "_gathered", "_links", "_loop", "_scratch", "_ways", "traffic")
+    __slots__ = ("_budget", "_buffers", "_client_id", "_links", "_loop", "_scratch", "_ways", "traffic")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str, ways: Ways = _all_plain) -> None:
         self._loop = loop
         self._client_id = client_id
         self._ways = ways
-        self._gathered: Scratch | None = None
+        self._buffers: TlsBuffers | None = None
         self._scratch = Scratch()
         self._budget = ReadBudget(0)
         self._links: dict[tuple[Address, str], _Link] = {}
@@ -120,20 +123,14 @@ class SocketPeers:
             link.open(way, partial(self._connection, self.traffic.setdefault(lane, Traffic())))
         link.send(_Pending(request, then, timeout_ms))
 
-    def _connection(self, traffic: Traffic, way: Way, sock: socket.socket) -> Connection:
-        if way.tls is None:
+    def _connection(self, traffic: Traffic, sock: "socket.socket | Secured") -> Connection:
+        if isinstance(sock, socket.socket):
             return PlainConnection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES, traffic)
-        return self._encrypted(traffic, sock)
+        from ottla.net.tls_connection import TlsBuffers, TlsConnection  # noqa: PLC0415  for who has TLS
 
-    def _encrypted(self, traffic: Traffic, sock: socket.socket) -> Connection:
-        from ssl import SSLSocket  # noqa: PLC0415
-
-        from ottla.net.tls_connection import GATHERED_BYTES, TlsConnection  # noqa: PLC0415  for who has TLS
-
-        assert isinstance(sock, SSLSocket)
-        if self._gathered is None:
-            self._gathered = Scratch(GATHERED_BYTES)
-        return TlsConnection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES, traffic, self._gathered)
+        if self._buffers is None:
+            self._buffers = TlsBuffers()
+        return TlsConnection(sock, self._loop, self._scratch, self._budget, _MAX_ANSWER_BYTES, traffic, self._buffers)
 
     async def ask(
         self, to: Address, request: Request[ResponseT_co], *, timeout_ms: int, lane: str = ""
@@ -229,10 +226,10 @@ class _Link:
 
     # ---- opening
 
-    def open(self, way: Way, connected: Callable[[Way, socket.socket], Connection]) -> None:
+    def open(self, way: Way, connected: "Callable[[socket.socket | Secured], Connection]") -> None:
         self._task = self._loop.create_task(self._open(way, connected))
 
-    async def _open(self, way: Way, connected: Callable[[Way, socket.socket], Connection]) -> None:
+    async def _open(self, way: Way, connected: "Callable[[socket.socket | Secured], Connection]") -> None:
         sock: socket.socket | None = None
         try:
             found = await self._loop.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
@@ -251,20 +248,18 @@ class _Link:
             if sock is not None:
                 sock.close()
             raise
-        if way.tls is not None:
-            secured = await self._secured(sock, way.tls)
-            if secured is None:
-                return
-            sock = secured
-        if self.lost:
-            sock.close()
+        made = sock if way.tls is None else await self._secured(sock, way.tls)
+        if made is None:
             return
-        self._connection = connected(way, sock)
+        if self.lost:
+            made.close()
+            return
+        self._connection = connected(made)
         self._connection.start(self)
         hello = messages.ApiVersionsRequest(client_software_name="ottla", client_software_version="inter.node")
         self._write(_Pending(hello, self._greeted, 0), _HELLO_VERSION)
 
-    async def _secured(self, sock: socket.socket, tls: ClientTls) -> socket.socket | None:
+    async def _secured(self, sock: socket.socket, tls: ClientTls) -> "Secured | None":
         """None if the other side is not whom it should be: whoever waits was told."""
         from ottla.net.handshakes import HandshakeFailed, connected  # noqa: PLC0415  for who has TLS
 

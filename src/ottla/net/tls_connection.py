@@ -1,125 +1,170 @@
-"""A framed connection under TLS: `net.connection` on a socket whose handshake is done (`net.handshakes`).
+"""A framed connection under TLS: `net.connection` on a socket whose handshake is done (`net.secured`).
 
-OpenSSL reads and writes the descriptor itself, so the loop's readiness calls serve as for a plain socket, but for this:
+Reading. What has come is taken in one call into a buffer shared by all connections of a loop, handed to OpenSSL piece
+by piece, and read out decrypted into another shared buffer, from which frames are delivered as from a plain socket.
+Pieces are small, as OpenSSL keeps the memory it once needed for as long as the connection lives.
 
-- It may hold bytes that the descriptor no longer announces: after each read it is asked (`pending`).
-- A write that found no room has to be tried again with the same bytes, which are therefore kept until they are gone.
-- Either direction may have to wait for the other (a peer asks for new keys): a read waits for room, a write for bytes.
-
-What is to be sent is gathered into one buffer shared by all connections of a loop, small chunks and pieces of files
-alike: each write is a record of TLS and a packet, and a file's bytes must be read to be encrypted. Nothing in this
+Writing. Chunks, small ones and pieces of files alike, are gathered, encrypted and sent by one call; what the socket
+does not take is sent as it is when there is room. A file's bytes have to be read to be encrypted: nothing in this
 module hands a descriptor to anybody who would send by it.
 """
 
 import ssl
 from asyncio import AbstractEventLoop
+from collections.abc import Callable
 from contextlib import suppress
 from os import preadv
 from time import monotonic
 from typing import Final
 
 from ottla.metrics.counts import Traffic
-from ottla.net.connection import BY_OWNER, SCRATCH_BYTES, Connection, ReadBudget, Scratch
+from ottla.net.connection import BY_OWNER, Connection, ReadBudget, Scratch
+from ottla.net.secured import Secured
 
-GATHERED_BYTES: Final = 128 * 1024
-"""Offered to OpenSSL at once, as eight records: what a peer that reads slowly makes us keep, at most."""
-_RECORD_BYTES: Final = 16 * 1024
-"""The most that one record carries, and one read gives."""
+_ARRIVED_BYTES: Final = 128 * 1024
+_PIECE_BYTES: Final = 16 * 1024
+"""Given to OpenSSL at a time: the most that one record carries."""
+GATHERED_BYTES: Final = 32 * 1024
+_NOTHING: Final = memoryview(b"")
+
+
+class TlsBuffers:
+    """Shared by all connections of a loop: what comes, before it is decrypted, and what goes, before it is encrypted.
+    The second is in use within a call, the first while frames are delivered, when others may send."""
+
+    __slots__ = ("arrived", "gathered")
+
+    def __init__(self, gathered_bytes: int = GATHERED_BYTES) -> None:
+        self.arrived = memoryview(bytearray(_ARRIVED_BYTES))
+        self.gathered = memoryview(bytearray(gathered_bytes))
 
 
 class TlsConnection(Connection):
-    __slots__ = ("_gathered", "_read_waits", "_repeat", "_tls", "_write_waits")
+    __slots__ = ("_buffers", "_incoming", "_is_encrypted", "_outgoing", "_tls", "_undecrypted")
 
     def __init__(
         self,
-        sock: ssl.SSLSocket,
+        secured: Secured,
         loop: AbstractEventLoop,
         scratch: Scratch,
         budget: ReadBudget,
         max_frame: int,
         traffic: Traffic,
-        gathered: Scratch,
+        buffers: TlsBuffers,
     ) -> None:
-        super().__init__(sock, loop, scratch, budget, max_frame, traffic)
-        self._tls = sock
-        self._gathered = gathered
-        self._repeat = False
-        """The head of the queue was offered and found no room: it is offered again as it is."""
-        self._read_waits = False
-        """A read waits until the socket can be written."""
-        self._write_waits = False
-        """A write waits until the socket can be read."""
+        super().__init__(secured.sock, loop, scratch, budget, max_frame, traffic)
+        self._tls = secured.tls
+        self._incoming = secured.incoming
+        self._outgoing = secured.outgoing
+        self._buffers = buffers
+        self._undecrypted = _NOTHING
+        """What came while nobody wanted to read."""
+        self._is_encrypted = False
+        """The head of the queue is what the socket did not take: it goes out as it is."""
 
     # ---- reading
-
-    def pause_reading(self, reason: int = BY_OWNER) -> None:
-        if self._write_waits:
-            self._paused |= reason  # the reader stays, for the sake of the write
-        else:
-            super().pause_reading(reason)
 
     def resume_reading(self, reason: int = BY_OWNER) -> None:
         super().resume_reading(reason)
         if self._paused or self._sock is None:
             return
-        if self._read_waits:
-            self._loop.remove_reader(self._fd)
-        elif self._tls.pending():
-            self._loop.call_soon(self._readable)
+        if self._undecrypted or self._incoming.pending or self._tls.pending():
+            # It is here already, and no readiness of the socket tells of it.
+            self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if self._paused or self._sock is None:
+            return
+        rest, self._undecrypted = self._undecrypted, _NOTHING
+        self._decrypt()
+        self._take(rest)
 
     def _readable(self) -> None:
-        if self._write_waits:
-            self._write_again()
-        taken = 0
-        while self._sock is not None and not self._paused and not self._read_waits:
-            received = self._read_once()
-            if not received:
-                return
-            taken += received
-            if self._sock is None or self._paused or not self._tls.pending():
-                return
-            if taken >= SCRATCH_BYTES:  # the others have their turn
-                self._loop.call_soon(self._readable)
-                return
-
-    def _read_once(self) -> int:
-        """Fills the buffer as far as there are bytes, and hands out frames. 0: nothing was there."""
-        own = self._own
-        target = self._scratch.view if own is None else memoryview(own)[self._have :]
-        received = 0
-        ended = False
+        sock = self._sock
+        if sock is None or self._undecrypted:  # which comes first, and soon
+            return
+        arrived = self._buffers.arrived
         try:
-            while received < len(target):
-                got = self._tls.recv_into(target[received:])
-                received += got
-                ended = not got
-                # A short record is the end of what was sent together: to ask once more would most likely find nothing.
-                if got < _RECORD_BYTES and not self._tls.pending():
-                    break
-        except (ssl.SSLWantReadError, InterruptedError):
-            pass
-        except ssl.SSLWantWriteError:
-            self._read_after_write()
+            received = sock.recv_into(arrived)
+        except (BlockingIOError, InterruptedError):
+            return
         except OSError:
-            ended = True
-        if received:
-            self.last_active = monotonic()
-            self._traffic.received += received
-            if own is None:
-                start = self._deliver(target, 0, received)
-                if start < received and self._sock is not None:
-                    self._keep(target[start:received])
-            else:
-                self._have += received
-                self._deliver_own()
-        if ended:
             self.close()
-        return received
+            return
+        if not received:
+            self.close()
+            return
+        self.last_active = monotonic()
+        self._take(arrived[:received])
 
-    def _read_after_write(self) -> None:
-        self._read_waits = True
-        self._loop.remove_reader(self._fd)
-        self._loop.add_writer(self._fd, self._writable)
+    def _take(self, data: memoryview) -> None:
+        """Decrypts and delivers; what is too much for now is kept."""
+        at = 0
+        while at < len(data) and self._sock is not None:
+            if self._paused:
+                self._undecrypted = memoryview(bytes(data[at:]))  # the buffer is somebody else's in a moment
+                return
+            self._incoming.write(data[at : at + _PIECE_BYTES])
+            at += _PIECE_BYTES
+            self._decrypt()
+
+    def _decrypt(self) -> None:
+        """Hands out the frames in what OpenSSL holds."""
+        while self._sock is not None and not self._paused and (self._incoming.pending or self._tls.pending()):
+            own = self._own
+            target = self._scratch.view if own is None else memoryview(own)[self._have :]
+            received, goes_on = self._decrypted_into(target)
+            if received:
+                self._traffic.received += received
+                if own is None:
+                    start = self._deliver(target, 0, received)
+                    if start < received and self._sock is not None:
+                        self._keep(target[start:received])
+                else:
+                    self._have += received
+                    self._deliver_own()
+            if not goes_on:
+                break
+        if self._outgoing.pending and self._sock is not None:
+            self._answer()
+
+    def _decrypted_into(self, target: memoryview) -> tuple[int, bool]:
+        """How much there was, and whether more may be behind it."""
+        incoming = self._incoming
+        read: Callable[[int, memoryview], int] = self._tls.read  # type: ignore[assignment]  # so it is with a buffer
+        room = len(target)
+        received = 0
+        try:
+            while received < room:
+                got = read(room - received, target[received:])
+                if not got:
+                    self._end_after(received)
+                    return received, False
+                received += got
+                # One read gives a whole record if there is room. With no byte behind it, to ask once more is in vain.
+                if not incoming.pending and received < room:
+                    return received, False
+        except ssl.SSLWantReadError:
+            return received, False
+        except OSError:  # goodbye, or what is no TLS
+            self._end_after(received)
+            return received, False
+        return received, True
+
+    def _end_after(self, received: int) -> None:
+        """What came before the end is still delivered."""
+        if received:
+            self._loop.call_soon(self.close)
+        else:
+            self.close()
+
+    def _answer(self) -> None:
+        """TLS has something to say by itself, such as new keys."""
+        self._queue(b"")
+        if len(self._out) == 1:
+            self._flush()
+            if self._out and self._sock is not None:
+                self._await_room()
 
     # ---- writing
 
@@ -133,53 +178,50 @@ class TlsConnection(Connection):
             if self._out and self._sock is not None:
                 self._await_room()
 
-    def _await_room(self) -> None:
-        if not self._write_waits:
-            super()._await_room()
-
-    def _writable(self) -> None:
-        if self._read_waits:
-            self._read_waits = False
-            if not self._paused:
-                self._loop.add_reader(self._fd, self._readable)
-                self._loop.call_soon(self._readable)
-        if self._out:
-            super()._writable()
-        elif self._sock is not None:
-            self._loop.remove_writer(self._fd)
-
     def _flush(self) -> None:
         out = self._out
         try:
             while out:
-                data = out.popleft() if self._repeat else self._gather()
-                assert isinstance(data, bytes | memoryview)
-                try:
-                    sent = self._tls.send(data)
-                except ssl.SSLWantWriteError:
-                    self._offer_again(data)
-                    return
-                except ssl.SSLWantReadError:
-                    self._offer_again(data)
-                    self._write_after_read()
-                    return
-                self._repeat = False
+                data = self._left_over() if self._is_encrypted else memoryview(self._encrypted())
+                sent = self._sent(data)
                 if sent < len(data):
-                    out.appendleft(memoryview(bytes(data))[sent:])
-                self.out_bytes -= sent
-                self._traffic.sent += sent
-                self.last_active = monotonic()
+                    self._is_encrypted = True
+                    out.appendleft(data[sent:])
+                    self.out_bytes += len(data) - sent
+                    return
+                self._is_encrypted = False
         except OSError:
             self.close()
 
-    def _offer_again(self, data: bytes | memoryview) -> None:
-        self._out.appendleft(bytes(data))
-        self._repeat = True
+    def _left_over(self) -> memoryview:
+        data = self._out.popleft()
+        assert isinstance(data, memoryview)
+        self.out_bytes -= len(data)
+        return data
 
-    def _gather(self) -> bytes | memoryview:
-        """Takes the next bytes out of the queue, to be sent in one go."""
+    def _sent(self, data: memoryview) -> int:
+        assert self._sock is not None
+        try:
+            sent = self._sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        self.last_active = monotonic()
+        return sent
+
+    def _encrypted(self) -> bytes:
+        """Of the queue's next bytes, which are taken out of it."""
+        data = self._gathered()
+        size = len(data)
+        self.out_bytes -= size
+        self._traffic.sent += size
+        if size:
+            taken = self._tls.write(data)
+            assert taken == size, "memory has room for all that is written to it"
+        return self._outgoing.read()
+
+    def _gathered(self) -> bytes | memoryview:
         out = self._out
-        view = self._gathered.view
+        view = self._buffers.gathered
         filled = 0
         while out and filled < len(view):
             chunk = out[0]
@@ -190,12 +232,11 @@ class TlsConnection(Connection):
                     room[:] = memoryview(chunk)[:taken]
                     out[0] = memoryview(chunk)[taken:]
                 else:
-                    if len(out) == 1 and not filled:
-                        out.popleft()
+                    out.popleft()
+                    if not out and not filled:
                         return chunk  # most replies
                     taken = len(chunk)
                     room[:taken] = chunk
-                    out.popleft()
             else:
                 taken = preadv(chunk.fileno(), [room[: chunk.length]], chunk.position)
                 if not taken and chunk.length:
@@ -207,22 +248,22 @@ class TlsConnection(Connection):
             filled += taken
         return view[:filled]
 
-    def _write_after_read(self) -> None:
-        self._write_waits = True
-        self._loop.remove_writer(self._fd)
-        self._loop.add_reader(self._fd, self._readable)
-
-    def _write_again(self) -> None:
-        self._write_waits = False
-        if self._paused:
-            self._loop.remove_reader(self._fd)
-        self._loop.add_writer(self._fd, self._writable)
-
     # ---- the end
 
     def close(self) -> None:
-        if self._sock is not None and not self._repeat:
-            # Says goodbye, so that the peer need not take the end for an attack that cut the stream; nobody waits.
-            with suppress(OSError, ValueError):
-                self._tls.unwrap()
+        if self._sock is not None and not self._is_encrypted:
+            self._say_goodbye()
+        self._undecrypted = _NOTHING
         super().close()
+
+    def _say_goodbye(self) -> None:
+        """So that the peer need not take the end for an attack that cut the stream. Nobody waits for its answer."""
+        assert self._sock is not None
+        with suppress(OSError, ValueError):
+            try:
+                self._tls.unwrap()
+            except ssl.SSLWantReadError:
+                pass
+            finally:
+                if self._outgoing.pending:
+                    self._sock.send(self._outgoing.read())

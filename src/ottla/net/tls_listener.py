@@ -2,6 +2,7 @@
 
 import ssl
 
+from ottla.net.secured import Secured
 from ottla.security.tls.certificate import certificate
 from ottla.security.tls.principal_mapping import PrincipalMapping
 
@@ -17,12 +18,12 @@ class ListenerTls:
         """For the next handshake; connections that are open keep what they have."""
         self._mapping = mapping
 
-    def principal(self, sock: ssl.SSLSocket) -> str:
+    def principal(self, secured: Secured) -> str:
         """Whom the certificate of a client names. Raises ValueError if no rule is for its name."""
         if self._mapping is None:
             return ANONYMOUS
-        shown = sock.getpeercert(binary_form=True)
-        return ANONYMOUS if not shown else f"User:{self._mapping.user(certificate(shown).subject)}"
+        shown = secured.certificate
+        return ANONYMOUS if shown is None else f"User:{self._mapping.user(certificate(shown).subject)}"
 
 
 def followed(tls: ListenerTls) -> ssl.SSLContext:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.net.handshakes import HandshakeFailed, Handshakes, Spoke, connected
+from ottla.net.secured import Secured
 from tests.support.certificates import authority, client_context, issued, server_context, stranger
 from tests.support.tls_peer import TlsPeer
 
@@ -22,7 +23,7 @@ class Door:
     def __init__(self, timeout_s: float = LONG_S, most: int = 100, context: ssl.SSLContext | None = None) -> None:
         self.loop = asyncio.get_running_loop()
         self.handshakes = Handshakes(self.loop, timeout_s, most)
-        self.done: list[ssl.SSLSocket] = []
+        self.done: list[Secured] = []
         self.failed: list[HandshakeFailed] = []
         self._context = context or server_context()
         self._changed = asyncio.Event()
@@ -34,7 +35,7 @@ class Door:
         self.handshakes.begin(ours, self._context, self._succeeded, self._failed)
         return theirs
 
-    def _succeeded(self, secured: ssl.SSLSocket) -> None:
+    def _succeeded(self, secured: Secured) -> None:
         self.done.append(secured)
         self._changed.set()
 
@@ -102,8 +103,10 @@ def test_who_means_it_gets_in_although_others_hold_all_places() -> None:
             await TlsPeer(theirs, client_context()).handshake()
             await door.until(lambda: bool(door.done))
         door.handshakes.close()
-        for each in (*silent, *door.done):
-            each.close()
+        for sock in silent:
+            sock.close()
+        for secured in door.done:
+            secured.close()
         return len(door.done)
 
     assert asyncio.run(scenario()) == 1
@@ -158,13 +161,17 @@ async def _refusal(server: ssl.SSLContext, client: ssl.SSLContext, host: str = "
     return str(door.failed[0]) if door.failed else "", told
 
 
-async def _alert(sock: ssl.SSLSocket) -> None:
+async def _alert(secured: Secured) -> None:
+    loop = asyncio.get_running_loop()
     while True:
         try:
-            if not sock.recv(1):
+            if not secured.tls.read(1):
                 return
         except ssl.SSLWantReadError:
-            await asyncio.sleep(0)
+            data = await loop.sock_recv(secured.sock, 4096)
+            if not data:
+                return
+            secured.incoming.write(data)
         except OSError:
             return
 

@@ -4,11 +4,11 @@ import asyncio
 import os
 import random
 import socket
-import ssl
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from ottla.metrics.counts import Traffic
 from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratch
 from ottla.net.handshakes import Handshake, HandshakeFailed
-from ottla.net.tls_connection import GATHERED_BYTES, TlsConnection
+from ottla.net.secured import Secured
+from ottla.net.tls_connection import GATHERED_BYTES, TlsBuffers, TlsConnection
 from tests.support.certificates import client_context, server_context
 from tests.support.tls_peer import TlsPeer
 
@@ -69,9 +70,9 @@ class Slice:
         return self.file
 
 
-async def shaken(ours: socket.socket, theirs: socket.socket) -> tuple[ssl.SSLSocket, TlsPeer]:
+async def shaken(ours: socket.socket, theirs: socket.socket) -> tuple[Secured, TlsPeer]:
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[ssl.SSLSocket] = loop.create_future()
+    done: asyncio.Future[Secured] = loop.create_future()
 
     def failed(failure: HandshakeFailed) -> None:
         done.set_exception(failure)
@@ -84,7 +85,7 @@ async def shaken(ours: socket.socket, theirs: socket.socket) -> tuple[ssl.SSLSoc
 
 @asynccontextmanager
 async def connected(
-    recorder: Recorder, *, scratch: int = 256 * 1024, max_frame: int = 1 << 24
+    recorder: Recorder, *, scratch: int = 256 * 1024, max_frame: int = 1 << 24, gathered: int = GATHERED_BYTES
 ) -> AsyncIterator[tuple[TlsConnection, TlsPeer]]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
@@ -98,7 +99,7 @@ async def connected(
             ReadBudget(0),
             max_frame,
             Traffic(),
-            Scratch(GATHERED_BYTES),
+            TlsBuffers(gathered),
         )
         recorder.connection = connection
         connection.start(recorder)
@@ -153,6 +154,26 @@ def test_what_openssl_holds_back_is_delivered_when_reading_goes_on() -> None:
     assert asyncio.run(scenario()) == [b"a" * 20, b"b" * 20, b"c" * 200]
 
 
+def test_records_of_a_few_bytes_are_read_many_at_a_time() -> None:
+    """librdkafka writes one for each field of a message."""
+
+    async def scenario() -> tuple[list[bytes], int]:
+        recorder = Recorder()
+        async with connected(recorder) as (_, peer):
+            stream = framed(*(b"%d" % number * 50 for number in range(200)))
+            pieces = [stream[at : at + 9] for at in range(0, len(stream), 9)]
+            await peer.send_records(pieces)
+            calls = 0
+            while len(recorder.frames) < 200:
+                await recorder.heard()
+                calls += 1
+        return recorder.frames, calls
+
+    frames, calls = asyncio.run(scenario())
+    assert frames == [b"%d" % number * 50 for number in range(200)]
+    assert calls < 20
+
+
 def test_bytes_and_files_arrive_in_order_and_nothing_of_them_can_be_read_on_the_way(tmp_path: Path) -> None:
     content = PLAIN_TEXT * 40_000  # 1.3 MB: more than a socket takes at once
     (tmp_path / "segment").write_bytes(content)
@@ -185,13 +206,12 @@ def test_bytes_and_files_arrive_in_order_and_nothing_of_them_can_be_read_on_the_
     chunks=st.lists(st.integers(0, 400_000), min_size=1, max_size=4), gathered=st.sampled_from((1000, 16_384, 70_000))
 )
 def test_a_slow_reader_gets_every_byte(chunks: list[int], gathered: int) -> None:
-    """Writes that find no room are tried again with the same bytes."""
+    """What the socket does not take goes out later, as it is."""
     data = [random.Random(number).randbytes(size) for number, size in enumerate(chunks)]
 
     async def scenario() -> bytes:
         recorder = Recorder()
-        async with connected(recorder) as (connection, peer):
-            connection._gathered = Scratch(gathered)
+        async with connected(recorder, gathered=gathered) as (connection, peer):
             for chunk in data:
                 connection.send([chunk])
             arrived = bytearray()
@@ -257,7 +277,7 @@ def test_a_peer_that_breaks_the_protocol_is_let_go() -> None:
     assert asyncio.run(scenario()) == 1
 
 
-def test_a_connection_that_sends_files_by_descriptor_takes_no_tls_socket() -> None:
+def test_a_connection_that_sends_files_by_descriptor_cannot_be_made_of_what_a_handshake_gives() -> None:
     """By sendfile a segment would leave in plain text."""
 
     async def scenario() -> None:
@@ -265,8 +285,11 @@ def test_a_connection_that_sends_files_by_descriptor_takes_no_tls_socket() -> No
         ours.setblocking(False)
         theirs.setblocking(False)
         secured, _ = await shaken(ours, theirs)
-        with secured, theirs, pytest.raises(AssertionError, match="sendfile would send plain text"):
-            PlainConnection(secured, asyncio.get_running_loop(), Scratch(64), ReadBudget(0), 100, Traffic())
+        made: Any = secured
+        assert not isinstance(secured, socket.socket)
+        assert not hasattr(secured, "fileno")
+        with ours, theirs, pytest.raises((AssertionError, AttributeError, TypeError)):
+            PlainConnection(made, asyncio.get_running_loop(), Scratch(64), ReadBudget(0), 100, Traffic())
 
     asyncio.run(scenario())
 

@@ -1,7 +1,6 @@
 """Listeners with TLS: their handshakes under way, and the connections that come of them."""
 
 import socket
-import ssl
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 
@@ -10,12 +9,13 @@ from ottla.metrics.counts import Traffic
 from ottla.model.properties import Listener
 from ottla.net.connection import ReadBudget, Scratch
 from ottla.net.handshakes import HandshakeFailed, Handshakes, Spoke
-from ottla.net.tls_connection import GATHERED_BYTES, TlsConnection
+from ottla.net.secured import Secured
+from ottla.net.tls_connection import TlsBuffers, TlsConnection
 from ottla.net.tls_listener import ListenerTls
 
 
 class Encrypted:
-    __slots__ = ("_budget", "_gathered", "_handshakes", "_listeners", "_loop", "_scratch")
+    __slots__ = ("_budget", "_buffers", "_handshakes", "_listeners", "_loop", "_scratch")
 
     def __init__(
         self, loop: AbstractEventLoop, timeout_s: float, half_open: int, scratch: Scratch, budget: ReadBudget
@@ -23,7 +23,7 @@ class Encrypted:
         self._loop = loop
         self._scratch = scratch
         self._budget = budget
-        self._gathered = Scratch(GATHERED_BYTES)
+        self._buffers = TlsBuffers()
         self._handshakes = Handshakes(loop, timeout_s, half_open)
         self._listeners: dict[str, ListenerTls] = {}
 
@@ -37,13 +37,13 @@ class Encrypted:
         self,
         sock: socket.socket,
         tls: ListenerTls,
-        done: Callable[[ssl.SSLSocket], None],
+        done: Callable[[Secured], None],
         failed: Callable[[HandshakeFailed], None],
     ) -> None:
         self._handshakes.begin(sock, tls.context, done, failed)
 
-    def connection(self, sock: ssl.SSLSocket, max_frame: int, traffic: Traffic) -> TlsConnection:
-        return TlsConnection(sock, self._loop, self._scratch, self._budget, max_frame, traffic, self._gathered)
+    def connection(self, secured: Secured, max_frame: int, traffic: Traffic) -> TlsConnection:
+        return TlsConnection(secured, self._loop, self._scratch, self._budget, max_frame, traffic, self._buffers)
 
     def sentence(self, failure: HandshakeFailed, listener_name: str, listeners: Sequence[Listener]) -> str | None:
         """What to say of it, or None: who connects and says nothing asks whether somebody listens."""

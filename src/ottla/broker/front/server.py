@@ -20,11 +20,10 @@ from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratc
 from ottla.net.listening import listening_socket, plain_address, refusal
 
 if TYPE_CHECKING:  # loaded with the first listener that has TLS, or on which clients log in
-    from ssl import SSLSocket
-
     from ottla.broker.front.encrypted import Encrypted
     from ottla.broker.front.login import Logins
     from ottla.net.handshakes import HandshakeFailed
+    from ottla.net.secured import Secured
     from ottla.net.tls_listener import ListenerTls
 
 logger = logging.getLogger(__name__)
@@ -250,16 +249,16 @@ class Server:
         listener_name: str,
         routes: Routes,
         services: AnyServices,
-        sock: "SSLSocket",
+        secured: "Secured",
     ) -> None:
         assert self._encrypted is not None
         try:
-            principal = tls.principal(sock)
+            principal = tls.principal(secured)
         except ValueError as error:
-            sock.close()
+            secured.close()
             self._turned_away(host, listener_name, services, str(error))
             return
-        connection = self._encrypted.connection(sock, self._options.max_frame_bytes, self.traffic[listener_name])
+        connection = self._encrypted.connection(secured, self._options.max_frame_bytes, self.traffic[listener_name])
         self._converse(connection, principal, host, listener_name, routes, services)
 
     def _not_handshaken(self, host: str, listener_name: str, services: AnyServices, failure: "HandshakeFailed") -> None:
