@@ -133,8 +133,8 @@ PROPERTIES: tuple[Property, ...] = (
         INT,
         60_000,
         "How often key and trust stores are looked at: one that was written anew is taken up without a restart.",
-        MEDIUM,
-        at_least=1_000,
+        LOW,
+        at_least=100,
     ),
     Property(
         "ottla.quota.buckets.max",
