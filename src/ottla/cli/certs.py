@@ -28,23 +28,23 @@ def dev(arguments: Arguments) -> int:
     directory = Path(arguments.text("dir"))
     directory.mkdir(parents=True, exist_ok=True)
     now, password = datetime.now(UTC), arguments.text("password")
-    authority = _authority(directory, now)
-    node = authority.issued("node", _names(arguments.texts("host")), now, days)
+    authority = authority_in(directory, now)
+    node = authority.issued("node", names_of_this_machine(arguments.texts("host")), now, days)
     user = arguments.text("user")
     client = authority.issued(user, [], now, days)
-    _write(directory / "node.pem", node.pem)
-    _write(directory / "node.p12", node.pkcs12("node", password))
-    _write(directory / f"{user}.pem", client.pem)
-    _write(directory / f"{user}.p12", client.pkcs12(user, password))
-    _write(directory / "truststore.p12", authority.trust_store(password), _PUBLIC)
+    write_secret(directory / "node.pem", node.pem)
+    write_secret(directory / "node.p12", node.pkcs12("node", password))
+    write_secret(directory / f"{user}.pem", client.pem)
+    write_secret(directory / f"{user}.p12", client.pkcs12(user, password))
+    write_secret(directory / "truststore.p12", authority.trust_store(password), _PUBLIC)
     place = directory.resolve()
-    _write(directory / "node.properties", _node_properties(place).encode())
-    _write(directory / f"{user}.properties", _java_properties(place, user).encode())
+    write_secret(directory / "node.properties", _node_properties(place).encode())
+    write_secret(directory / f"{user}.properties", _java_properties(place, user).encode())
     print(_advice(place, user, password))
     return OK
 
 
-def _authority(directory: Path, now: datetime) -> Authority:
+def authority_in(directory: Path, now: datetime) -> Authority:
     """The one that is there: what it has signed before stays good."""
     from ottla.security.tls.development import Authority
 
@@ -52,21 +52,21 @@ def _authority(directory: Path, now: datetime) -> Authority:
     if key.exists() and certificate.exists():
         return Authority.read(key.read_bytes(), certificate.read_bytes())
     made = Authority.made(now, _AUTHORITY_DAYS)
-    _write(key, made.key_pem)
-    _write(certificate, made.certificate_pem, _PUBLIC)
+    write_secret(key, made.key_pem)
+    write_secret(certificate, made.certificate_pem, _PUBLIC)
     return made
 
 
 _AUTHORITY_DAYS: Final = 3650
 
 
-def _names(more: list[str]) -> list[str]:
+def names_of_this_machine(more: list[str]) -> list[str]:
     import socket
 
     return list(dict.fromkeys(("localhost", "127.0.0.1", "::1", socket.gethostname(), *more)))
 
 
-def _write(path: Path, data: bytes, mode: int = _SECRET) -> None:
+def write_secret(path: Path, data: bytes, mode: int = _SECRET) -> None:
     """A secret is never open to others, not even for a moment; an older file is replaced as a whole."""
     import os
 

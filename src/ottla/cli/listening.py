@@ -28,11 +28,11 @@ def _beside(usual: int, port: int) -> str:
     return f"http://127.0.0.1:{wanted if port and 0 < wanted <= _LAST_PORT else 0}"
 
 
-def listeners(host: str, port: int, controller_port: int) -> dict[str, str]:
+def listeners(host: str, port: int, controller_port: int, name: str = "PLAINTEXT") -> dict[str, str]:
     """For clients on `host`; controllers stay on loopback: all there are, are on this machine."""
     shown = f"[{host}]" if ":" in host else host
-    given = {"listeners": f"PLAINTEXT://{shown}:{port},CONTROLLER://127.0.0.1:{controller_port}"}
+    given = {"listeners": f"{name}://{shown}:{port},CONTROLLER://127.0.0.1:{controller_port}"}
     if host in _EVERY_INTERFACE:
         # Clients cannot connect to "every interface": they are told the host's name.
-        given["advertised.listeners"] = f"PLAINTEXT://{socket.gethostname()}:{port}"
+        given["advertised.listeners"] = f"{name}://{socket.gethostname()}:{port}"
     return given

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.cli.failures import Failure
 from ottla.cli.listening import PLATFORM_PORTS, listeners, metrics_listener
@@ -23,6 +23,9 @@ from ottla.runtime.standard_streams import announce
 from ottla.runtime.stop_signals import WHOLE_CLUSTER_STOPS, stop_signals
 from ottla.storage.checkpoints import CorruptCheckpoint, decode_meta_properties
 from ottla.storage.names import META_PROPERTIES
+
+if TYPE_CHECKING:
+    from ottla.cli.secure import Secured
 
 _PORTS_PER_NODE: Final = 2
 _READY_SECONDS: Final = 60.0
@@ -53,6 +56,8 @@ class NodePlan(NamedTuple):
     """For clients; the controller takes the next one."""
     data: str
     settings: Mapping[str, str]
+    ca: str = ""
+    """The authority behind its certificate; empty: clients speak to it as they are."""
 
     @property
     def file(self) -> str:
@@ -61,7 +66,13 @@ class NodePlan(NamedTuple):
 
 
 def plan(
-    count: int, host: str, port: int, data: str, overrides: Mapping[str, str], platform: Mapping[str, str] | None = None
+    count: int,
+    host: str,
+    port: int,
+    data: str,
+    overrides: Mapping[str, str],
+    platform: Mapping[str, str] | None = None,
+    secured: "Secured | None" = None,
 ) -> list[NodePlan]:
     """Nodes 1 to `count` on neighbouring ports, each broker and controller, with as many copies as make sense. The
     platform is beside the first of them."""
@@ -81,8 +92,10 @@ def plan(
         "offsets.topic.replication.factor": str(copies),
         "transaction.state.log.replication.factor": str(copies),
         "transaction.state.log.min.isr": str(copies // 2 + 1),
+        **(secured.settings if secured is not None else {}),
         **overrides,
     }
+    name = "PLAINTEXT" if secured is None else "SASL_SSL"
     return [
         NodePlan(
             node_id,
@@ -91,11 +104,12 @@ def plan(
             f"{data}/node-{node_id}",
             {
                 "node.id": str(node_id),
-                **listeners(host, first, first + 1),
+                **listeners(host, first, first + 1, name),
                 "http.listeners": metrics_listener(port, node_id - 1),
                 **((platform or {}) if node_id == 1 else {}),
                 **shared,
             },
+            "" if secured is None else secured.ca,
         )
         for node_id, first in ports.items()
     ]
@@ -149,7 +163,7 @@ def nodes_in(data: str) -> int:
     return node_id
 
 
-def run(plans: list[NodePlan]) -> int:
+def run(plans: list[NodePlan], secured: "Secured | None" = None) -> int:
     """Starts every node, waits for Ctrl-C or SIGTERM, stops them all. Returns the exit code."""
     children: dict[int, subprocess.Popen[bytes]] = {}
     stopping: list[int] = []
@@ -161,6 +175,8 @@ def run(plans: list[NodePlan]) -> int:
             children[each.node_id] = _spawn(each)
         ready = _wait_until_ready(plans, children, stopping)
         if ready:
+            if secured is not None:
+                _make_admin(plans, secured)
             announce(_banner(plans, children))
         _watch(plans, children, stopping)
     finally:
@@ -168,9 +184,20 @@ def run(plans: list[NodePlan]) -> int:
     return 0 if stopping else 1
 
 
+def _make_admin(plans: list[NodePlan], secured: "Secured") -> None:
+    from ottla.cli.secure import make_admin_of_running  # noqa: PLC0415  an unsecured cluster does without
+
+    told = make_admin_of_running(secured, ",".join(f"{each.host}:{each.port}" for each in plans))
+    if told:
+        announce(told)
+
+
 def _spawn(each: NodePlan) -> "subprocess.Popen[bytes]":
     settings = Settings.defaults(each.data, **each.settings)
     os.makedirs(os.path.dirname(each.file), exist_ok=True)
+    # It may hold passwords, so it is its owner's from the first byte on.
+    os.close(os.open(each.file, os.O_CREAT | os.O_WRONLY, 0o600))
+    os.chmod(each.file, 0o600)
     with open(each.file, "w", encoding="utf-8") as file:
         file.write(format_properties(settings.given))
     command = [sys.executable, "-m", "ottla", "start", each.file]
@@ -201,10 +228,22 @@ def _accepts(each: NodePlan) -> bool:
     hello = bytes.fromhex("0000000a 0012 0000 00000001 0000")  # v0, correlation id 1, an empty client id
     try:
         with socket.create_connection((each.host, each.port), timeout=0.5) as connection:
-            connection.sendall(hello)
-            return len(connection.recv(4)) == 4
+            if each.ca:
+                return _greeted(_encrypted(connection, each), hello)
+            return _greeted(connection, hello)
     except OSError:
         return False
+
+
+def _greeted(connection: socket.socket, hello: bytes) -> bool:
+    connection.sendall(hello)
+    return len(connection.recv(4)) == 4
+
+
+def _encrypted(connection: socket.socket, each: NodePlan) -> socket.socket:
+    import ssl  # noqa: PLC0415  an unsecured cluster does without
+
+    return ssl.create_default_context(cafile=each.ca).wrap_socket(connection, server_hostname=each.host)
 
 
 def _banner(plans: list[NodePlan], children: "dict[int, subprocess.Popen[bytes]]") -> str:

@@ -9,6 +9,7 @@ from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import settings as name_value_pairs
 
 if TYPE_CHECKING:
+    from ottla.cli.secure import Secured
     from ottla.model.properties import Settings
 
 DEFAULT_DATA: Final = "./ottla-data"
@@ -27,7 +28,10 @@ def start(arguments: Arguments) -> int:
     try:
         if count is not None and count != 1:
             return _start_several(arguments, count)
-        settings = node_settings(arguments) if path is None else file_settings(arguments, path)
+        if arguments.flag("secure"):
+            settings = _secure_settings(arguments, path)
+        else:
+            settings = node_settings(arguments) if path is None else file_settings(arguments, path)
     except SettingsError as error:
         where = path or "the settings"
         problems = "\n".join(f"  {problem}" for problem in error.problems)
@@ -48,18 +52,64 @@ def _start_several(arguments: Arguments, count: int) -> int:
     port = arguments.optional_number("port")
     data = os.path.abspath(arguments.optional("data") or DEFAULT_CLUSTER_DATA)
     check_data(data, count)
+    host = arguments.optional("host") or DEFAULT_HOST
     overrides = {"cluster.id": cluster_of(data, count), **_overrides(arguments)}
+    secured = _secured(arguments, data, host)
     plans = plan(
         count,
-        arguments.optional("host") or DEFAULT_HOST,
+        host,
         DEFAULT_PORT if port is None else port,
         data,
         overrides,
-        _platform(arguments, port),
+        _platform(arguments, port) if secured is None else {},
+        secured,
     )
     Settings.defaults(plans[0].data, **plans[0].settings)  # what is wrong with them is told once, not by every node
     check_ports(plans)
-    return run(plans)
+    return run(plans, secured)
+
+
+def _secured(arguments: Arguments, data: str, host: str) -> "Secured | None":
+    if not arguments.flag("secure"):
+        if os.path.exists(f"{data}.security"):
+            from ottla.cli.secure import check_unsecured
+
+            check_unsecured(data)
+        return None
+    from ottla.cli.secure import prepared
+
+    return prepared(data, () if host in ("0.0.0.0", "::", "") else (host,))
+
+
+def _secure_settings(arguments: Arguments, path: str | None) -> "Settings":
+    """One node with TLS, logins and ACLs; its administrator is made, and told of, before its first start."""
+    from ottla.cli.secure import LISTENER, make_admin
+    from ottla.model.properties import Settings
+
+    if path is not None:
+        raise UsageError("--secure: a file says itself what protects its node; docs/SECURITY.md has the lines")
+    data = os.path.abspath(arguments.optional("data") or DEFAULT_DATA)
+    host, port = arguments.optional("host") or DEFAULT_HOST, arguments.optional_number("port")
+    port = DEFAULT_PORT if port is None else port
+    if not 1 <= port <= 65534:
+        raise UsageError(f"--port {port}: 1 to 65534 with --secure; the controller takes the next one")
+    secured = _secured(arguments, data, host)
+    assert secured is not None
+    settings = Settings.defaults(
+        data,
+        **{
+            "http.listeners": metrics_listener(port),
+            **_listeners(host, port, LISTENER),
+            **secured.settings,
+            **_overrides(arguments),
+        },
+    )
+    told = make_admin(secured, settings, f"{'localhost' if host == DEFAULT_HOST else host}:{port}")
+    if told:
+        from ottla.runtime.standard_streams import announce
+
+        announce(told)
+    return settings
 
 
 def node_settings(arguments: Arguments) -> "Settings":
@@ -67,6 +117,7 @@ def node_settings(arguments: Arguments) -> "Settings":
     from ottla.model.properties import Settings
 
     data = arguments.optional("data") or DEFAULT_DATA
+    _secured(arguments, os.path.abspath(data), DEFAULT_HOST)
     if os.path.exists(f"{data}/node-1/meta.properties"):
         from ottla.cli.failures import Failure
         from ottla.cli.nodes import nodes_in
@@ -90,12 +141,12 @@ def _platform(arguments: Arguments, port: int | None) -> dict[str, str]:
     return {} if only else platform_listeners(DEFAULT_PORT if port is None else port)
 
 
-def _listeners(host: str, port: int) -> dict[str, str]:
+def _listeners(host: str, port: int, name: str = "PLAINTEXT") -> dict[str, str]:
     if not 0 <= port <= 65534:
         raise UsageError(f"--port {port}: 0 (any free port) to 65534; the controller takes the next one")
     controller = port + 1 if port else 0
     return {
-        **listeners(host, port, controller),
+        **listeners(host, port, controller, name),
         "controller.quorum.voters": f"1@127.0.0.1:{controller or 9093}",
     }
 
@@ -176,6 +227,11 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
                 help="Start a cluster of N nodes on this machine, each a process; ports and directories follow on.",
             ),
             Option(
+                "--secure",
+                help="TLS, logins and ACLs, with one administrator: certificates and his password are made by the "
+                "first start, and told once. Without the schema registry beside it.",
+            ),
+            Option(
                 "--only",
                 value="WHAT",
                 help="kafka: the broker alone, without the schema registry beside it. A file starts what it names.",
@@ -197,6 +253,7 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
             ("Another one beside it", "ottla start --port 9192 --data /tmp/second"),
             ("Three nodes that replicate to each other, data in ./ottla-cluster", "ottla start --nodes 3"),
             ("For the network, with six partitions per new topic", "ottla start --host 0.0.0.0 -o num.partitions=6"),
+            ("With TLS, logins, ACLs and an administrator", "ottla start --secure"),
             ("As Kafka was configured", "ottla start /etc/kafka/server.properties"),
         ),
     ),

@@ -133,7 +133,7 @@ PROPERTIES: tuple[Property, ...] = (
         INT,
         60_000,
         "How often key and trust stores are looked at: one that was written anew is taken up without a restart.",
-        MEDIUM,
+        LOW,
         at_least=100,
     ),
     Property(

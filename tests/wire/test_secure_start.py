@@ -1,0 +1,122 @@
+"""`ottla start --secure`: from nothing to a record by a user who logged in, and what keeps everybody else out."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError, Producer
+
+from tests.support.nodes import free_ports, is_free
+from tests.support.patience import PATIENCE_SECONDS
+
+
+@contextmanager
+def started(*words: str) -> Iterator[str]:
+    """What it printed until it was ready."""
+    command = [sys.executable, "-m", "ottla", "start", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if "stop with Ctrl-C" in line:
+                    break
+            yield "".join(lines)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_SECONDS)
+
+
+def ottla(*words: str, config: Path, stdin: str = "", ends: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", *words],
+        env={**os.environ, "OTTLA_COMMAND_CONFIG": str(config)},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == ends, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def pasted(text: str) -> dict[str, Any]:
+    """The settings for confluent-kafka, as they stand there."""
+    found = re.search(r"\{.*?\}", text, re.DOTALL)
+    assert found is not None, text
+    settings: dict[str, Any] = json.loads(found.group())
+    return settings
+
+
+def produced(settings: dict[str, Any], topic: str) -> KafkaError | None:
+    outcomes: list[KafkaError | None] = []
+    producer = Producer({**settings, "message.timeout.ms": 60_000, "log_level": 0})
+    producer.produce(topic, b"plums", on_delivery=lambda error, _: outcomes.append(error))
+    producer.flush(PATIENCE_SECONDS)
+    return outcomes[0]
+
+
+def free_port(count: int) -> int:
+    """The first of so many free ports in a row."""
+    while True:
+        (first,) = free_ports(1)
+        if all(is_free(first + more) for more in range(count)):
+            return first
+
+
+def test_one_node_tells_its_administrator_once_and_lets_nobody_else_in(tmp_path: Path) -> None:
+    words = ("--port", str(free_port(2)), "--data", str(tmp_path / "data"))
+    kept = tmp_path / "data.security"
+    with started("--secure", *words) as first:
+        admin = pasted(first)
+        assert produced(admin, "orders") is None
+        bootstrap = ("--bootstrap", admin["bootstrap.servers"])
+        config = kept / "admin.properties"
+        ottla("users", "add", "alice", *bootstrap, config=config, stdin="wonderland\n")
+        alice = {**admin, "sasl.username": "alice", "sasl.password": "wonderland"}
+        refused = produced(alice, "orders")
+        assert refused is not None
+        assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        ottla("acls", "allow", "alice", "produce", "orders", "--execute", *bootstrap, config=config)
+        assert produced(alice, "orders") is None
+        nobody = tmp_path / "nobody.properties"
+        nobody.write_text(re.sub('password="[^"]*"', 'password="guessed"', config.read_text()))
+        assert "uthentication" in ottla("topics", "list", *bootstrap, "--timeout", "20", config=nobody, ends=1)
+    assert {path.name: path.stat().st_mode & 0o777 for path in kept.iterdir()} == {
+        "ca.pem": 0o644,
+        **dict.fromkeys(("ca-key.pem", "node.pem", "node.properties", "admin.properties"), 0o600),
+    }
+    with started("--secure", *words) as second:
+        assert "password" not in second
+        assert produced(alice, "orders") is None
+    assert "was started with --secure" in ottla("start", *words, config=nobody, ends=1)
+
+
+def test_three_nodes_log_in_with_each_other_and_know_one_administrator(tmp_path: Path) -> None:
+    words = ("--nodes", "3", "--port", str(free_port(6)), "--data", str(tmp_path / "data"))
+    with started("--secure", *words) as first:
+        admin = pasted(first)
+        bootstrap = ("--bootstrap", admin["bootstrap.servers"])
+        config = tmp_path / "data.security" / "admin.properties"
+        ottla("topics", "create", "orders", "--replication-factor", "3", *bootstrap, config=config)
+        assert produced({**admin, "acks": "all"}, "orders") is None
+        assert {path.stat().st_mode & 0o777 for path in (tmp_path / "data").glob("*.properties")} == {0o600}
+
+
+def test_a_file_is_secured_by_its_own_lines(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("")
+    assert "docs/SECURITY.md" in ottla("start", str(file), "--secure", config=tmp_path / "none", ends=2)
+
+
+def test_an_administrator_is_told_a_port_that_is_known(tmp_path: Path) -> None:
+    words = ("--secure", "--port", "0", "--data", str(tmp_path / "data"))
+    assert "1 to 65534" in ottla("start", *words, config=tmp_path / "none", ends=2)
