@@ -13,10 +13,14 @@ from confluent_kafka.schema_registry import (
 )
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.message_factory import GetMessageClass
 
 from ottla.registry.client import RegistryClient, RegistryRefused
 from ottla.registry.languages import LANGUAGES
+from ottla.registry.schemas.base import DEFAULT_STEPS, Budget
+from ottla.registry.schemas.protobuf import Protobuf
 from ottla.serdes.by_name import Serdes
 from ottla.testing import Cluster
 from tests.support.registries import Registry
@@ -128,3 +132,25 @@ def test_json_schema_is_read_by_the_other_in_both_directions(
     at, headers = place(f"json-theirs-{ids}")
     data = JSONSerializer(json.dumps(schema), theirs, conf=more)(value, at)
     assert serde.decode_from(data, at.topic, headers) == value
+
+
+PROTO = 'syntax = "proto3"; package shop; message First {} message Order { string id = 1; int32 size = 2; }'
+
+
+@pytest.mark.parametrize("ids", IDS)
+def test_protobuf_is_read_by_the_other_in_both_directions(
+    ours: RegistryClient, theirs: SchemaRegistryClient, ids: Any
+) -> None:
+    schema = Protobuf().parse(PROTO, (), Budget(DEFAULT_STEPS), new=True)
+    order = GetMessageClass(schema.pool().FindMessageTypeByName("shop.Order"))
+    value = {"id": "longer", "size": 5}
+    serde = Serdes.protobuf(ours, PROTO, message="shop.Order", ids=ids)
+    at, headers = place(f"proto-ours-{ids}")
+    data = serde.encode_for(value, at.topic, headers)
+    read = ProtobufDeserializer(order, {"use.deprecated.format": False}, theirs)(data, at)
+    assert (read.id, read.size) == ("longer", 5)
+    more = {"schema.id.serializer": header_schema_id_serializer} if ids == "header" else {}
+    at, headers = place(f"proto-theirs-{ids}")
+    data = ProtobufSerializer(order, theirs, {"use.deprecated.format": False, **more})(order(**value), at)
+    assert serde.decode_from(data, at.topic, headers) == value
+    assert Serdes.protobuf(ours).decode_from(data, at.topic, headers) == value

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.registry.lookup import Registry
     from ottla.serdes.avro.serde import AvroSchemaText, AvroSerde
     from ottla.serdes.json_schema import JsonSchemaSerde
+    from ottla.serdes.protobuf import ProtobufSerde
 
 
 class Serdes:
@@ -55,6 +56,13 @@ class Serdes:
         from ottla.serdes.json_schema import JsonSchemaSerde  # noqa: PLC0415  few need it
 
         return JsonSchemaSerde(registry, schema, **options)
+
+    @staticmethod
+    def protobuf(registry: "Registry", schema: str | None = None, **options: Any) -> "ProtobufSerde":
+        """Protobuf by the schemas of a registry; what it takes, `serdes.protobuf.ProtobufSerde` tells."""
+        from ottla.serdes.protobuf import ProtobufSerde  # noqa: PLC0415  few need it
+
+        return ProtobufSerde(registry, schema, **options)
 
 
 def serde_for(kind: Type) -> Serde[Any]:

@@ -18,6 +18,7 @@ from ottla.serdes.arrow import to_column
 from ottla.serdes.base import SerdeError
 from ottla.serdes.json import JsonSerde
 from ottla.serdes.registered import Decode, Encode, RegisteredSerde
+from ottla.serdes.schema_ids import SchemaId
 from ottla.serdes.types import ANY, BOOLEAN, DOUBLE, LONG, STRING, Type, array_of, map_of, struct_of
 
 Tree: TypeAlias = Any
@@ -65,7 +66,7 @@ class JsonSchemaSerde(RegisteredSerde[JsonSchema]):
         title = schema.tree.get("title") if isinstance(schema.tree, dict) else None
         return title if isinstance(title, str) else "json"
 
-    def decoding(self, writer: JsonSchema, *, for_columns: bool) -> Decode:
+    def decoding(self, writer: JsonSchema, found: SchemaId, *, for_columns: bool) -> Decode:
         check = _checking(writer) if self.validate else None
         decode = JsonSerde(self.type).decode
         convert = to_column(self.type) if for_columns else None

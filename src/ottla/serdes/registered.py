@@ -90,10 +90,15 @@ class RegisteredSerde(ColumnSerde[Any], Generic[S]):
     def record_name(self, schema: S) -> str: ...
 
     @abstractmethod
-    def decoding(self, writer: S, *, for_columns: bool) -> Decode: ...
+    def decoding(self, writer: S, found: SchemaId, *, for_columns: bool) -> Decode:
+        """`found`: how the record named its schema, and maybe what of it."""
 
     @abstractmethod
     def encoding(self, schema: S) -> Encode: ...
+
+    def indexes(self, schema: S) -> bytes:
+        """What of the schema a record is, behind its id."""
+        return b""
 
     # ---- reading
 
@@ -121,7 +126,7 @@ class RegisteredSerde(ColumnSerde[Any], Generic[S]):
             ) from error
 
     def _decoder(self, found: SchemaId, for_columns: bool) -> Decode:
-        made = self.decoding(self._writer(found), for_columns=for_columns)
+        made = self.decoding(self._writer(found), found, for_columns=for_columns)
         self._memo.decoders[found, for_columns] = made
         return made
 
@@ -138,7 +143,7 @@ class RegisteredSerde(ColumnSerde[Any], Generic[S]):
     # ---- writing
 
     def encode_for(self, value: Any, topic: str, headers: list[tuple[str, bytes | None]]) -> bytes:
-        registered, encode = self._memo.written.get(topic) or self._written(topic)
+        registered, encode, indexes = self._memo.written.get(topic) or self._written(topic)
         try:
             payload = encode(value)
         except self.faults as error:
@@ -147,17 +152,18 @@ class RegisteredSerde(ColumnSerde[Any], Generic[S]):
             headers[:] = [each for each in headers if each[0] != HEADER_OF[self.part]]
         # A changelog keeps no headers of what a store holds.
         if self.ids == "header" and not topic.endswith(_CHANGELOG):
-            headers.append((HEADER_OF[self.part], guid_header(registered.guid)))
+            headers.append((HEADER_OF[self.part], guid_header(registered.guid) + indexes))
             return payload
-        return framed(registered.id, payload)
+        return framed(registered.id, indexes + payload)
 
     def _written(self, topic: str) -> "_Written":
         try:
             registered = self._registered(topic)
-            encode = self.encoding(self._parsed(registered))
+            schema = self._parsed(registered)
+            encode, indexes = self.encoding(schema), self.indexes(schema)
         except (UnknownSchema, SerdeError) as error:
             raise SerdeError(f"{self!r}: nothing can be written to topic {topic!r}: {error}") from error
-        made = self._memo.written[topic] = _Written(registered, encode)
+        made = self._memo.written[topic] = _Written(registered, encode, indexes)
         return made
 
     def _registered(self, topic: str) -> Registered:
@@ -206,6 +212,7 @@ class _Written(NamedTuple):
 
     registered: Registered
     encode: Encode
+    indexes: bytes
 
 
 class _Memo(Generic[S]):

@@ -33,6 +33,8 @@ class SchemaId:
 
     id: int | None = None
     guid: str | None = None
+    indexes: bytes | None = None
+    """Of a GUID in a header: what stands behind it there. None: it would stand in front of the payload."""
 
     def __str__(self) -> str:
         return f"id {self.id}" if self.guid is None else f"GUID {self.guid}"
@@ -54,8 +56,8 @@ def schema_of(data: bytes, headers: Headers, part: Part) -> tuple[SchemaId, int]
         wanted = HEADER_OF[part]
         for name, value in reversed(headers):
             if name == wanted and value is not None:
-                found, _ = _in_front(value)
-                return found, 0
+                found, place = _in_front(value)
+                return SchemaId(found.id, found.guid, value[place:]), 0
     return _in_front(data)
 
 

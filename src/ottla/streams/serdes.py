@@ -6,6 +6,7 @@ Serdes.json                                         any JSON
 Serdes.json("ticker STRING, price DOUBLE")          JSON objects with these fields
 Serdes.avro(registry, subject="orders-value")       Avro by the schemas of a registry, see `serdes.avro.AvroSerde`
 Serdes.json_schema(registry, subject="...")         JSON by them, see `serdes.json_schema.JsonSchemaSerde`
+Serdes.protobuf(registry, subject="...")            Protobuf by them, see `serdes.protobuf.ProtobufSerde`
 Serdes.time_windowed(Serdes.string, size_ms=5000)   keys of windowed aggregates
 Serdes.session_windowed(Serdes.string)
 """

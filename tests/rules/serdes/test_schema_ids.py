@@ -27,14 +27,14 @@ def test_an_id_is_a_zero_and_four_bytes_in_front() -> None:
 def test_a_guid_is_a_one_and_sixteen_bytes_in_a_header_or_in_front() -> None:
     assert guid_header(GUID) == BY_GUID
     headers = [("other", b"\0"), ("__value_schema_id", BY_GUID)]
-    assert schema_of(b"payload", headers, "value") == (SchemaId(guid=GUID), 0)
+    assert schema_of(b"payload", headers, "value") == (SchemaId(guid=GUID, indexes=b""), 0)
     assert schema_of(BY_GUID + b"payload", (), "value") == (SchemaId(guid=GUID), 17)
 
 
 def test_a_header_counts_before_what_stands_in_front_and_for_its_own_part_only() -> None:
     headers = [("__value_schema_id", BY_GUID)]
     data = framed(7, b"x")
-    assert schema_of(data, headers, "value") == (SchemaId(guid=GUID), 0)
+    assert schema_of(data, headers, "value") == (SchemaId(guid=GUID, indexes=b""), 0)
     assert schema_of(data, headers, "key") == (SchemaId(id=7), 5)
     assert schema_of(data, [("__value_schema_id", None)], "value") == (SchemaId(id=7), 5)
 

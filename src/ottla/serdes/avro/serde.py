@@ -13,6 +13,7 @@ from ottla.serdes.avro.reading import Form, conversion
 from ottla.serdes.avro.types import avro_of, type_of
 from ottla.serdes.avro.writing import writing
 from ottla.serdes.registered import Decode, Encode, RegisteredSerde
+from ottla.serdes.schema_ids import SchemaId
 from ottla.serdes.types import ANY, Type, parse_type_or_schema
 
 AvroSchemaText: TypeAlias = str | Mapping[str, Any] | Sequence[Any] | Type
@@ -49,7 +50,7 @@ class AvroSerde(RegisteredSerde[AvroSchema]):
     def record_name(self, schema: AvroSchema) -> str:
         return full_name(schema.root)
 
-    def decoding(self, writer: AvroSchema, *, for_columns: bool) -> Decode:
+    def decoding(self, writer: AvroSchema, found: SchemaId, *, for_columns: bool) -> Decode:
         binary = Binary(writer.root)
         reader = self.own_schema() or writer
         form = Form(for_columns=for_columns, members=self.type != ANY)
