@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +17,31 @@ from tests.support.patience import PATIENCE_SECONDS
 
 
 @contextmanager
-def started(*words: str) -> Iterator[str]:
-    """What it printed until it was ready."""
+def launched(*words: str) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, "-m", "ottla", "start", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
-            assert process.stdout is not None
-            lines = []
-            for line in process.stdout:
-                lines.append(line)
-                if "stop with Ctrl-C" in line:
-                    break
-            yield "".join(lines)
+            yield process
         finally:
             process.terminate()
             process.wait(PATIENCE_SECONDS)
+
+
+def told(process: "subprocess.Popen[str]") -> str:
+    """What it prints until it is ready."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "stop with Ctrl-C" in line:
+            break
+    return "".join(lines)
+
+
+@contextmanager
+def started(*words: str) -> Iterator[str]:
+    with launched(*words) as process:
+        yield told(process)
 
 
 def ottla(*words: str, config: Path, stdin: str = "", ends: int = 0) -> str:
@@ -120,3 +130,35 @@ def test_a_file_is_secured_by_its_own_lines(tmp_path: Path) -> None:
 def test_an_administrator_is_told_a_port_that_is_known(tmp_path: Path) -> None:
     words = ("--secure", "--port", "0", "--data", str(tmp_path / "data"))
     assert "1 to 65534" in ottla("start", *words, config=tmp_path / "none", ends=2)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "SECURITY.md"
+
+
+def test_the_file_on_the_page_makes_three_nodes_that_trust_each_other(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```properties\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    ottla("certs", "dev", str(tmp_path / "certs"), config=tmp_path / "none")
+    ports = free_ports(6)
+    text = text.replace("/etc/ottla", str(tmp_path / "certs"))
+    for number in (1, 2, 3):
+        text = text.replace(f"{number}@kafka{number}:9093", f"{number}@127.0.0.1:{ports[2 + number]}")
+    with ExitStack() as nodes:
+        starting = []
+        for number in (1, 2, 3):
+            file = tmp_path / f"{number}.properties"
+            own = text.replace("node.id=1", f"node.id={number}").replace("/var/lib/ottla", str(tmp_path / f"{number}"))
+            own = own.replace("kafka1:9092", f"127.0.0.1:{ports[number - 1]}")
+            file.write_text(own.replace("kafka1:9093", f"127.0.0.1:{ports[2 + number]}"))
+            starting.append(nodes.enter_context(launched(str(file))))
+        for each in starting:
+            told(each)
+        bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:3])
+        admin = {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(tmp_path / "certs" / "ca.pem"),
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "admin",
+            "sasl.password": "ADMIN-SECRET",
+        }
+        assert produced(admin, "orders") is None

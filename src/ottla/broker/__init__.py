@@ -9,7 +9,8 @@ and replies leave in the order of the requests. What has to wait (produce for fo
 `replicas` holds the partitions: `placement` makes, opens and deletes them as each new image says, `fetchers` copies
 what others lead, `replicas` appends and tells who waits. `coordination` has a shard of groups or transactions for each
 partition of an internal topic that is led here, and what these need of other brokers. `settings` lays the cluster's
-dynamic settings over the file; `security` is asked who may do what; `housekeeping` flushes, retires and compacts.
+dynamic settings over the file; `security` is asked who may do what, `quotas` how much of it (sessions charge
+and mute by `front.share`); `housekeeping` flushes, retires and compacts.
 
 Nothing here decides about the cluster: requests that change it go to `runtime.control_plane`, and what was decided
 comes back as an image. What one part must hear of another is an event (`events`), joined by `node.broker`.
