@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from ottla.client.addresses import parse_bootstrap
+from ottla.client.security import security
 from ottla.registry.machine.parsing import Languages
 from ottla.registry.service import RegistryService
 from ottla.registry.settings import RegistrySettings
@@ -44,7 +45,8 @@ class Registry:
         return self
 
     async def _start(self) -> None:
-        self.service = RegistryService(self._settings, self._bootstrap, languages=self._languages)
+        safe = security(self._settings.client)
+        self.service = RegistryService(self._settings, self._bootstrap, security=safe, languages=self._languages)
         await self.service.start()
 
     def __exit__(self, *_: object) -> None:

@@ -12,8 +12,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from ottla.testing import Cluster
+from tests.support.certificates import authority_file, issued, written
 from tests.support.nodes import Ottla, free_ports
 from tests.support.patience import PATIENCE_SECONDS, eventually
 
@@ -109,6 +111,47 @@ def test_settings_of_the_registry_stand_in_the_nodes_file(tmp_path: Path) -> Non
     with Ottla(tmp_path, extra=beside(port, **{"registry.schema.compatibility.level": "full"})) as node:
         assert get(f"http://127.0.0.1:{port}/config") == {"compatibilityLevel": "FULL"}
         assert node.stop() == 0
+
+
+def test_a_registry_beside_a_node_has_a_certificate_and_users(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    users = tmp_path / "users"
+    made = subprocess.run(
+        [sys.executable, "-m", "ottla", "users", "hash", "ann"],
+        input="ann-secret\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    users.write_text(made.stdout)
+    settings = {
+        "registry.listeners": f"https://127.0.0.1:{port}",
+        "registry.ssl.keystore.type": "PEM",
+        "registry.ssl.keystore.location": str(written(tmp_path, issued(), "registry")),
+        "registry.authentication.method": "BASIC",
+        "registry.users.file": str(users),
+    }
+    with Ottla(tmp_path, extra=settings) as node:
+        trusting = {"url": f"https://127.0.0.1:{port}", "ssl.ca.location": str(authority_file(tmp_path))}
+        with SchemaRegistryClient({**trusting, "basic.auth.user.info": "ann:ann-secret"}) as client:
+            assert client.register_schema("orders-value", Schema(SCHEMA, "AVRO")) == 1
+        eventually(lambda: "principal=User:ann host=127.0.0.1 action=register subject=orders-value" in node.printed())
+        with SchemaRegistryClient(trusting) as nobody, pytest.raises(SchemaRegistryError) as refused:
+            nobody.get_subjects()
+        assert refused.value.http_status_code == 401
+        assert "secret" not in node.printed()
+        assert node.stop() == 0
+
+
+def test_a_certificate_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    settings = {
+        "registry.listeners": f"https://127.0.0.1:{port}",
+        "registry.ssl.keystore.type": "PEM",
+        "registry.ssl.keystore.location": str(tmp_path / "none.pem"),
+    }
+    with pytest.raises(AssertionError, match=r"ssl\.keystore\.location: .*none\.pem"):
+        Ottla(tmp_path, extra=settings).start()
 
 
 def test_a_registry_by_itself_serves_any_cluster(tmp_path: Path) -> None:

@@ -76,6 +76,17 @@ def remove(arguments: Arguments) -> int:
     return 0
 
 
+def hash_password(arguments: Arguments) -> int:
+    from ottla.registry.doors.users_file import line
+
+    name = arguments.text("name")
+    try:
+        print(line(name, _password(arguments, name), os.urandom(16)))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return 0
+
+
 def _alter(arguments: Arguments, new: list[NewCredential]) -> None:
     from ottla.client.users import alter_users, alteration
 
@@ -217,5 +228,15 @@ the first user comes into a cluster in which everybody has to log in. Only a nod
         options=REACH,
         examples=(("", "ottla users remove alice"),),
         aliases=("delete",),
+    ),
+    Command(
+        "hash",
+        hash_password,
+        summary="Write a line for registry.users.file, by which a user of the schema registry is known.",
+        details="""
+For a registry whose callers are no users of the cluster, as nobody logs in there. Asks no cluster.""",
+        arguments=(_NAME,),
+        options=(_PASSWORD_FILE,),
+        examples=(("", "ottla users hash alice >> registry.users"),),
     ),
 )

@@ -13,7 +13,7 @@ import socket
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.http.addresses import Address, parse
 from ottla.model.properties import Listener, Settings
@@ -21,11 +21,15 @@ from ottla.net.listening import listening_socket, refusal
 from ottla.node.services import CannotStart, Ending, Health, Service
 from ottla.runtime.child import Child, Died, Unavailable
 
+if TYPE_CHECKING:
+    from ottla.registry.settings import RegistrySettings
+
 logger = logging.getLogger(__name__)
 
 MODULE: Final = "ottla.node.platform_process"
 SERVICES: Final = ("registry",)
 """Each has its addresses in `<name>.listeners`."""
+_LISTENERS: Final = "registry.listeners"
 _BACKLOG: Final = 128
 _LAST_REQUESTS_S: Final = 5.0
 """How long requests may take to end when the process is told to go."""
@@ -76,12 +80,12 @@ class Platform(Service):
 
     async def start(self) -> None:
         """Raises CannotStart for settings that the services would not take."""
-        if any(name.startswith("registry.") and name != "registry.listeners" for name in self._settings.given):
-            from ottla.registry.settings import RegistrySettings, SettingsError  # noqa: PLC0415  seldom given
+        if _is_special(self._settings.given):
+            from ottla.registry.settings import RegistrySettings  # noqa: PLC0415  seldom needed
 
             try:
-                RegistrySettings.beside_a_node(self._settings.given)
-            except SettingsError as error:
+                _check(RegistrySettings.beside_a_node(self._settings.given))
+            except ValueError as error:
                 raise CannotStart(f"the registry's settings: {error}") from error
         for service in SERVICES:
             for address in map(parse, self._settings.get_list(f"{service}.listeners")):
@@ -184,6 +188,20 @@ class Platform(Service):
 
     def banner(self) -> Sequence[str]:
         return [f"{service:<8} {address}" for service, address, _ in self._open]
+
+
+def _is_special(given: Mapping[str, str]) -> bool:
+    """Whether the registry has settings that could be wrong."""
+    own = any(name.startswith("registry.") and name != _LISTENERS for name in given)
+    return own or "https:" in given.get(_LISTENERS, "")
+
+
+def _check(settings: "RegistrySettings") -> None:
+    """Raises ValueError for a certificate that cannot be used."""
+    if any(address.scheme == "https" for address in settings.listeners):
+        from ottla.registry.tls import RegistryTls  # noqa: PLC0415  for who has TLS
+
+        RegistryTls(settings)
 
 
 def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener]) -> str:

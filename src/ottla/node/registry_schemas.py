@@ -5,6 +5,7 @@ thread: a batch of megabytes must not hold the loop.
 """
 
 import asyncio
+import base64
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,11 +45,12 @@ class Known:
 
 
 class RegistrySchemas:
-    __slots__ = ("_clock", "_known", "_most", "_refused", "_slots", "_ttl_ms", "_under_way", "_url")
+    __slots__ = ("_clock", "_headers", "_known", "_most", "_refused", "_slots", "_ttl_ms", "_under_way", "_url")
 
     def __init__(self, settings: Settings, clock: Clock, url: Callable[[], str | None]) -> None:
         self._clock = clock
         self._url = url
+        self._headers = _HEADERS | _authorization(settings)
         self._most = settings.get_int("confluent.schema.registry.max.cache.size")
         self._ttl_ms = settings.get_int("confluent.missing.id.cache.ttl.sec") * 1_000
         self._known: OrderedDict[bytes, Known] = OrderedDict()
@@ -160,7 +162,7 @@ class RegistrySchemas:
             raise Undecided("no schema registry is known to this broker: set confluent.schema.registry.url")
         async with self._slots:
             try:
-                reply = await ask(url, "GET", target, _HEADERS, connect_s=_CONNECT_S, answer_s=_ANSWER_S)
+                reply = await ask(url, "GET", target, self._headers, connect_s=_CONNECT_S, answer_s=_ANSWER_S)
             except NoAnswer as error:
                 raise Undecided(f"the schema registry cannot be asked: {error}") from None
         if reply.status == _MISSING:
@@ -171,6 +173,13 @@ class RegistrySchemas:
             return cast(object, msgspec.json.decode(reply.body))
         except msgspec.DecodeError as error:
             raise Undecided(f"the schema registry at {url} answers no JSON to {target}: {error}") from None
+
+
+def _authorization(settings: Settings) -> dict[str, str]:
+    user_and_password = settings["confluent.basic.auth.user.info"]
+    if not user_and_password:
+        return {}
+    return {"authorization": f"Basic {base64.b64encode(str(user_and_password).encode()).decode()}"}
 
 
 def _remember(what: OrderedDict[K, V], key: K, value: V, most: int) -> None:

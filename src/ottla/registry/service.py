@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.client.addresses import Address as BrokerAddress
 from ottla.client.aio.cluster import Cluster
@@ -25,8 +24,13 @@ from ottla.registry.languages import LANGUAGES
 from ottla.registry.machine.machine import Machine, Rules
 from ottla.registry.machine.parsing import Languages
 from ottla.registry.machine.refusals import Refusal
+from ottla.registry.monitoring import RequestCounts
 from ottla.registry.runner import Runner
 from ottla.registry.settings import RegistrySettings
+
+if TYPE_CHECKING:
+    from ottla.registry.api.desk import Desk
+    from ottla.registry.tls import RegistryTls
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +52,15 @@ class RegistryService:
         bootstrap: Sequence[BrokerAddress],
         *,
         security: Security = PLAINTEXT,
-        doorkeeper: Doorkeeper = OPEN_DOOR,
-        tls: ssl.SSLContext | None = None,
         ports: Sequence[socket.socket] = (),
         languages: Languages = LANGUAGES,
     ) -> None:
         """`ports`, if somebody else has taken them: one for each of `registry.listeners`, in that order."""
         self._settings = settings
-        self._doorkeeper = doorkeeper
-        self._tls = tls
+        self._brokers = bootstrap
+        self._security = security
+        self._doorkeeper: Doorkeeper = OPEN_DOOR
+        self._tls: RegistryTls | None = None
         self._ports = ports
         self._languages = languages
         self._cluster = Cluster(
@@ -65,6 +69,7 @@ class RegistryService:
             timeout_s=settings.seconds("kafkastore.timeout.ms"),
             security=security,
         )
+        self._counts = RequestCounts()
         self._open: list[Listening] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._runner: Runner | None = None
@@ -75,6 +80,7 @@ class RegistryService:
 
     async def start(self) -> None:
         """Raises OSError when an address cannot be had, WrongTopic, ClientError, StartFailed."""
+        self._make_safe()
         self._bind()
         topic = self._settings["kafkastore.topic"]
         await prepare(self._cluster, topic, self._settings["kafkastore.topic.replication.factor"])
@@ -88,12 +94,26 @@ class RegistryService:
         for task in self._tasks:
             task.add_done_callback(self._ended)
 
+    def _make_safe(self) -> None:
+        """What is needed for it is loaded by who asks for it."""
+        settings = self._settings
+        try:
+            if any(address.scheme == "https" for address in settings.listeners):
+                from ottla.registry.tls import RegistryTls  # noqa: PLC0415
+
+                self._tls = RegistryTls(settings)
+                self._tasks.append(asyncio.create_task(self._tls.follow(), name="registry-certificates"))
+            if "authentication.method" in settings.given:
+                from ottla.registry.doors.door import door_of  # noqa: PLC0415
+
+                self._doorkeeper = door_of(settings, self._brokers, self._security)
+        except ValueError as error:
+            raise StartFailed(str(error)) from error
+
     def _bind(self) -> None:
+        context = None if self._tls is None else self._tls.server()
         for number, address in enumerate(self._settings.listeners):
-            tls = self._tls if address.scheme == "https" else None
-            if address.scheme == "https" and tls is None:
-                raise StartFailed(f"registry.listeners: {address} needs a certificate")
-            listening = Listening(address, self._application, tls=tls)
+            listening = Listening(address, self._application, tls=context if address.scheme == "https" else None)
             if self._ports:
                 listening.adopt(self._ports[number])
             else:
@@ -136,10 +156,8 @@ class RegistryService:
         leader = runner.follower.leader
         try:
             if leader is not None and leader.url != self.url:
-                from ottla.registry.api.desk import Desk  # noqa: PLC0415
-
                 with suppress(NoAnswer):
-                    await Desk(runner, self._settings, self.url).check_alive(leader.url)
+                    await self._desk(runner).check_alive(leader.url)
                     return
             await runner.take_lead(leader)
         except (Refusal, ClientError) as error:
@@ -168,16 +186,21 @@ class RegistryService:
 
     # What others see of it.
 
+    def _desk(self, runner: Runner) -> Desk:
+        from ottla.registry.api.desk import Desk  # noqa: PLC0415  with the first listener
+
+        tls = self._tls
+        return Desk(runner, self._settings, self.url, (lambda: tls.client) if tls is not None else None)
+
     def _application(self, address: Address) -> AsgiApplication:
         from ottla.registry.api.application import application  # noqa: PLC0415  with the first listener
-        from ottla.registry.api.desk import Desk  # noqa: PLC0415
         from ottla.registry.api.server import Identity  # noqa: PLC0415
 
         assert self._runner is not None, "listening, but not started"
-        desk = Desk(self._runner, self._settings, self.url)
+        desk = self._desk(self._runner)
         identity = Identity(self._kafka_cluster, self._settings["schema.registry.group.id"])
         limits = Limits(body_bytes=self._settings["registry.body.max.bytes"])
-        return application(desk, identity, address, limits, self._doorkeeper)
+        return application(desk, identity, address, limits, self._doorkeeper, self._counts)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -186,7 +209,9 @@ class RegistryService:
     @property
     def url(self) -> str:
         """Where other registries reach this one."""
-        first = self._open[0].address
+        wanted = self._settings["inter.instance.protocol"]
+        addresses = [listening.address for listening in self._open]
+        first = next((each for each in addresses if each.scheme == wanted), addresses[0])
         host = self._settings["host.name"] or first.host or socket.gethostname()
         if host in ("0.0.0.0", "::"):
             host = socket.gethostname()

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.http.addresses import Address, parse
+from ottla.model.properties.broker import STATIC
 from ottla.model.properties.property import BOOLEAN, INT, LIST, STRING, Property, Value, closest, table
 from ottla.registry.machine.config import LEVELS
 from ottla.registry.schemas.base import DEFAULT_STEPS
+from ottla.security.tls import settings as tls
 
 
 class SettingsError(ValueError):
@@ -24,13 +26,17 @@ def _listeners(value: Value) -> str | None:
     return None
 
 
+_TLS: Final = tuple(STATIC[name] for name in tls.NAMES if name != "ssl.client.auth")
+"""Of https listeners, and of requests to other registries: Kafka's, as Confluent has them."""
+
 SETTINGS: Final = table(
+    _TLS,
     (
         Property(
             "registry.listeners",
             LIST,
             ("http://127.0.0.1:8081",),
-            "Where the schema registry listens: http://host:port, separated by commas.",
+            "Where the schema registry listens: http://host:port or https://host:port, separated by commas.",
             check=_listeners,
         ),
         Property(
@@ -113,7 +119,54 @@ SETTINGS: Final = table(
             at_least=1_000,
         ),
         Property("registry.body.max.bytes", INT, 16 << 20, "The longest request that is read.", at_least=1 << 10),
-    )
+        Property(
+            "inter.instance.protocol",
+            STRING,
+            "",
+            "By which of its listeners other registries reach this one, http or https; the first, when empty.",
+            one_of=("", "http", "https"),
+        ),
+        Property(
+            "ssl.client.auth",
+            STRING,
+            "none",
+            "Whether clients of https listeners have to show a certificate.",
+            one_of=("none", "requested", "required", "true", "false"),
+            ignore_case=True,
+        ),
+        Property(
+            "authentication.method",
+            LIST,
+            ("NONE",),
+            "How callers say who they are: BASIC (user and password), BEARER (a token), or both.",
+            one_of=("NONE", "BASIC", "BEARER"),
+            ignore_case=True,
+        ),
+        Property("authentication.realm", STRING, "ottla", "What a browser is told to ask a password for."),
+        Property(
+            "registry.users.file",
+            STRING,
+            "",
+            "Users and what is known of their passwords, a line for each as `ottla users hash` writes it. When empty, "
+            "callers are the users of the cluster.",
+        ),
+        Property(
+            "registry.login.mechanisms",
+            LIST,
+            (),
+            "By which mechanisms callers are logged in at the cluster, in this order; the registry's own, when empty.",
+            one_of=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+            ignore_case=True,
+        ),
+        Property(
+            "registry.login.cache.ms",
+            INT,
+            60_000,
+            "How long a caller who was let in is not asked about again: so long a password that was changed, or a user "
+            "who was removed, may still count.",
+            at_least=0,
+        ),
+    ),
 )
 
 SYNONYMS: Final = {
@@ -122,6 +175,8 @@ SYNONYMS: Final = {
     "bootstrap.servers": "kafkastore.bootstrap.servers",
     "avro.compatibility.level": "schema.compatibility.level",
     "master.eligibility": "leader.eligibility",
+    "schema.registry.inter.instance.protocol": "inter.instance.protocol",
+    "ssl.client.authentication": "ssl.client.auth",
 }
 """Names that Confluent's server has, or had, for the same."""
 
@@ -178,11 +233,13 @@ class RegistrySettings:
 
     @classmethod
     def beside_a_node(cls, given: Mapping[str, str]) -> "RegistrySettings":
-        """Out of a node's own settings: Confluent's names stand there with `registry.` before them."""
+        """Out of a node's own settings: Confluent's names stand there with `registry.` before them. The node's own
+        certificate (`ssl.*`) is the registry's too, unless it is given another one."""
         own = {name: value for name, value in given.items() if name.startswith(_IN_A_NODE)}
-        return cls.of(
-            {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
-        )
+        said = {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
+        if not any(name.startswith("ssl.") for name in said):
+            said |= {name: value for name, value in given.items() if name in tls.NAMES}
+        return cls.of(said)
 
     def seconds(self, name: str) -> float:
         """Of a setting in milliseconds."""

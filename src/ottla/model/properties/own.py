@@ -1,7 +1,19 @@
 """ottla's own settings: the limits Kafka leaves open, with safe defaults. Where Kafka has a name, that is used."""
 
 from ottla.model.properties import grammar
-from ottla.model.properties.property import BOOLEAN, DOUBLE, HIGH, INT, LIST, LONG, LOW, MEDIUM, STRING, Property
+from ottla.model.properties.property import (
+    BOOLEAN,
+    DOUBLE,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    PASSWORD,
+    STRING,
+    Property,
+)
 
 PROPERTIES: tuple[Property, ...] = (
     Property(
@@ -24,10 +36,10 @@ PROPERTIES: tuple[Property, ...] = (
         "registry.listeners",
         LIST,
         (),
-        "Where a schema registry beside this node answers, each as http://host:port; none by default. Without a file "
-        "it is http://127.0.0.1:8081. Its own settings begin with registry. here.",
+        "Where a schema registry beside this node answers: http://host:port, or https:// with registry.ssl.* or ssl.*; "
+        "none by default, without a file http://127.0.0.1:8081. Its settings begin with registry. here.",
         MEDIUM,
-        check=grammar.http_addresses,
+        check=grammar.http_or_https_addresses,
     ),
     Property(
         "confluent.schema.registry.url",
@@ -37,6 +49,13 @@ PROPERTIES: tuple[Property, ...] = (
         "http://host:port; by default the one beside this node, if there is one.",
         MEDIUM,
         check=grammar.http_addresses,
+    ),
+    Property(
+        "confluent.basic.auth.user.info",
+        PASSWORD,
+        None,
+        "As whom the broker asks that registry, as user:password, if it wants to know (authentication.method).",
+        MEDIUM,
     ),
     Property(
         "confluent.schema.registry.max.cache.size",

@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 from ottla.http.answers import Answer
 from ottla.http.asking import NoAnswer, Reply, ask
 from ottla.http.call import Call
 from ottla.http.problems import Problem
+from ottla.registry import audit
 from ottla.registry.journal.reader import Leader
 from ottla.registry.machine import refusals
 from ottla.registry.machine.commands import Command, Sent
@@ -22,6 +23,9 @@ from ottla.registry.machine.refusals import Refusal
 from ottla.registry.machine.versions import SchemaVersion
 from ottla.registry.runner import LARGE_TEXT, NotLeading, Runner
 from ottla.registry.settings import RegistrySettings
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +42,16 @@ _MOST: Final = (1 << 31) - 1
 
 
 class Desk:
-    __slots__ = ("_settings", "_url", "runner")
+    __slots__ = ("_settings", "_tls", "_url", "runner")
 
-    def __init__(self, runner: Runner, settings: RegistrySettings, url: str) -> None:
+    def __init__(
+        self, runner: Runner, settings: RegistrySettings, url: str, tls: Callable[[], SSLContext] | None = None
+    ) -> None:
+        """`tls` gives the context by which other registries are reached; None: as the system has it."""
         self.runner = runner
         self._settings = settings
         self._url = url
+        self._tls = tls
 
     @property
     def machine(self) -> Machine:
@@ -85,9 +93,22 @@ class Desk:
 
     async def write(self, call: Call, command: Command, reply: Callable[[Any], Any]) -> Any:
         """What `reply` makes of the machine's reply; or the answer of the registry that leads. Raises Refusal."""
+        try:
+            found = await self._written(call, command)
+        except Refusal as refusal:
+            audit.refused(call.caller, command, refusal)
+            raise
+        if isinstance(found, Answer):
+            audit.passed_on(call.caller, command, self.runner.leader or "", found.status)
+            return found
+        audit.done(call.caller, command, found)
+        return reply(found)
+
+    async def _written(self, call: Call, command: Command) -> Any:
+        """The machine's reply, or an Answer: that of the registry that leads."""
         for _ in range(_ATTEMPTS):
             try:
-                return reply(await self.runner.submit(command))
+                return await self.runner.submit(command)
             except NotLeading as refused:
                 if refused.unheard_of:
                     await self.runner.catch_up()
@@ -143,6 +164,7 @@ class Desk:
                 call.raw_body,
                 connect_s=self._settings.seconds("leader.connect.timeout.ms"),
                 answer_s=self._settings.seconds("leader.read.timeout.ms"),
+                tls=self._tls() if self._tls is not None else None,
             )
         )
         try:
@@ -159,7 +181,8 @@ class Desk:
     async def check_alive(self, url: str) -> None:
         """Raises NoAnswer if nobody answers there in time: it may be stopped, or hang."""
         try:
-            await ask(url, "GET", "/", {}, connect_s=_PROBE_S, answer_s=_PROBE_S)
+            tls = self._tls() if self._tls is not None else None
+            await ask(url, "GET", "/", {}, connect_s=_PROBE_S, answer_s=_PROBE_S, tls=tls)
         except NoAnswer as error:
             raise NoAnswer(str(error), sent=True) from None
 

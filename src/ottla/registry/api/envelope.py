@@ -1,27 +1,38 @@
-"""Around every request: its id, a compressed answer, and the context that its path begins with."""
+"""Around every request: its id, a compressed answer, the context that its path begins with; and it is counted."""
 
 import gzip
 import secrets
+import time
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from ottla.http.asgi import AsgiApplication, Receive, Scope, Send
 from ottla.http.limits import Limits
 from ottla.registry.machine.names import DEFAULT_CONTEXT, WILDCARD, context_key, normal_context
+from ottla.registry.monitoring import RequestCounts
 
+METRICS: Final = b"/metrics"
 _WORTH_COMPRESSING: Final = 1 << 10
 _LONGEST_ID: Final = 200
 
 
 class Envelope:
-    def __init__(self, application: AsgiApplication) -> None:
+    def __init__(self, application: AsgiApplication, counts: RequestCounts, pages: AsgiApplication) -> None:
+        """`pages` is what answers to who watches the registry: its requests are not counted."""
         self._application = application
+        self._counts = counts
+        self._pages = pages
 
     @property
     def limits(self) -> Limits:
         return self._application.limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["raw_path"] == METRICS:
+            await self._pages(scope, receive, send)
+            return
+        began_ns = time.perf_counter_ns()
+        counts = self._counts
         headers = dict(scope["headers"])
         said = headers.get(b"x-request-id", b"")
         number = said if 0 < len(said) <= _LONGEST_ID else secrets.token_hex(16).encode()
@@ -31,6 +42,7 @@ class Envelope:
         async def sending(event: dict[str, Any]) -> None:
             nonlocal begun
             if event["type"] == "http.response.start":
+                counts.answered(event["status"], (time.perf_counter_ns() - began_ns) // 1_000)
                 event["headers"].append((b"x-request-id", number))
                 begun = event
                 return
@@ -40,6 +52,7 @@ class Envelope:
                     begun["headers"] = _compressed(begun["headers"], len(event["body"]))
                 await send(begun)
                 begun = {}
+            counts.response_bytes += len(event["body"])
             await send(event)
 
         await self._application(in_context(scope), receive, sending)
