@@ -1,6 +1,7 @@
 """Logging in over real sockets: row by row, then with the clients that people have."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -316,6 +317,41 @@ def test_a_key_that_the_issuer_has_just_made_is_fetched(kafka: Cluster, keys: Ke
         patience.check(answer)
     assert 0 < answer.session_lifetime_ms <= 60_000
     keys.answer = ISSUED.key_set()
+
+
+def bearer(token: str) -> bytes:
+    return f"n,,\x01auth=Bearer {token}\x01\x01".encode()
+
+
+def test_a_renewal_by_a_key_that_has_to_be_fetched_goes_on(kafka: Cluster, keys: KeyServer) -> None:
+    """Issuers change their keys while sessions last: the first renewal after that waits for the new set."""
+    new = Issuer("k4")
+    with Wire(kafka.bootstrap_servers) as wire:
+        handshake(wire, "OAUTHBEARER")
+        assert authenticate(wire, bearer(ISSUED.token("tina"))).session_lifetime_ms > 0
+        keys.answer = new.key_set()
+        try:
+            handshake(wire, "OAUTHBEARER")
+            assert authenticate(wire, bearer(new.token("tina", key_id="k4"))).session_lifetime_ms > 0
+            assert wire.ask(m.MetadataRequest(topics=[])).brokers
+        finally:
+            keys.answer = ISSUED.key_set()
+
+
+def test_keys_that_come_as_no_http_at_all_are_keys_that_do_not_come() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        settings = {
+            "sasl.oauthbearer.jwks.endpoint.url": f"http://127.0.0.1:{server.getsockname()[1]}/keys",
+            "sasl.oauthbearer.expected.issuer": ISSUER,
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+        }
+        with sasl_cluster(1, "PLAIN,OAUTHBEARER", **settings) as kafka, Wire(kafka.bootstrap_servers) as wire:
+            handshake(wire, "OAUTHBEARER")
+            wire.send(m.SaslAuthenticateRequest(auth_bytes=bearer(ISSUED.token())))
+            asking, _ = server.accept()
+            with asking:
+                asking.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            assert wire.receive(36).auth_bytes == b'{"status":"invalid_token"}'
 
 
 def test_keys_that_do_not_come_hold_up_nobody_else(kafka: Cluster, keys: KeyServer) -> None:

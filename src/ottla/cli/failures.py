@@ -96,6 +96,10 @@ def _unreachable(error: Unreachable) -> str:
         what = f"nothing listens at {address}" if reason == "nothing listens there" else f"{address}: {reason}"
     else:
         what = "no broker could be reached:\n" + "\n".join(f"  {at}: {why}" for at, why in error.reasons.items())
+    if any(hint in why for why in error.reasons.values() for hint in ("no TLS: ", "does its listener want")):
+        return (
+            f"{what}\n  --command-config FILE says how to connect: security.protocol, ssl.truststore.location, sasl.…"
+        )
     return f"{what}\n  start a node with `ottla start`, or name another with --bootstrap HOST:PORT"
 
 

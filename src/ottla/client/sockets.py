@@ -2,11 +2,16 @@
 
 import errno
 import socket
+from typing import Final
+
+_WANTED: Final = {"PLAINTEXT": "TLS or a login", "SASL_PLAINTEXT": "TLS (SASL_SSL)", "SSL": "a login (SASL_SSL)"}
+"""What a listener may want of a client that speaks as its security.protocol says, and does not get."""
 
 
-def why_lost(reason: str, *, is_plain: bool) -> str:
+def why_lost(reason: str, protocol: str) -> str:
     """Of a connection that ended before the first answer."""
-    return f"{reason}, at the first request: does its listener want TLS or a login?" if is_plain else reason
+    wanted = _WANTED.get(protocol)
+    return reason if wanted is None else f"{reason}, at the first request: does its listener want {wanted}?"
 
 
 def why_unreachable(error: OSError) -> str:

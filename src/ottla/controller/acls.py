@@ -4,7 +4,7 @@ Kafka stops at an entry that is logged twice under two ids, at the removal of an
 principal without a colon: none of these leaves here. An entry that is there already is no error and no record.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, TypeAlias
 
 from ottla.controller.decision import Decision
@@ -28,28 +28,44 @@ FilterResult: TypeAlias = "messages.DeleteAclsResponse.DeleteAclsFilterResult"
 
 
 class AclBook:
-    """The id of each entry. An entry that several ids have, which a damaged log may hold, goes with all of them."""
+    """The id of each entry. An entry that several ids have, which a damaged log may hold, goes with all of them.
 
-    __slots__ = ("_ids",)
+    Tools delete by hundreds of filters at once, one for each name or user: where a filter says either, only entries
+    with it are looked at. Each of the others looks at all that there are.
+    """
+
+    __slots__ = ("_by_name", "_by_principal", "_ids")
 
     def __init__(self, image: MetadataImage) -> None:
         self._ids: dict[Acl, tuple[Uuid, ...]] = {}
+        self._by_name: dict[str, dict[Acl, None]] = {}
+        self._by_principal: dict[str, dict[Acl, None]] = {}
         for acl_id, record in image.acls.items():
             self._note(acl_id, acl_of(record))
 
     def _note(self, acl_id: Uuid, acl: Acl) -> None:
-        self._ids[acl] = (*self._ids.get(acl, ()), acl_id)
+        known = self._ids.get(acl, ())
+        self._ids[acl] = (*known, acl_id)
+        if not known:
+            self._by_name.setdefault(acl.name, {})[acl] = None
+            self._by_principal.setdefault(acl.principal, {})[acl] = None
+
+    def _forget(self, acl_id: Uuid, acl: Acl) -> None:
+        left = tuple(each for each in self._ids[acl] if each != acl_id)
+        if left:
+            self._ids[acl] = left
+            return
+        del self._ids[acl]
+        for index, key in ((self._by_name, acl.name), (self._by_principal, acl.principal)):
+            del index[key][acl]
+            if not index[key]:
+                del index[key]
 
     def follow(self, delta: MetadataDelta) -> None:
         for acl_id, record in delta.changed_acls.items():
             before = delta.base.acls.get(acl_id)
             if before is not None:
-                acl = acl_of(before)
-                left = tuple(each for each in self._ids[acl] if each != acl_id)
-                if left:
-                    self._ids[acl] = left
-                else:
-                    del self._ids[acl]
+                self._forget(acl_id, acl_of(before))
             if record is not None:
                 self._note(acl_id, acl_of(record))
 
@@ -63,7 +79,16 @@ class AclBook:
         exactly = _exact(wanted)
         if exactly is not None:
             return [exactly] if exactly in self._ids else []
-        return [acl for acl in self._ids if wanted.matches(acl)]
+        return [acl for acl in self.candidates(wanted) if wanted.matches(acl)]
+
+    def candidates(self, wanted: AclFilter) -> Collection[Acl]:
+        """Those that have to be looked at."""
+        found: list[Collection[Acl]] = [self._ids]
+        if wanted.name is not None and wanted.pattern != MATCH:
+            found.append(self._by_name.get(wanted.name, ()))
+        if wanted.principal is not None:
+            found.append(self._by_principal.get(wanted.principal, ()))
+        return min(found, key=len)
 
 
 def _exact(wanted: AclFilter) -> Acl | None:

@@ -73,8 +73,10 @@ def test_before_the_acls_are_read_nobody_but_super_users_is_allowed_anything() -
     alice, boss = scene.client(), scene.client("User:boss")
     assert [scene.authorizer.is_ready_for(each) for each in ("User:alice", "User:boss")] == [False, True]
     assert (alice.may(*QUESTION), boss.may(*QUESTION)) == (False, True)
+    assert (alice.may_somewhere(*QUESTION[:2]), boss.may_somewhere(*QUESTION[:2])) == (False, True)
     scene.caught_up = True
     assert alice.may(*QUESTION)  # the refusal was not remembered
+    assert alice.may_somewhere(*QUESTION[:2])
 
 
 def test_no_more_answers_are_kept_than_the_setting_says() -> None:

@@ -3,9 +3,11 @@
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +86,33 @@ def test_a_broker_that_is_not_there_is_told_with_what_to_do(capsys: pytest.Captu
         f"ottla: nothing listens at {address}\n"
         "  start a node with `ottla start`, or name another with --bootstrap HOST:PORT\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("protocol", "wanted"), [("PLAINTEXT", "TLS or a login"), ("SASL_PLAINTEXT", "TLS (SASL_SSL)")]
+)
+def test_a_listener_of_another_kind_is_a_matter_of_the_clients_settings(
+    protocol: str, wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It hangs up at the first bytes, as a listener with TLS does: to start a node would not help."""
+    config = tmp_path / "client.properties"
+    config.write_text(f"security.protocol={protocol}\nsasl.mechanism=PLAIN\nsasl.username=a\nsasl.password=b\n")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(1)
+
+        listener = threading.Thread(target=hang_up)
+        listener.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert run(["topics", "list", "--bootstrap", address, "--command-config", str(config)]) == 1
+        listener.join()
+    said = capsys.readouterr().err
+    assert f"at the first request: does its listener want {wanted}?" in said
+    assert "--command-config FILE says how to connect" in said
+    assert "ottla start" not in said
 
 
 def test_bootstrap_is_taken_from_the_environment_and_may_stand_in_front(

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from ottla.controller.acls import AclBook
 from ottla.metadata.acls import acl_of
-from ottla.model.acls import Acl
+from ottla.model.acls import MATCH, Acl, AclFilter
 from ottla.model.errors import Errors
 from ottla.protocol import messages
 from tests.rules.controller.scene import Scene, uuid
@@ -138,3 +139,17 @@ def test_a_log_with_an_entry_under_two_ids_is_mended_by_its_removal() -> None:
     scene = Scene(damaged)
     assert delete(scene, Filter(*ORDERS)) == ([(0, [ORDERS])], 2)
     assert kept(scene) == []
+
+
+def test_a_filter_that_names_a_resource_or_a_user_looks_at_its_entries_alone() -> None:
+    """A tool that deletes a thousand topics' entries at once must not look at all entries a thousand times."""
+    others = [ORDERS._replace(name=f"t{at}", principal=f"User:u{at}") for at in range(100)]
+    scene = Scene()
+    create(scene, ORDERS, *others)
+    book = AclBook(scene.image)
+    for wanted in (AclFilter(name="orders"), AclFilter(principal="User:alice"), AclFilter(name="orders", pattern=3)):
+        assert list(book.candidates(wanted)) == book.matching(wanted) == [ORDERS]
+    assert list(book.candidates(AclFilter(name="nowhere"))) == []
+    assert book.matching(AclFilter(resource=2, name="orders", pattern=MATCH)) == [ORDERS]
+    assert delete(scene, Filter(1, "orders", 1, None, None, 1, 1)) == ([(0, [ORDERS])], 1)
+    assert delete(scene, Filter(1, None, 1, "User:alice", None, 1, 1)) == ([(0, [])], 0)

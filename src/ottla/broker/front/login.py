@@ -218,7 +218,7 @@ class LoginDoor:
     def _go_on(self, step: Step) -> None:
         """After a pause: with the step that it was for."""
         self._do(step, memoryview(b""))
-        if isinstance(step, Answer):
+        if isinstance(step, Answer | LoggedIn):
             self._connection.resume_reading(BY_LOGIN)
 
     # ---- what the conversation wants

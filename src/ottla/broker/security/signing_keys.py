@@ -84,7 +84,12 @@ class FetchedKeys:
 
 def read_keys(source: Source) -> dict[str | None, Any]:
     """By key id; under None the only one there is. Raises OSError, or ValueError for what is no set of keys."""
-    return parsed(_read(source))
+    from http.client import HTTPException  # noqa: PLC0415  for who has OAUTHBEARER
+
+    try:
+        return parsed(_read(source))
+    except HTTPException as error:  # neither of the two, and it comes through urllib as it is
+        raise ValueError(f"what answers there does not speak HTTP ({error!r})") from error
 
 
 def parsed(data: bytes) -> dict[str | None, Any]:

@@ -161,8 +161,8 @@ class _Client:
         question = (operation, resource, _SOMEWHERE)
         known = self._known.get(question)
         if known is None:
-            known = self._authorizer.is_ready_for(self.principal) and self._decisions.allows_somewhere(
-                operation, resource
-            )
+            if not self._authorizer.is_ready_for(self.principal):
+                return False  # and not remembered
+            known = self._decisions.allows_somewhere(operation, resource)
             self._authorizer.keep(self._known, question, known)
         return known

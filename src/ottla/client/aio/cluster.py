@@ -117,7 +117,7 @@ class Cluster:
             except OSError as error:
                 reasons[str(address)] = why_unreachable(error)
             except ConnectionLost as error:
-                reasons[str(address)] = why_lost(error.reason, is_plain=self._security.protocol == "PLAINTEXT")
+                reasons[str(address)] = why_lost(error.reason, self._security.protocol)
         raise Unreachable(reasons)
 
     async def _shared(self, address: Address, lane: str, until_s: float) -> Connection:

@@ -163,7 +163,7 @@ class Cluster:
             except OSError as error:
                 reasons[str(address)] = why_unreachable(error)
             except ConnectionLost as error:
-                reasons[str(address)] = why_lost(error.reason, is_plain=self._security.protocol == "PLAINTEXT")
+                reasons[str(address)] = why_lost(error.reason, self._security.protocol)
         raise Unreachable(reasons)
 
     def _drop(self, connection: Connection) -> None:

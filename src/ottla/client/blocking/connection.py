@@ -135,7 +135,8 @@ class Connection:
             self.close()
             # It greets everybody: who has to log in, and does not, is cut off at the first request.
             unknown = self._is_new and self._wire.is_greeted and self._credentials is None
-            raise ConnectionLost(str(self.address), why_lost("the broker closed it", is_plain=unknown))
+            reason = "the broker closed it"
+            raise ConnectionLost(str(self.address), why_lost(reason, "PLAINTEXT") if unknown else reason)
         try:
             answers = self._wire.received(data)
             self._is_new = self._is_new and not (answers and self._wire.is_greeted)
