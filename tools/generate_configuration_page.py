@@ -24,8 +24,6 @@ per broker or for all brokers at once (`ottla configs`). Where our default is no
 """
 
 UNBUILT = {
-    "Security": "This version serves PLAINTEXT and SSL: a listener that asks for SASL is refused, and what is set here "
-    "for it is checked and has no effect.\n\n",
     "Tiered storage": "This version has none: what is set here is checked and has no effect.\n\n",
 }
 """What is to be known of a whole section before its table is read."""
