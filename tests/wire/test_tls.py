@@ -6,11 +6,12 @@ import os
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import urlopen
@@ -33,7 +34,7 @@ from ottla.node import Node
 from ottla.testing import Cluster
 from tests.support import jvm
 from tests.support.certificates import authority_file, client_context, issued, stranger, written
-from tests.support.nodes import free_ports
+from tests.support.nodes import Ottla, free_ports, resident_bytes
 from tests.support.patience import PATIENCE_SECONDS, eventually
 
 VALUES = [b"first", b"", b"x" * 900_000, *(b"%d" % number for number in range(500))]
@@ -515,3 +516,57 @@ def test_metrics_and_health_are_served_over_https_and_renewed(tmp_path: Path) ->
         replacement.write_bytes(issued().private_key_and_cert_chain_pem.bytes())
         os.replace(replacement, tmp_path / "node.pem")
         eventually(lambda: shown_by(port) != first)
+
+
+def test_an_idle_connection_takes_little(tmp_path: Path) -> None:
+    stores(tmp_path)
+    encrypted, controllers = free_ports(2)
+    node = Ottla(tmp_path / "node")
+    listeners = f"PLAINTEXT://127.0.0.1:{node.port},SSL://127.0.0.1:{encrypted},CONTROLLER://127.0.0.1:{controllers}"
+    more = {
+        "listeners": listeners,
+        "advertised.listeners": listeners.rpartition(",")[0],
+        "controller.quorum.voters": f"1@127.0.0.1:{controllers}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(tmp_path / "node.pem"),
+        "ottla.connection.creation.rate.per.ip": "0",
+    }
+    with node.properties.open("a") as file:
+        file.write("".join(f"{name}={value}\n" for name, value in more.items()))
+    context = client_context()
+    request = b"\x00\x12\x00\x00\x00\x00\x00\x01\x00\x04test"
+    with node, ExitStack() as opened:
+        assert node.process is not None
+
+        def greet(count: int) -> None:
+            for _ in range(count):
+                sock = opened.enter_context(socket.create_connection(("127.0.0.1", encrypted), PATIENCE_SECONDS))
+                secured = opened.enter_context(context.wrap_socket(sock, server_hostname="localhost"))
+                secured.sendall(struct.pack(">i", len(request)) + request)
+                assert secured.recv(4)
+
+        greet(100)
+        before = resident_bytes(node.process.pid)
+        greet(300)
+        assert (resident_bytes(node.process.pid) - before) / 300 < 40 * 1024
+
+
+def test_a_node_without_tls_loads_nothing_of_it(tmp_path: Path) -> None:
+    program = f"""
+import asyncio, sys
+from ottla.model.properties import Settings
+from ottla.node import Node
+
+async def main():
+    listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
+    node = Node(Settings.defaults({str(tmp_path / "data")!r}, listeners=listeners))
+    await node.start()
+    names = ("ottla.security.tls", "ottla.net.tls", "ottla.net.handshakes", "ottla.net.secured", "ottla.node.tls")
+    print([name for name in sys.modules if name.startswith((*names, "cryptography"))])
+    await node.stop()
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

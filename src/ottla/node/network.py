@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.front.dispatch import Routes
-from ottla.broker.front.server import AnyServices
+from ottla.broker.front.server import AnyServices, CannotListen
 from ottla.metadata.image import MetadataImage, QuotaEntity
 from ottla.model.ports import Clock
 from ottla.model.properties import Listener, Settings
@@ -124,8 +124,12 @@ def _tls(settings: Settings, world: Surroundings) -> "NodeTls | None":
     if not encrypted and not any(each.startswith("https:") for each in settings.get_list("http.listeners")):
         return None
     from ottla.node.tls import NodeTls  # noqa: PLC0415  a node without TLS does without
+    from ottla.security.tls.settings import TlsRefused  # noqa: PLC0415
 
-    return NodeTls(settings, world.clock)
+    try:
+        return NodeTls(settings, world.clock)
+    except TlsRefused as error:
+        raise CannotListen(f"{error}.") from error
 
 
 def _introductions(settings: Settings) -> "dict[str, LogIn]":

@@ -22,7 +22,6 @@ from ottla.runtime.formatting import METADATA_LOG, FormatError
 from ottla.runtime.joining import cluster_to_join
 from ottla.runtime.lifecycle import RegistrationRefused
 from ottla.runtime.metadata_log import MetadataLogError
-from ottla.security.tls.settings import TlsRefused
 from ottla.storage.directory import DirectoryInUse
 from ottla.storage.fs import CorruptLog, StorageError
 
@@ -110,7 +109,6 @@ class Node:
                 | MetadataLogError()
                 | NoHostName()
                 | RegistrationRefused()
-                | TlsRefused()
                 | options.TooFewDescriptors()
             ):
                 return str(error)

@@ -38,7 +38,7 @@ AnyServices = Services | ControllerServices
 
 
 class CannotListen(Exception):
-    """A listener's address cannot be had. The text names it."""
+    """A listener's address, or its TLS, cannot be had. The text names it."""
 
 
 @dataclass(frozen=True, slots=True)
