@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ottla.protocol import messages as m
+from ottla.protocol.apis import API
 from ottla.protocol.batch import TRANSACTIONAL
 from ottla.protocol.codec import Message
 from tests.support.requests import NOON, batch
@@ -211,3 +212,20 @@ def _cluster() -> Iterator[Asked]:
         "acls: delete",
         m.DeleteAclsRequest([m.DeleteAclsRequest.DeleteAclsFilter(2, "no-such", 3, None, None, 1, 1)]),
     )
+    yield from _users()
+
+
+def _users() -> Iterator[Asked]:
+    describe = m.DescribeUserScramCredentialsRequest
+    # Somebody by name: to a refused question for all, Kafka never answers.
+    yield asked("users: describe", describe([describe.UserName("nobody")]))
+    alter = m.AlterUserScramCredentialsRequest
+    yield asked("users: alter", alter([alter.ScramCredentialDeletion("nobody", 1)], []))
+    yield asked("tokens: create", m.CreateDelegationTokenRequest())
+    yield asked("tokens: describe", m.DescribeDelegationTokenRequest(None))
+    yield asked("tokens: renew", m.RenewDelegationTokenRequest(b"x", 1))
+    yield asked("tokens: expire", m.ExpireDelegationTokenRequest(b"x", 1))
+    quotas = m.DescribeClientQuotasRequest
+    if API[quotas.API_KEY].served is not None:
+        yield asked("quotas: describe", quotas([], False))
+        yield asked("quotas: alter", m.AlterClientQuotasRequest([], True))

@@ -166,6 +166,18 @@ def _alter_client_quotas(request: "messages.AlterClientQuotasRequest", error: Er
     )
 
 
+def _describe_client_quotas(request: "messages.DescribeClientQuotasRequest", error: Errors, text: str) -> Message:
+    return messages.DescribeClientQuotasResponse(error_code=error, error_message=text, entries=None)
+
+
+def _describe_scram(request: "messages.DescribeUserScramCredentialsRequest", error: Errors, text: str) -> Message:
+    """As Kafka: an error for each user that was named, without his name."""
+    kind = messages.DescribeUserScramCredentialsResponse
+    users = request.users or ()
+    results = [kind.DescribeUserScramCredentialsResult("", error, text) for _ in users]
+    return kind(error_code=error, error_message=text, results=results)
+
+
 _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
     3: _metadata,
     19: _create_topics,
@@ -177,7 +189,9 @@ _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
     37: _create_partitions,
     43: _elect_leaders,
     44: _incremental_alter_configs,
+    48: _describe_client_quotas,
     49: _alter_client_quotas,
+    50: _describe_scram,
     51: _alter_user_scram_credentials,
 }
 """By API key: those whose answers have an error for each thing that was asked for; most of them have none of their

@@ -30,7 +30,9 @@ async def handle(
 
 
 def _refused(owner: str, requester: str, error: Errors) -> CreateDelegationTokenResponse:
-    response = CreateDelegationTokenResponse(error_code=error)
+    response = CreateDelegationTokenResponse(
+        error_code=error, issue_timestamp_ms=-1, expiry_timestamp_ms=-1, max_timestamp_ms=-1
+    )
     response.principal_type, _, response.principal_name = owner.partition(":")
     whose = requester.partition(":")
     response.token_requester_principal_type, response.token_requester_principal_name = whose[0], whose[2]

@@ -14,5 +14,6 @@ async def handle(
     services: Services | ControllerServices, session: Session, request: RenewDelegationTokenRequest, version: int
 ) -> RenewDelegationTokenResponse:
     if not may_ask(session.client):
-        return RenewDelegationTokenResponse(error_code=Errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        error = Errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        return RenewDelegationTokenResponse(error_code=error, expiry_timestamp_ms=-1)
     return await services.decide(request, session.client)

@@ -14,5 +14,6 @@ async def handle(
     services: Services | ControllerServices, session: Session, request: ExpireDelegationTokenRequest, version: int
 ) -> ExpireDelegationTokenResponse:
     if not may_ask(session.client):
-        return ExpireDelegationTokenResponse(error_code=Errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        error = Errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        return ExpireDelegationTokenResponse(error_code=error, expiry_timestamp_ms=-1)
     return await services.decide(request, session.client)
