@@ -136,17 +136,40 @@ def _run(command: Sequence[str], directory: Path) -> None:
 
 
 def franz_go() -> Path:
-    """The program of tests/wire/go, built once for each of its versions. Skips the test where Go is missing."""
+    """The program of tests/wire/go."""
+    return go_program("franz-go", "go")
+
+
+def go_program(name: str, directory: str) -> Path:
+    """The program of a directory of tests/wire, built once for each of its versions. Skips the test where Go is
+    missing."""
     go = shutil.which("go")
     if go is None:
         pytest.skip("go is not installed")
-    source = _SOURCES / "go"
-    place = jvm.built("franz-go", [*sorted(source.glob("*.go")), source / "go.mod", source / "go.sum"])
+    source = _SOURCES / directory
+    place = jvm.built(name, [*sorted(source.glob("*.go")), source / "go.mod", source / "go.sum"])
     if not place.exists():
         partial = place.with_suffix(f".part{os.getpid()}")
         _run([go, "build", "-o", str(partial), "."], source)
         partial.replace(place)
     return place
+
+
+def node_program(name: str, directory: str) -> list[str]:
+    """How driver.js of a directory of tests/wire is run, with its packages, which are fetched once for each of its
+    versions. Skips the test where Node is missing."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("node and npm are not installed")
+    source = _SOURCES / directory
+    place = jvm.built(name, [source / "package.json", source / "driver.js"])
+    if not place.exists():
+        partial = place.with_suffix(".part")
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(source, partial)
+        _run([npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"], partial)
+        partial.rename(place)
+    return [node, str(place / "driver.js")]
 
 
 def apache_java(program: str) -> list[str]:
@@ -172,18 +195,7 @@ class KafkaJs(Foreign):
 
     @classmethod
     def command(cls) -> list[str]:
-        node, npm = shutil.which("node"), shutil.which("npm")
-        if node is None or npm is None:
-            pytest.skip("node and npm are not installed")
-        source = _SOURCES / "node"
-        place = jvm.built("kafkajs", [source / "package.json", source / "driver.js"])
-        if not place.exists():
-            partial = place.with_suffix(".part")
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.copytree(source, partial)
-            _run([npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"], partial)
-            partial.rename(place)
-        return [node, str(place / "driver.js")]
+        return node_program("kafkajs", "node")
 
 
 class ApacheJava(Foreign):

@@ -10,7 +10,7 @@ from ottla.registry.api.bodies import SchemaBody, TagBody
 from ottla.registry.api.desk import Desk, all_of, answered
 from ottla.registry.api.subjects import required
 from ottla.registry.machine import lookups
-from ottla.registry.machine.commands import DeleteVersion
+from ottla.registry.machine.commands import DeleteVersion, Sent
 from ottla.registry.machine.lookups import Which
 from ottla.registry.machine.versions import SchemaVersion, number_of
 
@@ -96,7 +96,7 @@ class Versions:
             answer = await self._desk.write(call, command, lambda version: version)
         if isinstance(answer, Answer):
             return answer
-        return replies.of_registered(answer, await self._desk.text(answer, call.query.get("format")))
+        return replies.of_registered(answer, await self._desk.text(answer, _form(call, command.schema)))
 
     def _found(self, call: Call, *, deleted: bool) -> SchemaVersion:
         number = number_of(call.path["version"])
@@ -131,3 +131,10 @@ class Versions:
         body: TagBody = required(call)
         command = body.modify(self._desk.subject(call), number_of(call.path["version"]))
         return await self._desk.write(call, command, replies.of_registered)
+
+
+def _form(call: Call, sent: Sent) -> str | None:
+    """A descriptor is answered with one: confluent-kafka remembers the answer as what a later `format=serialized` would
+    give, and a Protobuf deserializer beside its serializer fails on the text."""
+    is_text = sent.schema_type != "PROTOBUF" or any(each in sent.text for each in "{;")
+    return call.query.get("format") or (None if is_text else "serialized")

@@ -1,0 +1,118 @@
+"""Registry clients of several languages: register, evolve, be refused; and each reads what the others wrote."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ottla.registry.languages import LANGUAGES
+from ottla.testing import Cluster
+from tests.support.clients.base import Refused
+from tests.support.clients.registry import ConfluentPython, FranzGo, KafkaJs, Ours, RegistryUser
+from tests.support.registries import Registry
+
+KINDS: tuple[Any, ...] = (ConfluentPython, Ours, KafkaJs, FranzGo)
+ORDER = {"id": "żółw", "cents": 1234567890123}
+
+
+def avro(*more: dict[str, Any]) -> str:
+    fields = [{"name": "id", "type": "string"}, {"name": "cents", "type": "long"}, *more]
+    return json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": fields})
+
+
+def json_schema(**more: Any) -> str:
+    properties = {"id": {"type": "string"}, "cents": {"type": "integer"}}
+    return json.dumps({"type": "object", "title": "Order", "properties": properties, **more})
+
+
+SCHEMAS = {"AVRO": avro(), "JSON": json_schema()}
+WIDER = {
+    "AVRO": avro({"name": "note", "type": "string", "default": ""}),
+    "JSON": json_schema(description="what somebody wants"),
+}
+OTHERS = {"AVRO": avro({"name": "extra", "type": "string"}), "JSON": json_schema(required=["id"])}
+"""What cannot read what was written before."""
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    with (
+        Cluster(1, transaction_state_log_num_partitions=1, offsets_topic_num_partitions=1) as cluster,
+        Registry(cluster.bootstrap_servers, languages=LANGUAGES) as started,
+    ):
+        yield started
+
+
+@pytest.fixture(scope="module")
+def users(registry: Registry) -> Iterator[dict[Any, RegistryUser]]:
+    """Those that were asked for so far."""
+    started: dict[Any, RegistryUser] = {}
+    yield started
+    for user in started.values():
+        user.close()
+
+
+def user(kind: Any, users: dict[Any, RegistryUser], registry: Registry) -> RegistryUser:
+    if kind not in users:
+        users[kind] = kind(registry.url)
+    return users[kind]
+
+
+@pytest.mark.parametrize("type", SCHEMAS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.name))
+def test_a_client_registers_evolves_and_is_refused(
+    kind: Any, type: str, users: dict[Any, RegistryUser], registry: Registry
+) -> None:
+    client, subject = user(kind, users, registry), f"life-{kind.name}-{type}-value"
+    first = client.register(subject, type, SCHEMAS[type])
+    assert client.register(subject, type, SCHEMAS[type]) == first
+    second = client.register(subject, type, WIDER[type])
+    assert second > first
+    with pytest.raises(Refused) as refused:
+        client.register(subject, type, OTHERS[type])
+    assert refused.value.code == 409
+    assert registry.ask("GET", f"/subjects/{subject}/versions") == (200, [1, 2])
+
+
+@pytest.mark.parametrize("type", SCHEMAS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.name))
+def test_what_one_language_writes_all_others_read(
+    kind: Any, type: str, users: dict[Any, RegistryUser], registry: Registry
+) -> None:
+    topic = f"bytes-{kind.name}-{type}"
+    data = user(kind, users, registry).encode(topic, type, SCHEMAS[type], ORDER)
+    for reader in [user(each, users, registry) for each in (kind, ConfluentPython, Ours)]:
+        assert reader.decode(topic, type, data) == ORDER, reader.name
+
+
+@pytest.mark.parametrize("reader", [KafkaJs, FranzGo], ids=lambda kind: str(kind.name))
+@pytest.mark.parametrize("type", SCHEMAS)
+def test_other_languages_read_what_python_and_each_other_write(
+    reader: Any, type: str, users: dict[Any, RegistryUser], registry: Registry
+) -> None:
+    client = user(reader, users, registry)
+    for writer in (ConfluentPython, Ours, FranzGo if reader is KafkaJs else KafkaJs):
+        topic = f"into-{reader.name}-{writer.name}-{type}"
+        data = user(writer, users, registry).encode(topic, type, SCHEMAS[type], ORDER)
+        assert client.decode(topic, type, data) == ORDER, writer.name
+
+
+@pytest.mark.parametrize("kind", [KafkaJs, FranzGo], ids=lambda kind: str(kind.name))
+def test_other_languages_find_schemas_again(kind: Any, users: dict[Any, RegistryUser], registry: Registry) -> None:
+    client: Any = user(kind, users, registry)
+    subject = f"found-{kind.name}"
+    first = client.register(subject, "AVRO", SCHEMAS["AVRO"])
+    second = client.register(subject, "AVRO", WIDER["AVRO"])
+    assert client.lookup(subject, "AVRO", SCHEMAS["AVRO"]) == first
+    assert client.latest(subject) == second
+    with pytest.raises(Refused):
+        client.latest("nothing")
+
+
+def test_go_deletes_a_subject_for_good(users: dict[Any, RegistryUser], registry: Registry) -> None:
+    client: Any = user(FranzGo, users, registry)
+    client.register("gone", "AVRO", SCHEMAS["AVRO"])
+    client.register("gone", "AVRO", WIDER["AVRO"])
+    assert client.delete("gone") == [1, 2]
+    assert registry.ask("GET", "/subjects/gone/versions?deleted=true")[0] == 404
