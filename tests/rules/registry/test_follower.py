@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import suppress
+from typing import ClassVar
 
 import pytest
 
@@ -19,7 +20,7 @@ GONE = Errors.UNKNOWN_TOPIC_OR_PARTITION
 class Refused(Follower):
     """Its topic refuses to be read, each time for the next reason; then the test is over."""
 
-    __slots__ = ("reasons",)
+    reasons: ClassVar[list[Errors]] = []
 
     async def _follow(self) -> None:
         if not self.reasons:
@@ -34,7 +35,7 @@ def test_what_is_wrong_with_the_topic_is_said_once_however_long_it_lasts(
 
     async def follow() -> None:
         follower = Refused(None, Machine(TOY_LANGUAGES), "_schemas")  # type: ignore[arg-type]
-        follower.reasons = [GONE, GONE, GONE, Errors.TOPIC_AUTHORIZATION_FAILED, GONE]
+        Refused.reasons[:] = [GONE, GONE, GONE, Errors.TOPIC_AUTHORIZATION_FAILED, GONE]
         with suppress(asyncio.CancelledError):
             await follower.run()
         assert follower.trouble is not None and GONE.name in follower.trouble
