@@ -6,11 +6,11 @@ A context is never changed: a new certificate makes a new context, and who has t
 
 import os
 import ssl
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from ottla.net.handshakes import words
@@ -59,7 +59,10 @@ def _contents(store: Store) -> bytes | None:
     if store.location is None:
         return None
     try:
-        with Path(store.location).open("rb") as file:
+        # Stores are read by the loop: to open a pipe in place of a file, as a shell's <(...) is, would wait for ever.
+        if not stat.S_ISREG(os.stat(store.location).st_mode):
+            raise TlsRefused(f"{store.where}: it is no regular file")
+        with open(store.location, "rb") as file:
             data = file.read(stores.MAX_STORE_BYTES + 1)
     except OSError as error:
         raise TlsRefused(f"{store.where}: {error.strerror or error}") from None
@@ -160,11 +163,19 @@ def refuse_strangers(server: Material, client: Material) -> None:
     except ssl.SSLError as error:
         raise TlsRefused(
             "the nodes of this cluster would not accept each other, as its key store is not accepted by its own trust "
-            f"store: {words(error)}. Put the authority that signed the certificate into ssl.truststore"
+            f"store: {words(error)}. {_remedy(error)}"
         ) from None
 
 
+def _remedy(error: ssl.SSLError) -> str:
+    if getattr(error, "verify_code", None) == _EXPIRED:
+        return "Renew the certificate (`ottla certs check` tells of others)"
+    return "Put the authority that signed the certificate into ssl.truststore"
+
+
 _MOST_FLIGHTS: Final = 10
+_EXPIRED: Final = 10
+"""X509_V_ERR_CERT_HAS_EXPIRED."""
 
 
 def _shaken(end: ssl.SSLObject) -> bool:

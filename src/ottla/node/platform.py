@@ -12,7 +12,7 @@ import logging
 import socket
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ottla.http.addresses import Address, parse
@@ -51,8 +51,8 @@ class Work:
 
     bootstrap: str
     doors: tuple[Door, ...]
-    given: dict[str, str]
-    """The node's own settings, in which those of its services are."""
+    given: dict[str, str] = field(repr=False)
+    """The node's own settings, in which those of its services are, and secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +89,32 @@ class Platform(Service):
                 raise CannotStart(f"the registry's settings: {error}") from error
         for service in SERVICES:
             for address in map(parse, self._settings.get_list(f"{service}.listeners")):
-                self._take(service, address)
+                if self._reaches_the_node(service):
+                    self._take(service, address)
         self._watch_ports()
+
+    def _reaches_the_node(self, service: str) -> bool:
+        """Else it would try for ever, and its clients would wait as long."""
+        wanted = _protocol(self._settings.given)
+        offered = sorted({each.protocol for each in self._listeners})
+        if wanted in offered:
+            return True
+        self._miss(
+            f"no {service}: it would speak {wanted} to this node, whose listeners are {', '.join(offered)}; "
+            "registry.kafkastore.security.protocol says how, and registry.kafkastore.sasl.* and .ssl.* who it is"
+        )
+        return False
+
+    def _miss(self, why: str) -> None:
+        if why not in self._missing:
+            self._missing.append(why)
+            logger.warning("%s", why)
 
     def _take(self, service: str, address: Address) -> None:
         try:
             bound = listening_socket(address.host, address.port, _BACKLOG)
         except OSError as error:
-            self._missing.append(f"no {service}: {refusal(error, address.host, address.port, f'{service}.listeners')}")
-            logger.warning("%s", self._missing[-1])
+            self._miss(f"no {service}: {refusal(error, address.host, address.port, f'{service}.listeners')}")
             return
         self._open.append((service, address._replace(port=bound.getsockname()[1]), bound))
 
@@ -197,16 +214,23 @@ def _is_special(given: Mapping[str, str]) -> bool:
 
 
 def _check(settings: "RegistrySettings") -> None:
-    """Raises ValueError for a certificate that cannot be used."""
+    """Raises ValueError for a certificate that cannot be used, or a way to log in."""
+    from ottla.client.security import security  # noqa: PLC0415  seldom needed
+
+    security(settings.client)
     if any(address.scheme == "https" for address in settings.listeners):
         from ottla.registry.tls import RegistryTls  # noqa: PLC0415  for who has TLS
 
         RegistryTls(settings)
 
 
+def _protocol(given: Mapping[str, str]) -> str:
+    return given.get("registry.kafkastore.security.protocol", "PLAINTEXT").upper()
+
+
 def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener]) -> str:
     """The listener that speaks as the services are told to, PLAINTEXT if they are told nothing."""
-    wanted = given.get("registry.kafkastore.security.protocol", "PLAINTEXT").upper()
-    found = next((each for each in listeners if each.protocol == wanted), listeners[0])
+    wanted = _protocol(given)
+    found = next(each for each in listeners if each.protocol == wanted)
     host = f"[{found.host}]" if ":" in found.host else found.host
     return f"{host}:{found.port}"

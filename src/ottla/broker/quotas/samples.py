@@ -81,7 +81,7 @@ class Rate:
         rate = self.total / (window / 1000)
         if rate <= bound:
             return 0
-        return min(MAX_THROTTLE, floor((rate - bound) / bound * window + 0.5))
+        return floor(min(MAX_THROTTLE, (rate - bound) / bound * window + 0.5))
 
     def _append(self, now: Millis) -> None:
         if not self._starts:

@@ -32,4 +32,5 @@ class TokenBucket:
     def throttle_ms(self, rate: float, now: Millis) -> int:
         """Until it holds nothing again, if it holds less."""
         tokens = self.tokens(rate, now)
-        return 0 if tokens >= 0 else min(MAX_THROTTLE, floor(-tokens / rate * 1000 + 0.5))
+        # By a rate that is next to nothing it is for ever, which is no whole number.
+        return 0 if tokens >= 0 else floor(min(MAX_THROTTLE, -tokens / rate * 1000 + 0.5))

@@ -75,8 +75,9 @@ class Follower:
             try:
                 await self._follow()
             except ClientError as error:
+                if self.trouble != str(error):  # else it has been said, and will go on for as long as it likes
+                    logger.warning("%s cannot be read, and schemas may be old: %s", self.place.topic, error)
                 self.trouble = str(error)
-                logger.warning("%s cannot be read: %s", self.place.topic, error)
                 await asyncio.sleep(_AGAIN_S)
 
     async def _follow(self) -> None:

@@ -43,6 +43,9 @@ class SaltPassword(NamedTuple):
     def done(self) -> bytes:
         return salted_password(*self)
 
+    def __repr__(self) -> str:
+        return f"SaltPassword({self.mechanism.name}, {self.iterations})"
+
 
 class LoginRefused(Exception):
     """The text says what the other side said."""

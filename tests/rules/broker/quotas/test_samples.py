@@ -132,3 +132,13 @@ def test_the_running_sum_gives_what_all_samples_give(
             assert fast.window_ms(Millis(now)) == plain.measure(now)[1]
             assert fast.per_second(Millis(now)) == pytest.approx(plain.measure(now)[0], rel=1e-12)
             assert fast.throttle_ms(50_000, Millis(now)) == plain.throttle_ms(50_000, now)
+
+
+@pytest.mark.parametrize("next_to_nothing", [5e-324, 1e-300])
+def test_a_quota_next_to_nothing_holds_for_as_long_as_can_be_told(next_to_nothing: float) -> None:
+    """Kafka takes such values, and so does the controller: what follows from them is no whole number."""
+    rate, bucket = Rate(11, 1_000), TokenBucket(11, 1_000)
+    rate.record(1e6, Millis(0))
+    bucket.take(20.0, next_to_nothing, Millis(0))
+    assert rate.throttle_ms(next_to_nothing, Millis(0)) == MAX_THROTTLE
+    assert bucket.throttle_ms(next_to_nothing, Millis(0)) == MAX_THROTTLE
