@@ -8,6 +8,7 @@ from ottla.client import groups
 from ottla.client.blocking.cluster import Cluster as Client
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.job import CannotStart
+from ottla.pipelines.settings import LOCAL_CHECKPOINT
 from ottla.streams import StreamsApp, StreamsBuilder
 from tests.spark.applications import (
     NATIVE,
@@ -24,6 +25,8 @@ from tests.spark.applications import (
 
 pytestmark = pytest.mark.usefixtures("spark")
 
+(CHECKPOINT_FILES,) = LOCAL_CHECKPOINT
+SPARKS_OWN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 RESTORED = {**NATIVE, **TASKS, "join": SEQUENCES["join"]}
 
 
@@ -81,6 +84,26 @@ def test_a_lost_state_directory_comes_back_from_the_changelogs(world: World, top
     ordered = in_task_order(first) + in_task_order(second)
     expected = lasts(driven(builder_of(world, RESTORED[topology]), ordered, f"{world.name}.out"))
     assert world.last(f"{world.name}.out") == expected
+
+
+def test_a_checkpoint_is_gone_on_with_whichever_way_its_files_were_written(world: World) -> None:
+    """Spark's own way, ours, and Spark's own again, as by a version of before: checksums have to hold for all."""
+    theirs = dict.fromkeys(LOCAL_CHECKPOINT, SPARKS_OWN_FILES)
+    first, second = halves(world)
+    for records, way in ((first, theirs), (second[:40], {}), (second[40:], theirs)):
+        world.send(records)
+        world.app(builder_of(world, NATIVE["words"]), **settings("words"), **way).run(once=True)
+        assert active_way() == way.get(CHECKPOINT_FILES, LOCAL_CHECKPOINT[CHECKPOINT_FILES])
+    expected = lasts(driven(builder_of(world, NATIVE["words"]), first + second, f"{world.name}.out"))
+    assert world.last(f"{world.name}.out") == expected
+
+
+def active_way() -> str | None:
+    from pyspark.sql import SparkSession  # noqa: PLC0415  slow
+
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    return session.conf.get(CHECKPOINT_FILES)
 
 
 def test_listeners_hear_of_each_changelog_partition_that_is_restored(world: World) -> None:

@@ -28,7 +28,7 @@ from ottla.pipelines.failures import Restarts, quieten, told, told_by_us, was_fe
 from ottla.pipelines.job import CannotStart
 from ottla.pipelines.progress import Progress, new_counter
 from ottla.pipelines.session import new_session, with_settings
-from ottla.pipelines.settings import LOG_LEVEL, POOL, is_local
+from ottla.pipelines.settings import LOCAL_CHECKPOINT, LOG_LEVEL, POOL, is_local
 from ottla.pipelines.sink.sink import TransactionalSink
 from ottla.pipelines.sink.transaction import Transaction
 from ottla.pipelines.source.connector import FASTER
@@ -540,6 +540,8 @@ class _RunningQuery:
         # end when all is read must not wait for the clock.
         by_clock = built.runs_without_data and AVAILABLE_NOW not in self._trigger
         spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", str(by_clock).lower())
+        for name, value in self._checkpoint_settings().items():
+            spark.conf.set(name, value)
         writer = (
             built.rows.writeStream.outputMode(built.output_mode)
             .queryName(f"{self._app.application_id}-{self._plan.name}")
@@ -551,6 +553,13 @@ class _RunningQuery:
         self._query = writer.start()
         self._started.set()
         self.progress.watch(self._query)
+
+    def _checkpoint_settings(self) -> Mapping[str, str]:
+        """But for those that the user has chosen, which the session has already."""
+        if not self._directory.is_local:
+            return {}
+        given = self._app.config.below(SPARK_PREFIX)
+        return {name: value for name, value in LOCAL_CHECKPOINT.items() if name not in given}
 
     def _trigger_for(self, by_clock: bool) -> dict[str, Any]:
         if not by_clock or "commit.interval.ms" in self._app.config.given:
