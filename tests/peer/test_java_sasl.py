@@ -84,6 +84,7 @@ def test_kafka_configs_makes_users(java: Java, kafka: Cluster) -> None:
     with Client(parse_bootstrap(kafka.bootstrap_servers), security=security(kafka.admin)) as client:
         assert describe_users(client, ["uma"]) == {"uma": [Credential("SCRAM-SHA-512", 8192)]}
     jaas = jaas_text(SCRAM_MODULE, username="uma", password="uma-secret")
+    kafka.allow("uma", "all topic:uma group:*")
     java.round_trip("uma", {**admin, "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": jaas})
     java(tool, admin, "--alter", *users, "--delete-config", "SCRAM-SHA-512")
     with Client(parse_bootstrap(kafka.bootstrap_servers), security=security(kafka.admin)) as client:

@@ -5,6 +5,7 @@ import base64
 from collections.abc import Mapping
 
 import pytest
+from confluent_kafka import Producer
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.aio.acl_view import AclView
@@ -16,9 +17,11 @@ from ottla.http.call import Call
 from ottla.http.problems import Problem
 from ottla.http.rights import AclDoor, Right
 from ottla.http.routes import Route
+from ottla.model.errors import Errors
 from ottla.model.permissions import ALTER_CLUSTER, WRITE_TOPIC
 from ottla.testing import Cluster
 from tests.support.asgi import answered
+from tests.support.patience import PATIENCE_SECONDS
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -103,5 +106,25 @@ def test_rights_of_a_user_are_given_and_taken_in_a_test() -> None:
         assert kafka.rights() == []
         with pytest.raises(ValueError, match="neither an activity"):
             kafka.allow("alice", "fly topic:x")
-    with Cluster() as kafka, pytest.raises(ValueError, match="authorizer_class_name"):
+    with Cluster() as kafka, pytest.raises(ValueError, match="allows everything to everybody"):
         kafka.allow("alice", "produce orders")
+
+
+def test_a_user_has_the_rights_that_he_was_made_with() -> None:
+    def outcome(settings: dict[str, str], topic: str) -> int | None:
+        told: list[int | None] = []
+        producer = Producer(settings)
+        producer.produce(topic, b"x", on_delivery=lambda error, _: told.append(None if error is None else error.code()))
+        producer.flush(PATIENCE_SECONDS)
+        return told[0]
+
+    with Cluster(2, security="SASL_PLAINTEXT") as kafka:
+        for topic in ("orders", "payments"):
+            kafka.create_topic(topic)
+        alice = kafka.user("alice", may=["produce orders"])
+        assert [outcome(alice, topic) for topic in ("orders", "payments")] == [
+            None,
+            Errors.TOPIC_AUTHORIZATION_FAILED,
+        ]
+        assert outcome(kafka.user("bob"), "payments") is None
+        assert outcome(kafka.user("alice", may=[]), "orders") == Errors.TOPIC_AUTHORIZATION_FAILED

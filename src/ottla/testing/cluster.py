@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -54,7 +54,7 @@ class Cluster:
     keyword arguments are settings of every node with underscores for dots: `Cluster(num_partitions=3)`. Nodes are
     numbered from 1; each is broker and controller. With `registry=True` a schema registry is there from the start;
     without it, it comes when somebody asks for `schema_registry_url`.
-    With `security="SASL_PLAINTEXT"` everybody logs in; `user` makes users.
+    With `security="SASL_PLAINTEXT"` everybody logs in; `user` makes users, with the rights that they are given.
     """
 
     def __init__(
@@ -200,9 +200,12 @@ class Cluster:
 
     # ---- users, in a cluster with security
 
-    def user(self, name: str, password: str | None = None) -> dict[str, str]:
+    def user(self, name: str, password: str | None = None, *, may: Sequence[str] | None = None) -> dict[str, str]:
         """Makes a user who logs in by SCRAM, or gives one another password; returns what a client has to be told, under
-        the names of confluent-kafka. All nodes know him when it returns."""
+        the names of confluent-kafka. All nodes know him when it returns.
+
+        `may=["produce orders", "consume orders group billing"]` is all that he may (see `allow`); without it a new user
+        may do everything."""
         secured = self._secured()
         password = password or new_password()
         request = scram_user(name, password)
@@ -215,6 +218,11 @@ class Cluster:
             return found is not None and found.salt == salt
 
         self._await(lambda: all(knows(self._node(each)) for each in self.running), f"all nodes know {name}")
+        if may is not None:
+            self._call(1, rights.forget(self._node(1), name))
+            self.allow(name, *may)
+        elif rights.decide(self._node(1)) and not rights.of(self._node(1), name):
+            self.allow(name, *rights.EVERYTHING)
         return {"bootstrap.servers": self.bootstrap_servers, **secured.user(name, password)}
 
     @property
@@ -315,8 +323,8 @@ class Cluster:
         return rights.sentences(self._node(self.running[0]))
 
     def _change_rights(self, acls: list[Acl]) -> None:
-        for node in self._nodes():
-            rights.check(node)
+        if not all(map(rights.decide, self._nodes())):
+            raise ValueError(rights.NONE_HERE)
         self._call(self.running[0], rights.create(self._node(self.running[0]), acls))
         self._await(lambda: all(rights.has(node, acls) for node in self._nodes()), "the rights are in force everywhere")
 

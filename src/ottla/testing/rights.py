@@ -12,6 +12,11 @@ from ottla.security import words
 
 ALLOW: Final = PermissionType.ALLOW
 DENY: Final = PermissionType.DENY
+EVERYTHING: Final = ("all topic:* group:* transactional-id:* cluster",)
+NONE_HERE: Final = (
+    'this cluster allows everything to everybody: make it with Cluster(security="SASL_PLAINTEXT"), or with '
+    'authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer" and super_users'
+)
 _ANY: Final = 1
 
 
@@ -25,12 +30,14 @@ def given(user: str, what: Sequence[str], permission: PermissionType) -> list[Ac
     return list(dict.fromkeys(found))
 
 
-def check(node: Node) -> None:
-    if not node.settings.get_str("authorizer.class.name"):
-        raise ValueError(
-            "this cluster allows everything to everybody: make it with Cluster(authorizer_class_name="
-            '"org.apache.kafka.metadata.authorizer.StandardAuthorizer", super_users=...)'
-        )
+def decide(node: Node) -> bool:
+    """Whether rights count at all."""
+    return bool(node.settings.get_str("authorizer.class.name"))
+
+
+def of(node: Node, user: str) -> list[Acl]:
+    who = words.principal(user)
+    return [acl for record in node.control_plane.image.acls.values() if (acl := acl_of(record)).principal == who]
 
 
 async def create(node: Node, acls: Sequence[Acl]) -> None:
@@ -40,10 +47,11 @@ async def create(node: Node, acls: Sequence[Acl]) -> None:
             raise ValueError(f"{Errors(result.error_code).name}: {result.error_message}")
 
 
-async def forget(node: Node) -> None:
-    """All of them."""
+async def forget(node: Node, user: str | None = None) -> None:
+    """All of them, or all of one."""
     if node.control_plane.image.acls:
-        every = DeleteAclsRequest.DeleteAclsFilter(_ANY, None, _ANY, None, None, _ANY, _ANY)
+        who = None if user is None else words.principal(user)
+        every = DeleteAclsRequest.DeleteAclsFilter(_ANY, None, _ANY, who, None, _ANY, _ANY)
         await node.control_plane.submit(DeleteAclsRequest([every]))
 
 

@@ -1,6 +1,7 @@
 """A cluster for tests in which everybody logs in: its settings, its administrator, and users with settings to paste.
 
-Nodes log in with each other by PLAIN, as the user `admin`, who is a super user; users of tests by SCRAM.
+Nodes log in with each other by PLAIN, as the user `admin`, who is a super user; users of tests by SCRAM. What these may
+is decided by ACLs.
 """
 
 import os
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from ottla.metadata.scram import MIN_ITERATIONS, SCRAM_SHA_256, new_salt
 from ottla.model.properties.jaas import PLAIN_MODULE, SCRAM_MODULE, jaas_text
+from ottla.model.properties.unbuilt import STANDARD_AUTHORIZER
 
 PROTOCOLS: Final = ("SASL_PLAINTEXT",)
 ADMIN: Final = "admin"
@@ -34,6 +36,7 @@ class ClusterSecurity:
             "sasl_mechanism_controller_protocol": "PLAIN",
             "listener.name.plaintext.plain.sasl.jaas.config": jaas,
             "listener.name.controller.plain.sasl.jaas.config": jaas,
+            "authorizer_class_name": STANDARD_AUTHORIZER,
             "super_users": f"User:{ADMIN}",
             "connection_failed_authentication_delay_ms": "10",
         }
