@@ -147,7 +147,7 @@ class Remote:
             if self._parts.scheme == "https":
                 import ssl
 
-                trusted = ssl.create_default_context(cafile=self._settings.get("schema.registry.ssl.ca.location"))
+                trusted = ssl.create_default_context(cafile=_authorities(self._settings))
                 self._connection = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=trusted)
             else:
                 self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
@@ -180,6 +180,16 @@ def version_path(subject: str, version: object) -> str:
 
 def _spelt(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _authorities(settings: Mapping[str, str]) -> str | None:
+    """The file of those whose certificates are believed; None: the system's."""
+    for prefix in ("schema.registry.", ""):
+        if path := settings.get(f"{prefix}ssl.ca.location"):
+            return path
+        if settings.get(f"{prefix}ssl.truststore.type", "").upper() == "PEM":
+            return settings.get(f"{prefix}ssl.truststore.location")
+    return None
 
 
 def _authorization(user: str | None, password: str | None, settings: Mapping[str, str]) -> str | None:
