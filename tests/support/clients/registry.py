@@ -47,7 +47,7 @@ class ConfluentPython:
 
     def register(self, subject: str, type: str, schema: str) -> int:
         try:
-            return self._client.register_schema(subject, Schema(schema, type))
+            return int(self._client.register_schema(subject, Schema(schema, type)))
         except SchemaRegistryError as error:
             raise Refused(error.http_status_code, str(error)) from error
 

@@ -37,7 +37,7 @@ PROPERTIES: tuple[Property, ...] = (
         LIST,
         (),
         "Where a schema registry beside this node answers: http://host:port, or https:// with registry.ssl.* or ssl.*; "
-        "none by default, without a file http://127.0.0.1:8081. Its settings begin with registry. here.",
+        "none by default, without a file http://127.0.0.1:8081. Its own begin with registry.",
         MEDIUM,
         check=grammar.http_or_https_addresses,
     ),
