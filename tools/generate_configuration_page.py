@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ottla.model import properties
-from ottla.model.properties import REQUIRED, Property, Update
+from ottla.model.properties import REQUIRED, Property, Update, topic_schemas
 
 PAGE = Path(__file__).parents[1] / "docs" / "CONFIGURATION.md"
 
@@ -72,7 +72,7 @@ def _table(entries: Iterable[Property], last: str | None = "Change") -> str:
     """`last` names the column that tells how a value comes about: Change, Follows or none."""
     titles = ["Name", "Type", "Default", "Allowed", *([last] if last else []), "Meaning"]
     rows = [titles, ["---"] * len(titles)]
-    rows += [_row(entry, last) for entry in entries if not entry.internal]
+    rows += [_row(entry, last) for entry in entries if not entry.internal or entry in topic_schemas.PROPERTIES]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 

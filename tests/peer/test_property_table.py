@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ottla.model import properties
-from ottla.model.properties import ConfigEntry, Property, Settings, parse_properties
+from ottla.model.properties import ConfigEntry, Property, Settings, parse_properties, topic
 from ottla.protocol import messages
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request_header
 from tests.rules.model.node_files import BROKEN, BROKER_ONLY, COMBINED, CONTROLLER_ONLY, SAMPLE
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.jvm
 TABLES: dict[str, Mapping[str, Property]] = {
     "BROKER": properties.BROKER,
     "DYNAMIC_ONLY": properties.DYNAMIC_ONLY,
-    "TOPIC": properties.TOPIC,
+    "TOPIC": {entry.name: entry for entry in topic.PROPERTIES},  # without those that only ottla has
     "GROUP": properties.GROUP,
     "CLIENT_METRICS": properties.CLIENT_METRICS,
 }

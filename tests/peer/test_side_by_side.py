@@ -49,7 +49,10 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("bomb: ", r""): "a pattern that takes more than 1 MiB is refused",
     ("features", r"\.error_message$"): QUIRK,
     ("find: group", r"\.error_message$"): QUIRK,
-    ("describe: a broker, all of it", r"\.name=(ottla\.[a-z.]+|cluster\.id|http\.listeners)$"): OWN,
+    (
+        "describe: a broker, all of it",
+        r"\.name=((ottla|confluent)\.[a-z.]+|cluster\.id|(http|registry)\.listeners)$",
+    ): OWN,
     ("describe: a broker, all of it", r"\.name=max\.connections(\.per\.ip)?\..*value$"): LIMIT,
     ("describe: a broker, all of it", r"\.name=queued\.max\.request\.bytes\..*value$"): LIMIT,
     ("describe: a broker, all of it", r"\.name=socket\.request\.max\.bytes\..*value$"): LIMIT,

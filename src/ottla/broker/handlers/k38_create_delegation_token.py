@@ -10,9 +10,20 @@ from ottla.model.errors import Errors
 from ottla.model.permissions import CREATE_TOKENS
 from ottla.protocol.messages import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 
+NAMES_REQUESTER = 3
+
 
 async def handle(
     services: Services | ControllerServices, session: Session, request: CreateDelegationTokenRequest, version: int
+) -> CreateDelegationTokenResponse:
+    response = await _created(services, session, request)
+    if version < NAMES_REQUESTER:
+        response.token_requester_principal_type = response.token_requester_principal_name = ""
+    return response
+
+
+async def _created(
+    services: Services | ControllerServices, session: Session, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
     client = session.client
     if not may_ask(client):

@@ -16,6 +16,8 @@ from ottla.protocol.messages import (
     DescribeDelegationTokenResponse,
 )
 
+NAMES_REQUESTER = 3
+
 
 def handle(
     services: Services, session: Session, request: DescribeDelegationTokenRequest, version: int
@@ -31,7 +33,11 @@ def handle(
     tokens = services.control_plane.image.delegation_tokens.values()
     asked = [token for token in tokens if owners is None or token.owner in owners]
     shown = [token for token in asked if _is_shown(session.client, token)]
-    return DescribeDelegationTokenResponse(tokens=[_described(token, secret) for token in shown])
+    described = [_described(token, secret) for token in shown]
+    if version >= NAMES_REQUESTER:
+        for token, told in zip(shown, described, strict=True):
+            told.token_requester_principal_type, _, told.token_requester_principal_name = token.requester.partition(":")
+    return DescribeDelegationTokenResponse(tokens=described)
 
 
 def _is_shown(client: Client, token: DelegationTokenRecord) -> bool:
@@ -53,6 +59,4 @@ def _described(token: DelegationTokenRecord, secret: str) -> DescribeDelegationT
         ],
     )
     described.principal_type, _, described.principal_name = token.owner.partition(":")
-    requester = token.requester.partition(":")
-    described.token_requester_principal_type, described.token_requester_principal_name = requester[0], requester[2]
     return described

@@ -1,4 +1,7 @@
-"""What a topic may ask of its records' schemas: Confluent's names where Confluent has one."""
+"""What a topic may ask of its records' schemas: Confluent's names where Confluent has one.
+
+Internal, as Kafka calls it: described where they are set, so that any other topic looks as Kafka's do.
+"""
 
 from ottla.model.properties.property import BOOLEAN, MEDIUM, STRING, Property
 
@@ -17,6 +20,7 @@ def _of(part: str) -> tuple[Property, Property]:
             False,
             f"Whether the broker refuses records whose {part} names no schema that is registered under its subject.",
             MEDIUM,
+            internal=True,
         ),
         Property(
             f"confluent.{part}.subject.name.strategy",
@@ -25,6 +29,7 @@ def _of(part: str) -> tuple[Property, Property]:
             f"How the subject of a {part} is named: after the topic, the record, or both.",
             MEDIUM,
             one_of=_STRATEGIES,
+            internal=True,
         ),
     )
 
@@ -40,6 +45,7 @@ PROPERTIES: tuple[Property, ...] = (
         "the bytes are a record of it.",
         MEDIUM,
         one_of=("id", "payload"),
+        internal=True,
     ),
     Property(
         "ottla.schema.validation.dead.letter.topic",
@@ -48,5 +54,6 @@ PROPERTIES: tuple[Property, ...] = (
         "Where records go that do not pass, with the reason in their headers; the others are stored. Empty: the whole "
         "batch is refused.",
         MEDIUM,
+        internal=True,
     ),
 )
