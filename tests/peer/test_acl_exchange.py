@@ -13,6 +13,7 @@ from tests.peer.test_acl_matrix import DENY, OWNERS, SECURITY, TESTED, Side, giv
 from tests.support.acl_requests import ONE, TWO, requests
 from tests.support.jvm import Tools
 from tests.support.nodes import ApacheKafka, Node, Ottla
+from tests.support.patience import eventually
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.jvm
@@ -70,6 +71,8 @@ def test_the_same_acls_decide_on_the_other_server(tmp_path: Path, first: type[No
     with second(tmp_path / "second", moved(node, tmp_path / "moved"), SECURITY) as other:
         there = Side(other.name, other.bootstrap, Wire(other.bootstrap), side.notes, side.ids)
         assert in_force(there) == {*OWNERS, *THEN}
+        # A server that has just started may have made no leader of the partition yet (NOT_LEADER_OR_FOLLOWER).
+        eventually(lambda: "'error_code': 6" not in str(seen(there)["offsets"]))
         assert seen(there) == expected
         give(there, FIRST)  # and it can be changed
         there.owner.close()
