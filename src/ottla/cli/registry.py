@@ -60,7 +60,7 @@ COMMANDS = (
         summary="Start a schema registry, in front of any Kafka cluster. Ctrl-C or SIGTERM stops it.",
         details="""
 It speaks the REST API of Confluent's registry and keeps its schemas in the compacted topic _schemas, in the same bytes:
-the two can take over from each other. Several of one cluster share the work: one writes, the others pass writes on.
+it goes on where theirs stopped. Several of one cluster share the work: one writes, the others pass writes on.
 `ottla start` brings one along on port 8081.""",
         arguments=(Argument("FILE", help="Confluent's schema-registry.properties.", required=False),),
         options=(
