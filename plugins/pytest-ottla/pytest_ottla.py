@@ -1,5 +1,6 @@
-"""The fixtures of ottla: `kafka`, one node, and `kafka_cluster`, three; `schema_registry`, beside `kafka`. Each is
-started once for the whole session, and empty and healthy at the start of every test.
+"""The fixtures of ottla: `kafka`, one node, and `kafka_cluster`, three; `kafka_secured`, one whose users log in over
+TLS; `schema_registry`, beside `kafka`. Each is started once for the whole session, and empty and healthy at the start of
+every test.
 
 A distribution of its own: pytest rewrites the asserts of every module that comes with a plugin, and all of ottla would
 take longer to rewrite than a node to start.
@@ -34,6 +35,24 @@ def kafka(ottla_cluster: "Cluster") -> Iterator["Cluster"]:
 def schema_registry(kafka: "Cluster") -> str:
     """The URL of a schema registry with no schemas in it, beside `kafka`."""
     return kafka.schema_registry_url
+
+
+@pytest.fixture(scope="session")
+def ottla_secured() -> Iterator["Cluster"]:
+    """The node behind `kafka_secured`. Override this fixture to give it settings of your own."""
+    from ottla.testing import Cluster  # noqa: PLC0415
+
+    with Cluster(security="SASL_SSL") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kafka_secured(ottla_secured: "Cluster") -> Iterator["Cluster"]:
+    """A running Kafka for users who log in over TLS and may do what ACLs allow: `kafka_secured.user("alice",
+    may=["produce orders"])` makes one, and returns what a client has to be told; `kafka_secured.admin` may everything.
+    Rights are taken away after the test."""
+    yield ottla_secured
+    ottla_secured.reset()
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,11 @@
 import asyncio
 import socket
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
 
 from ottla.client.addresses import parse_bootstrap
+from ottla.client.security import security
 from ottla.node import new_event_loop
 from ottla.registry.service import RegistryService
 from ottla.registry.settings import RegistrySettings
@@ -25,10 +27,10 @@ class RegistryThread:
     def alive(self) -> bool:
         return self._thread is not None
 
-    def start(self, bootstrap: str) -> None:
+    def start(self, bootstrap: str, more: Mapping[str, str]) -> None:
         """Returns when it answers. Raises what kept it from starting."""
         started: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, args=(bootstrap, started), name="registry", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(bootstrap, more, started), name="registry", daemon=True)
         self._thread.start()
         try:
             started.result(PATIENCE_SECONDS)
@@ -36,18 +38,19 @@ class RegistryThread:
             self._thread = None
             raise
 
-    def _run(self, bootstrap: str, started: "Future[None]") -> None:
+    def _run(self, bootstrap: str, more: Mapping[str, str], started: "Future[None]") -> None:
         loop = new_event_loop()
         try:
-            loop.run_until_complete(self._serve(bootstrap, started))
+            loop.run_until_complete(self._serve(bootstrap, more, started))
         finally:
             loop.close()
 
-    async def _serve(self, bootstrap: str, started: "Future[None]") -> None:
+    async def _serve(self, bootstrap: str, more: Mapping[str, str], started: "Future[None]") -> None:
         over = asyncio.Event()
         self._over = (asyncio.get_running_loop(), over)
-        settings = RegistrySettings.of({"registry.listeners": self.url})
-        service = RegistryService(settings, parse_bootstrap(bootstrap), ports=[self._port.dup()])
+        settings = RegistrySettings.of({"registry.listeners": self.url, **more})
+        safe = security(settings.client)
+        service = RegistryService(settings, parse_bootstrap(bootstrap), security=safe, ports=[self._port.dup()])
         try:
             await service.start()
             started.set_result(None)
