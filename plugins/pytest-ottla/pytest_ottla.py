@@ -1,6 +1,6 @@
 """The fixtures of ottla: `kafka`, one node, and `kafka_cluster`, three; `kafka_secured`, one whose users log in over
-TLS; `schema_registry`, beside `kafka`. Each is started once for the whole session, and empty and healthy at the start of
-every test.
+TLS; `schema_registry`, beside `kafka`. Each is started once for the whole session, and empty and healthy at the start
+of every test.
 
 A distribution of its own: pytest rewrites the asserts of every module that comes with a plugin, and all of ottla would
 take longer to rewrite than a node to start.

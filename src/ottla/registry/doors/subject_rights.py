@@ -19,7 +19,7 @@ from ottla.security.hosts import as_java
 if TYPE_CHECKING:
     from ottla.client.aio.acl_view import AclView
 
-audit = logging.getLogger("ottla.registry.audit")
+logger = logging.getLogger("ottla.registry.audit")
 
 _DENIED: Final = 40301
 """Confluent's code for it."""
@@ -57,7 +57,7 @@ class SubjectRights:
         asked, name = cluster_instead(permission, subject)
         if self._rules().rights(caller.principal, as_java(caller.host)).allows(*asked, name):
             return
-        audit.info(
+        logger.info(
             "principal=%s host=%s operation=%s resource=%s:%r subject=%r result=denied",
             caller.principal, caller.host, asked.operation.name, RESOURCE_NAMES[asked.resource], name, subject,
         )  # fmt: skip
