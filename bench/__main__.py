@@ -22,6 +22,7 @@ from bench.measures import Measure
 from bench.report import published, summary, table
 from bench.servers import REPOSITORY, ApacheKafka, Ottla, ServerFailed, raise_file_limit
 from bench.workloads import (
+    acls,
     cluster_failover,
     cluster_idle,
     cluster_many_partitions,
@@ -34,6 +35,8 @@ from bench.workloads import (
     encrypted,
     first_test,
     groups,
+    guarded,
+    logins,
     memory,
     metrics,
     produce,
@@ -41,6 +44,7 @@ from bench.workloads import (
     registry,
     restart,
     round_trip,
+    secure_start,
     start,
     streams_counts,
     streams_joins,
@@ -56,6 +60,7 @@ from bench.workloads import (
 # Those that start servers of their own come first: nothing else is alive while they run.
 WORKLOADS: tuple[ModuleType, ...] = (
     start,
+    secure_start,
     cluster_ready,
     first_test,
     memory,
@@ -67,6 +72,9 @@ WORKLOADS: tuple[ModuleType, ...] = (
     cluster_many_partitions,
     cluster_produce,
     encrypted,
+    guarded,
+    acls,
+    logins,
     streams_source,
     streams_counts,
     streams_joins,
