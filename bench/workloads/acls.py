@@ -52,7 +52,7 @@ def run(context: Context) -> list[Measure]:
     found: list[dict[str, float]] = []
     for _ in range(rounds):
         trial = {"decision": decision_us(), **on_one_node(context), "replay": replay_s(context)}
-        with three(context, with_more(Ottla, "ottla", AUTHORIZED)) as cluster:
+        with three(context, with_more(Ottla, "ottla", f"{AUTHORIZED}super.users=User:ANONYMOUS\n")) as cluster:
             trial["in_force"] = in_force_ms(cluster)
         found.append(trial)
     return [Measure("ACLs", metric, (), tuple(each[metric.key] for each in found)) for metric in METRICS]
