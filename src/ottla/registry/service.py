@@ -86,7 +86,7 @@ class RegistryService:
         self._make_safe()
         self._bind()
         topic = self._settings["kafkastore.topic"]
-        await prepare(self._cluster, topic, self._settings["kafkastore.topic.replication.factor"])
+        await self._prepare()
         if self._acls is not None:
             await self._acls.refresh()
             self._acls.start()
@@ -155,6 +155,12 @@ class RegistryService:
             url=self.url,
             group=settings["schema.registry.group.id"],
             timeout_s=settings.seconds("kafkastore.timeout.ms"),
+            check_topic=self._prepare,
+        )
+
+    async def _prepare(self) -> None:
+        await prepare(
+            self._cluster, self._settings["kafkastore.topic"], self._settings["kafkastore.topic.replication.factor"]
         )
 
     async def _read_all(self, runner: Runner) -> None:

@@ -230,5 +230,5 @@ def test_it_travels_with_its_settings(server: Server, client: RegistryClient) ->
 
 @pytest.mark.parametrize("urls", [(), ("localhost:8081",), ("ftp://a",)])
 def test_an_address_that_is_none_is_refused(urls: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="http://(host:port|HOST:PORT) or https"):
+    with pytest.raises(ValueError, match=r"http://(host:port|HOST:PORT) or https"):
         RegistryClient(*urls)
