@@ -72,10 +72,11 @@ cores: setup
 pipelines: setup
 	$(BIN)/pytest -m "not matrix" tests/oracle tests/spark
 
-# What takes too long for every change: the wheel with the rules of the sources; every application killed at every step,
-# lost, and cut off from its brokers; on a cluster of Spark's too. An hour.
+# What takes too long for every change: the wheel with the rules of the sources; properties with all of their examples;
+# every application killed at every step, lost, and cut off from its brokers; on a cluster of Spark's too. An hour.
 matrix: setup
 	$(BIN)/pytest -m matrix tests/rules tests/wire tests/peer
+	OTTLA_THOROUGH=1 $(BIN)/pytest -m "not matrix" tests/rules tests/wire/test_garbage.py
 	OTTLA_ALL_KILLS=1 OTTLA_ON_A_CLUSTER=1 $(BIN)/pytest tests/spark
 
 # What is published: the path of a record is compiled by mypyc, from a copy, so that no compiled file ever stands before
