@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ottla.http.addresses import Address
-from ottla.http.auth import OPEN_DOOR, Doorkeeper
 from ottla.http.limits import Limits
 from ottla.registry.api.application import application
 from ottla.registry.api.desk import Desk
@@ -16,7 +15,6 @@ from ottla.registry.machine.machine import Machine
 from ottla.registry.machine.refusals import Refusal
 from ottla.registry.runner import Runner
 from ottla.registry.settings import RegistrySettings
-from ottla.security.acls import ALLOW_ALL, Rules
 from tests.support.asgi import exchanged
 from tests.support.toy_language import TOY_LANGUAGES
 
@@ -36,15 +34,12 @@ class _InMemory(Runner):
 
 
 class LocalRegistry:
-    def __init__(
-        self, machine: Machine | None = None, rules: Rules | None = ALLOW_ALL, doorkeeper: Doorkeeper = OPEN_DOOR
-    ) -> None:
+    def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine(TOY_LANGUAGES)
         runner = _InMemory(None, self.machine, "_schemas", url="", group="", timeout_s=1)  # type: ignore[arg-type]
-        desk = self.desk = Desk(runner, RegistrySettings.of(), "", rules=lambda: rules)
+        desk = Desk(runner, RegistrySettings.of(), "")
         limits = Limits(body_bytes=BODY_BYTES)
-        address = Address("http", "127.0.0.1", 0)
-        self.application = application(desk, Identity("k", "sr"), address, limits, doorkeeper)
+        self.application = application(desk, Identity("k", "sr"), Address("http", "127.0.0.1", 0), limits)
 
     async def ask(self, method: str, target: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Status, and the body as JSON. A body that is no bytes is sent as JSON."""

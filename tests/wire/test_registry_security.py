@@ -20,14 +20,12 @@ from ottla.registry.service import StartFailed
 from ottla.testing import Cluster
 from tests.support.bearer import AUDIENCE, ISSUER, Issuer, KeyServer
 from tests.support.certificates import authority_file, client_context, issued, written
-from tests.support.patience import eventually
 from tests.support.registries import Registry
 from tests.support.sasl import MECHANISMS, make_user, plain_login, sasl_cluster
 from tests.support.toy_language import toy
 from tests.support.wire import Wire
 
 SCHEMA = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}'
-STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 LOGS_IN = {
     "kafkastore.security.protocol": "SASL_PLAINTEXT",
     "kafkastore.sasl.mechanism": "PLAIN",
@@ -103,32 +101,6 @@ def test_users_of_the_cluster_are_users_of_its_registry(kafka: Cluster, caplog: 
         ):
             client.get_versions("none")
     assert "secret" not in caplog.text
-
-
-def test_the_acls_of_the_cluster_say_what_its_users_may_do_with_schemas() -> None:
-    with (
-        sasl_cluster(
-            authorizer_class_name=STANDARD, super_users="User:admin", transaction_state_log_num_partitions="1"
-        ) as kafka,
-        registry_of(
-            kafka, authentication_method="BASIC", super_users="User:admin", registry_acls_refresh_ms="100"
-        ) as registry,
-        Registry(
-            kafka.bootstrap_servers, {**LOGS_IN, "authentication.method": "BASIC", "registry.acls": "false"}
-        ) as other,
-    ):
-        path, body = "/subjects/orders-value/versions", {"schema": toy("a")}
-        assert ask(registry.url, "POST", path, "alice:alice-secret", body)[:2] == (
-            403,
-            {"error_code": 40301, "message": "User:alice may not do this: it needs WRITE on Topic orders."},
-        )
-        kafka.allow("alice", "produce orders")
-        eventually(lambda: ask(registry.url, "POST", path, "alice:alice-secret", body)[0] == 200)
-        assert ask(registry.url, "GET", "/subjects", "alice:alice-secret")[1] == ["orders-value"]
-        assert ask(registry.url, "GET", "/subjects", "bob:bob-secret")[1] == []
-        assert ask(registry.url, "DELETE", "/subjects/orders-value", "alice:alice-secret")[0] == 403
-        assert ask(registry.url, "GET", "/config", "admin:admin-secret")[0] == 200
-        assert ask(other.url, "GET", "/subjects", "bob:bob-secret")[1] == ["orders-value"]
 
 
 def test_tokens_that_the_cluster_takes_are_taken_beside_passwords(

@@ -27,10 +27,8 @@ from ottla.registry.machine.refusals import Refusal
 from ottla.registry.monitoring import RequestCounts
 from ottla.registry.runner import Runner
 from ottla.registry.settings import RegistrySettings
-from ottla.security.acls import ALLOW_ALL
 
 if TYPE_CHECKING:
-    from ottla.client.aio.acl_view import AclView
     from ottla.registry.api.desk import Desk
     from ottla.registry.tls import RegistryTls
 
@@ -62,7 +60,6 @@ class RegistryService:
         self._brokers = bootstrap
         self._security = security
         self._doorkeeper: Doorkeeper = OPEN_DOOR
-        self._acls: AclView | None = None
         self._tls: RegistryTls | None = None
         self._ports = ports
         self._languages = languages
@@ -87,9 +84,6 @@ class RegistryService:
         self._bind()
         topic = self._settings["kafkastore.topic"]
         await self._prepare()
-        if self._acls is not None:
-            await self._acls.refresh()
-            self._acls.start()
         self._kafka_cluster = (await self._cluster.metadata([])).cluster_id or ""
         runner = self._runner = self._made(topic)
         self._tasks.append(asyncio.create_task(runner.follower.run(), name="registry-reader"))
@@ -113,22 +107,8 @@ class RegistryService:
                 from ottla.registry.doors.door import door_of  # noqa: PLC0415
 
                 self._doorkeeper = door_of(settings, self._brokers, self._security)
-                if self._doorkeeper is not OPEN_DOOR and settings["registry.acls"]:
-                    self._acls = self._view_of_acls()
         except ValueError as error:
             raise StartFailed(str(error)) from error
-
-    def _view_of_acls(self) -> AclView:
-        from ottla.client.aio.acl_view import AclView  # noqa: PLC0415
-        from ottla.security.acls import super_users  # noqa: PLC0415
-
-        settings = self._settings
-        return AclView(
-            self._cluster,
-            super_users(settings["super.users"]),
-            allow_everyone_if_no_acl_found=settings["allow.everyone.if.no.acl.found"],
-            refresh_s=settings.seconds("registry.acls.refresh.ms"),
-        )
 
     def _bind(self) -> None:
         context = None if self._tls is None else self._tls.server()
@@ -201,8 +181,6 @@ class RegistryService:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._acls is not None:
-            await self._acls.stop()
         await self._cluster.close()
 
     def abandon(self) -> None:
@@ -217,14 +195,8 @@ class RegistryService:
     def _desk(self, runner: Runner) -> Desk:
         from ottla.registry.api.desk import Desk  # noqa: PLC0415  with the first listener
 
-        tls, acls = self._tls, self._acls
-        return Desk(
-            runner,
-            self._settings,
-            self.url,
-            (lambda: tls.client) if tls is not None else None,
-            acls.rules if acls is not None else lambda: ALLOW_ALL,
-        )
+        tls = self._tls
+        return Desk(runner, self._settings, self.url, (lambda: tls.client) if tls is not None else None)
 
     def _application(self, address: Address) -> AsgiApplication:
         from ottla.registry.api.application import application  # noqa: PLC0415  with the first listener

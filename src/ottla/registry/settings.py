@@ -29,12 +29,8 @@ def _listeners(value: Value) -> str | None:
 _TLS: Final = tuple(STATIC[name] for name in tls.NAMES if name != "ssl.client.auth")
 """Of https listeners, and of requests to other registries: Kafka's, as Confluent has them."""
 
-_OF_THE_AUTHORIZER: Final = tuple(STATIC[name] for name in ("super.users", "allow.everyone.if.no.acl.found"))
-"""As the brokers have them, who do not tell them to anybody."""
-
 SETTINGS: Final = table(
     _TLS,
-    _OF_THE_AUTHORIZER,
     (
         Property(
             "registry.listeners",
@@ -163,14 +159,6 @@ SETTINGS: Final = table(
             ignore_case=True,
         ),
         Property(
-            "registry.acls",
-            BOOLEAN,
-            True,
-            "Whether the ACLs of the cluster say what callers who log in may do; in a cluster without an authorizer, "
-            "everything. false: who is let in may do everything.",
-        ),
-        Property("registry.acls.refresh.ms", INT, 5_000, "How often the cluster is asked for its ACLs.", at_least=100),
-        Property(
             "registry.login.cache.ms",
             INT,
             60_000,
@@ -246,10 +234,9 @@ class RegistrySettings:
     @classmethod
     def beside_a_node(cls, given: Mapping[str, str]) -> "RegistrySettings":
         """Out of a node's own settings: Confluent's names stand there with `registry.` before them. The node's own
-        certificate (`ssl.*`) is the registry's too, unless it is given another one; so are its super users."""
+        certificate (`ssl.*`) is the registry's too, unless it is given another one."""
         own = {name: value for name, value in given.items() if name.startswith(_IN_A_NODE)}
         said = {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
-        said |= {each.name: given[each.name] for each in _OF_THE_AUTHORIZER if each.name in given}
         if not any(name.startswith("ssl.") for name in said):
             said |= {name: value for name, value in given.items() if name in tls.NAMES}
         return cls.of(said)

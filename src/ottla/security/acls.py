@@ -249,10 +249,6 @@ class Rules:
         return SuperRights(self, principal, host) if principal in self.super_users else Rights(self, principal, host)
 
 
-ALLOW_ALL: Final = Rules(AclIndex(), allow_everyone_if_no_acl_found=True)
-"""As a broker without an authorizer decides."""
-
-
 class Rights:
     """What one principal may do from one host."""
 

@@ -14,11 +14,12 @@ from ottla.client.errors import ClientError, KafkaError
 from ottla.model.acls import Acl, AclFilter
 from ottla.model.errors import Errors
 from ottla.model.ids import Uuid
-from ottla.security.acls import ALLOW_ALL, AclIndex, Rules
+from ottla.security.acls import AclIndex, Rules
 
 logger = logging.getLogger(__name__)
 
 REFRESH_S: Final = 5.0
+_OPEN: Final = Rules(AclIndex(), allow_everyone_if_no_acl_found=True)
 
 
 class AclView:
@@ -40,7 +41,6 @@ class AclView:
         self._task: asyncio.Task[None] | None = None
         self._entries: list[Acl] | None = None
         self._rules: Rules | None = None
-        self._trouble: str | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._follow(), name="the view of the ACLs")
@@ -64,23 +64,16 @@ class AclView:
             entries = sorted(await self._cluster.run(describe_acls.steps(self._cluster.routing, AclFilter())))
         except KafkaError as error:
             if error.error == Errors.SECURITY_DISABLED:
-                self._rules = ALLOW_ALL
+                self._rules = _OPEN
             else:
-                self._tell(f"the ACLs of the cluster cannot be read: {error}")
+                logger.warning("the ACLs of the cluster cannot be read: %s", error)
             return
         except ClientError as error:
-            self._tell(f"the cluster cannot be asked for its ACLs: {error}")
+            logger.warning("the cluster cannot be asked for its ACLs: %s", error)
             return
-        self._trouble = None
         if entries != self._entries or self._rules is None:
             self._entries = entries
             self._rules = self._of(entries)
-
-    def _tell(self, trouble: str) -> None:
-        """Once: it may go on for as long as it likes."""
-        if trouble != self._trouble:
-            self._trouble = trouble
-            logger.warning("%s", trouble)
 
     def _of(self, entries: list[Acl]) -> Rules:
         index = AclIndex()

@@ -51,10 +51,10 @@ class SchemaBody(msgspec.Struct, rename="camel"):
             sorted_rules(self.rule_set),
         )
 
-    def register(self, subject: str, sent: Sent, *, normalize: bool, force: bool) -> Register:
+    def register(self, subject: str, *, normalize: bool, force: bool) -> Register:
         return Register(
             subject,
-            sent,
+            self.sent(),
             self.id if self.id is not None and self.id >= 0 else None,
             self.version or 0,
             normalize,

@@ -7,7 +7,6 @@ from ottla.http.routes import Route
 from ottla.registry.api.bodies import SchemaBody
 from ottla.registry.api.desk import Desk, answered
 from ottla.registry.api.replies import Compatibility
-from ottla.registry.api.rights import SEE
 from ottla.registry.api.subjects import required
 from ottla.registry.machine import refusals
 from ottla.registry.machine.versions import LATEST, SchemaVersion, number_of
@@ -44,20 +43,19 @@ class Checks:
         )
 
     async def _with_all(self, call: Call) -> Any:
-        known = self._desk.machine.state.subject(self._desk.subject(call, SEE))
+        known = self._desk.machine.state.subject(self._desk.subject(call))
         return await self._checked(call, list(known.ascending()) if known is not None else [])
 
     async def _with_one(self, call: Call) -> Any:
         number = number_of(call.path["version"])
-        found = self._desk.machine.state.version(self._desk.subject(call, SEE), number)
+        found = self._desk.machine.state.version(self._desk.subject(call), number)
         if found is None and number != LATEST:
             raise refusals.version_not_found(number)
         return await self._checked(call, [found] if found is not None else [])
 
     async def _checked(self, call: Call, previous: list[SchemaVersion]) -> Compatibility:
         body: SchemaBody = required(call)
-        subject = self._desk.subject(call, SEE)
-        sent = self._desk.sent(call, body, subject)
+        subject, sent = self._desk.subject(call), body.sent()
         normalize = call.flag("normalize")
         found = await self._desk.look(
             lambda machine: machine.incompatibilities(subject, sent, previous, normalize=normalize), sent

@@ -6,11 +6,11 @@ from ottla.http.call import Call
 from ottla.http.routes import Route
 from ottla.registry.api.bodies import ConfigBody
 from ottla.registry.api.desk import Desk, answered
-from ottla.registry.api.rights import CHANGE_CONFIG, SEE_CONFIG
 from ottla.registry.api.subjects import required
 from ottla.registry.entities import ConfigValue
 from ottla.registry.machine import config, refusals
 from ottla.registry.machine.commands import DeleteConfig, PutConfig
+from ottla.registry.machine.names import GLOBAL, normal
 
 
 class Config:
@@ -36,7 +36,7 @@ class Config:
         return tuple(rows)
 
     async def _get(self, call: Call) -> Any:
-        machine, scope = self._desk.machine, self._desk.scope(call, SEE_CONFIG)
+        machine, scope = self._desk.machine, scope_of(call)
         if call.flag("defaultToGlobal"):
             return machine.config_in_force(scope)
         found = config.own(machine.state, scope, machine.rules.default_level)
@@ -46,9 +46,12 @@ class Config:
 
     async def _put(self, call: Call) -> Any:
         body: ConfigBody = required(call)
-        return await self._desk.write(
-            call, PutConfig(self._desk.scope(call, CHANGE_CONFIG), body.changes()), ConfigBody.of
-        )
+        return await self._desk.write(call, PutConfig(scope_of(call), body.changes()), ConfigBody.of)
 
     async def _delete(self, call: Call) -> Any:
-        return await self._desk.write(call, DeleteConfig(self._desk.scope(call, CHANGE_CONFIG)), lambda value: value)
+        return await self._desk.write(call, DeleteConfig(scope_of(call)), lambda value: value)
+
+
+def scope_of(call: Call) -> str:
+    """A subject, a context, or all; an alias has a config of its own."""
+    return normal(call.path["subject"]) if "subject" in call.path else GLOBAL

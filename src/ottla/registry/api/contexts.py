@@ -6,10 +6,9 @@ from ottla.http.answers import NO_CONTENT
 from ottla.http.call import Call
 from ottla.http.routes import Route
 from ottla.registry.api.desk import Desk, answered
-from ottla.registry.api.rights import CHANGE_CONFIG
 from ottla.registry.machine import contexts
 from ottla.registry.machine.commands import DeleteContext
-from ottla.registry.machine.names import DEFAULT_CONTEXT, GLOBAL, context_of, normal_context
+from ottla.registry.machine.names import normal_context
 
 
 class Contexts:
@@ -29,15 +28,9 @@ class Contexts:
 
     async def _list(self, call: Call) -> Any:
         prefix = call.query.get("contextPrefix", "")
-        state, sees = self._desk.machine.state, self._desk.rights.sees(call.caller)
-        hidden = {context_of(name) for name in state.subjects} - {
-            context_of(name) for name in filter(sees, state.subjects)
-        }
-        every = contexts.all_contexts(state)
-        found = [each for each in every if each.startswith(prefix) and (each == DEFAULT_CONTEXT or each not in hidden)]
+        found = [each for each in contexts.all_contexts(self._desk.machine.state) if each.startswith(prefix)]
         return self._desk.page(call, found)
 
     async def _delete(self, call: Call) -> Any:
-        self._desk.rights.check(call.caller, CHANGE_CONFIG, GLOBAL)
         command = DeleteContext(normal_context(call.path["context"]))
         return await self._desk.write(call, command, lambda _: NO_CONTENT)

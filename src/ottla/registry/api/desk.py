@@ -13,26 +13,21 @@ from ottla.http.answers import Answer
 from ottla.http.asking import NoAnswer, Reply, ask
 from ottla.http.call import Call
 from ottla.http.problems import Problem
-from ottla.model.permissions import Permission
 from ottla.registry import audit
 from ottla.registry.api.bodies import SchemaTags
 from ottla.registry.api.replies import tags_of
-from ottla.registry.api.rights import SEE, Rights
 from ottla.registry.journal.reader import Leader
 from ottla.registry.machine import refusals
 from ottla.registry.machine.commands import Command, Sent
 from ottla.registry.machine.machine import Machine
-from ottla.registry.machine.names import GLOBAL, in_context_of, normal
+from ottla.registry.machine.names import normal
 from ottla.registry.machine.refusals import Refusal
 from ottla.registry.machine.versions import SchemaVersion
 from ottla.registry.runner import LARGE_TEXT, NotLeading, Runner
 from ottla.registry.settings import RegistrySettings
-from ottla.security.acls import ALLOW_ALL, Rules
 
 if TYPE_CHECKING:
     from ssl import SSLContext
-
-    from ottla.registry.api.bodies import SchemaBody
 
 logger = logging.getLogger(__name__)
 
@@ -49,19 +44,12 @@ _MOST: Final = (1 << 31) - 1
 
 
 class Desk:
-    __slots__ = ("_settings", "_tls", "_url", "rights", "runner")
+    __slots__ = ("_settings", "_tls", "_url", "runner")
 
     def __init__(
-        self,
-        runner: Runner,
-        settings: RegistrySettings,
-        url: str,
-        tls: Callable[[], SSLContext] | None = None,
-        rules: Callable[[], Rules | None] = lambda: ALLOW_ALL,
+        self, runner: Runner, settings: RegistrySettings, url: str, tls: Callable[[], SSLContext] | None = None
     ) -> None:
-        """`tls` gives the context by which other registries are reached; None: as the system has it. `rules` decide who
-        may do what; None: they are not known yet."""
-        self.rights = Rights(rules)
+        """`tls` gives the context by which other registries are reached; None: as the system has it."""
         self.runner = runner
         self._settings = settings
         self._url = url
@@ -73,24 +61,9 @@ class Desk:
 
     # Names and pages.
 
-    def subject(self, call: Call, permission: Permission) -> str:
-        """Of the path; an alias is replaced by what it stands for, and the caller must have the right to that."""
-        subject = self.machine.meant(normal(call.path["subject"]))
-        self.rights.check(call.caller, permission, subject)
-        return subject
-
-    def scope(self, call: Call, permission: Permission) -> str:
-        """Of a config or mode: a subject, a context, or all; an alias has a config of its own."""
-        scope = normal(call.path["subject"]) if "subject" in call.path else GLOBAL
-        self.rights.check(call.caller, permission, scope)
-        return scope
-
-    def sent(self, call: Call, body: SchemaBody, subject: str) -> Sent:
-        """A schema that came; the caller must see what it refers to."""
-        found = body.sent()
-        for reference in found.references:
-            self.rights.check(call.caller, SEE, self.machine.meant(in_context_of(subject, reference.subject)))
-        return found
+    def subject(self, call: Call) -> str:
+        """Of the path; an alias is replaced by what it stands for."""
+        return self.machine.meant(normal(call.path["subject"]))
 
     def hinted(self, call: Call) -> str:
         return self.machine.meant(normal(call.query.get("subject", "")))

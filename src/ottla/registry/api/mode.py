@@ -5,9 +5,9 @@ from typing import Any
 from ottla.http.call import Call
 from ottla.http.routes import Route
 from ottla.registry.api.bodies import ModeBody
+from ottla.registry.api.config import scope_of
 from ottla.registry.api.desk import Desk, answered
 from ottla.registry.api.replies import ModeReply
-from ottla.registry.api.rights import CHANGE_CONFIG, SEE_CONFIG
 from ottla.registry.api.subjects import required
 from ottla.registry.machine import modes, refusals
 from ottla.registry.machine.commands import DeleteMode, PutMode
@@ -46,7 +46,7 @@ class Mode:
         return tuple(rows)
 
     async def _get(self, call: Call) -> Any:
-        state, scope = self._desk.machine.state, self._desk.scope(call, SEE_CONFIG)
+        state, scope = self._desk.machine.state, scope_of(call)
         found = modes.in_force(state, scope) if call.flag("defaultToGlobal") else modes.own(state, scope)
         if found is None:
             raise refusals.no_mode_set(scope)
@@ -54,9 +54,7 @@ class Mode:
 
     async def _put(self, call: Call) -> Any:
         body: ModeBody = required(call)
-        command = PutMode(self._desk.scope(call, CHANGE_CONFIG), body.mode, call.flag("force"))
-        return await self._desk.write(call, command, ModeReply)
+        return await self._desk.write(call, PutMode(scope_of(call), body.mode, call.flag("force")), ModeReply)
 
     async def _delete(self, call: Call) -> Any:
-        command = DeleteMode(self._desk.scope(call, CHANGE_CONFIG), call.flag("recursive"))
-        return await self._desk.write(call, command, ModeReply)
+        return await self._desk.write(call, DeleteMode(scope_of(call), call.flag("recursive")), ModeReply)

@@ -7,7 +7,6 @@ from ottla.http.call import Call
 from ottla.http.routes import Route
 from ottla.registry.api import replies
 from ottla.registry.api.desk import Desk, all_of, answered, path_number
-from ottla.registry.api.rights import SEE, denied, topic_of
 from ottla.registry.machine import lookups
 from ottla.registry.machine.lookups import Which
 from ottla.registry.machine.names import context_of
@@ -73,14 +72,12 @@ class Schemas:
         types = [each.upper() for each in all_of(call, "ruleType")]
         versions = [each for each in found if not types or _has_rule(each, types)]
         if not call.flag("aliases"):
-            seen = self._seen(call, versions)
-            return [replies.of_version(each) for each in self._desk.page(call, seen, family="schema")]
+            return [replies.of_version(each) for each in self._desk.page(call, versions, family="schema")]
         aliases = lookups.aliases(state)
         shown = {each.subject for each in versions}
         for subject, names in aliases.items():
             if subject not in shown and any(lookups.begins(name, prefix) for name in names):
                 versions += lookups.versions_of(state, subject, which, latest_only=latest_only)
-        versions = self._seen(call, versions)
         versions.sort(key=lambda each: (each.subject, each.version))
         answers = [replies.of_version(each) for each in self._desk.page(call, versions, family="schema")]
         for answer in answers:
@@ -92,23 +89,7 @@ class Schemas:
         return [each for each in _TYPES if each in known] + [each for each in known if each not in _TYPES]
 
     def _found(self, call: Call) -> SchemaVersion:
-        found = lookups.by_id(self._desk.machine.state, path_number(call, "id"), self._desk.hinted(call))
-        return self._in_sight(call, found)
-
-    def _seen(self, call: Call, versions: list[SchemaVersion]) -> list[SchemaVersion]:
-        sees = self._desk.rights.sees(call.caller)
-        return [each for each in versions if sees(each.subject)]
-
-    def _in_sight(self, call: Call, found: SchemaVersion) -> SchemaVersion:
-        """The same schema, of a subject that the caller sees."""
-        sees = self._desk.rights.sees(call.caller)
-        if sees(found.subject):
-            return found
-        others = lookups.places_of_id(self._desk.machine.state, found.id, found.subject, deleted=True)
-        for each in others:
-            if sees(each.subject):
-                return each
-        raise denied(call.caller, SEE, topic_of(found.subject))
+        return lookups.by_id(self._desk.machine.state, path_number(call, "id"), self._desk.hinted(call))
 
     async def _by_id(self, call: Call) -> Any:
         found = self._found(call)
@@ -129,10 +110,9 @@ class Schemas:
 
     def _uses(self, call: Call) -> list[SchemaVersion]:
         state = self._desk.machine.state
-        found = lookups.places_of_id(
+        return lookups.places_of_id(
             state, path_number(call, "id"), self._desk.hinted(call), deleted=call.flag("deleted")
         )
-        return self._seen(call, found)
 
     async def _subjects(self, call: Call) -> Any:
         return self._desk.page(call, list(dict.fromkeys(each.subject for each in self._uses(call))))
@@ -142,7 +122,7 @@ class Schemas:
         return self._desk.page(call, found)
 
     async def _by_guid(self, call: Call) -> Any:
-        found = self._in_sight(call, lookups.by_guid(self._desk.machine.state, call.path["guid"]))
+        found = lookups.by_guid(self._desk.machine.state, call.path["guid"])
         reply = replies.of_version(found, await self._desk.text(found, call.query.get("format")))
         reply.id = reply.subject = reply.version = None
         return reply

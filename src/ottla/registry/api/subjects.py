@@ -8,7 +8,6 @@ from ottla.http.routes import Route
 from ottla.registry.api import replies
 from ottla.registry.api.bodies import SchemaBody
 from ottla.registry.api.desk import Desk, all_of, answered
-from ottla.registry.api.rights import DELETE, SEE
 from ottla.registry.machine import lookups
 from ottla.registry.machine.commands import DeleteSubject
 from ottla.registry.machine.lookups import Which
@@ -72,13 +71,11 @@ class Subjects:
     async def _list(self, call: Call) -> Any:
         which = Which.asked(deleted=call.flag("deleted"), deleted_only=call.flag("deletedOnly"))
         prefix = call.query.get("subjectPrefix", WILDCARD)
-        found = lookups.subjects(self._desk.machine.state, prefix, which)
-        return self._desk.page(call, list(filter(self._desk.rights.sees(call.caller), found)))
+        return self._desk.page(call, lookups.subjects(self._desk.machine.state, prefix, which))
 
     async def _find(self, call: Call) -> Any:
         body: SchemaBody = required(call)
-        subject = self._desk.subject(call, SEE)
-        sent = self._desk.sent(call, body, subject)
+        subject, sent = self._desk.subject(call), body.sent()
         normalize, deleted = call.flag("normalize"), call.flag("deleted")
         found = await self._desk.look(
             lambda machine: lookups.by_schema(machine, subject, sent, normalize=normalize, deleted=deleted), sent
@@ -86,13 +83,13 @@ class Subjects:
         return replies.of_found(found, await self._desk.text(found, call.query.get("format")))
 
     async def _delete(self, call: Call) -> Any:
-        command = DeleteSubject(self._desk.subject(call, DELETE), call.flag("permanent"))
+        command = DeleteSubject(self._desk.subject(call), call.flag("permanent"))
         return await self._desk.write(call, command, lambda versions: versions)
 
     async def _by_metadata(self, call: Call) -> Any:
         wanted = dict(zip(all_of(call, "key"), all_of(call, "value"), strict=False))
         found = lookups.latest_with(
-            self._desk.machine.state, self._desk.subject(call, SEE), wanted, deleted=call.flag("deleted")
+            self._desk.machine.state, self._desk.subject(call), wanted, deleted=call.flag("deleted")
         )
         return replies.of_version(found, await self._desk.text(found, call.query.get("format")))
 

@@ -8,7 +8,6 @@ from ottla.http.routes import Route
 from ottla.registry.api import replies
 from ottla.registry.api.bodies import SchemaBody, TagBody
 from ottla.registry.api.desk import Desk, all_of, answered
-from ottla.registry.api.rights import DELETE, REGISTER, SEE
 from ottla.registry.api.subjects import required
 from ottla.registry.machine import lookups
 from ottla.registry.machine.commands import DeleteVersion, Sent
@@ -82,7 +81,7 @@ class Versions:
     async def _list(self, call: Call) -> Any:
         found = lookups.version_numbers(
             self._desk.machine.state,
-            self._desk.subject(call, SEE),
+            self._desk.subject(call),
             Which.asked(deleted=call.flag("deleted"), deleted_only=call.flag("deletedOnly")),
             negative=call.flag("deletedAsNegative"),
         )
@@ -90,9 +89,7 @@ class Versions:
 
     async def _register(self, call: Call) -> Any:
         body: SchemaBody = required(call)
-        subject = self._desk.subject(call, REGISTER)
-        sent = self._desk.sent(call, body, subject)
-        command = body.register(subject, sent, normalize=call.flag("normalize"), force=call.flag("force"))
+        command = body.register(self._desk.subject(call), normalize=call.flag("normalize"), force=call.flag("force"))
         # Most of what serializers register is known, and need not trouble who leads.
         answer = await self._desk.look(lambda machine: machine.known(command), command.schema)
         if answer is None:
@@ -103,7 +100,7 @@ class Versions:
 
     def _found(self, call: Call, *, deleted: bool) -> SchemaVersion:
         number = number_of(call.path["version"])
-        return lookups.version(self._desk.machine.state, self._desk.subject(call, SEE), number, deleted=deleted)
+        return lookups.version(self._desk.machine.state, self._desk.subject(call), number, deleted=deleted)
 
     async def _one(self, call: Call) -> Any:
         found = self._found(call, deleted=call.flag("deleted"))
@@ -121,18 +118,18 @@ class Versions:
 
     async def _referrers(self, call: Call) -> Any:
         number = number_of(call.path["version"])
-        state, subject = self._desk.machine.state, self._desk.subject(call, SEE)
+        state, subject = self._desk.machine.state, self._desk.subject(call)
         found = lookups.referenced_by(state, subject, number, deleted=call.flag("deleted"))
         return self._desk.page(call, found)
 
     async def _delete(self, call: Call) -> Any:
         number = number_of(call.path["version"])
-        command = DeleteVersion(self._desk.subject(call, DELETE), number, call.flag("permanent"))
+        command = DeleteVersion(self._desk.subject(call), number, call.flag("permanent"))
         return await self._desk.write(call, command, lambda deleted: deleted)
 
     async def _tags(self, call: Call) -> Any:
         body: TagBody = required(call)
-        command = body.modify(self._desk.subject(call, REGISTER), number_of(call.path["version"]))
+        command = body.modify(self._desk.subject(call), number_of(call.path["version"]))
         return await self._desk.write(call, command, replies.of_registered)
 
 
