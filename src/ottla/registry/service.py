@@ -85,7 +85,7 @@ class RegistryService:
         self._make_safe()
         self._bind()
         topic = self._settings["kafkastore.topic"]
-        await prepare(self._cluster, topic, self._settings["kafkastore.topic.replication.factor"])
+        await self._prepare()
         self._kafka_cluster = (await self._cluster.metadata([])).cluster_id or ""
         runner = self._runner = self._made(topic)
         self._tasks.append(asyncio.create_task(runner.follower.run(), name="registry-reader"))
@@ -138,6 +138,12 @@ class RegistryService:
             url=self.url,
             group=settings["schema.registry.group.id"],
             timeout_s=settings.seconds("kafkastore.timeout.ms"),
+            check_topic=self._prepare,
+        )
+
+    async def _prepare(self) -> None:
+        await prepare(
+            self._cluster, self._settings["kafkastore.topic"], self._settings["kafkastore.topic.replication.factor"]
         )
 
     async def _read_all(self, runner: Runner) -> None:

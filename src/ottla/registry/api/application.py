@@ -14,6 +14,7 @@ from ottla.http.limits import Limits
 from ottla.http.media import JSON, PROMETHEUS, Media
 from ottla.http.problems import confluent_body
 from ottla.http.routes import Route
+from ottla.registry.api.absent import Associations, Keys
 from ottla.registry.api.compatibility import Checks
 from ottla.registry.api.config import Config
 from ottla.registry.api.contexts import Contexts
@@ -41,7 +42,7 @@ _PROBLEM: Final = {
 def routes(desk: Desk, identity: Identity) -> tuple[Route, ...]:
     families = (Subjects(desk), Versions(desk), Schemas(desk), Checks(desk), Config(desk), Mode(desk), Contexts(desk))
     found = tuple(route for family in families for route in family.routes())
-    found = with_needs(found) + Server(identity).routes()
+    found = with_needs(found) + Server(identity).routes() + Associations().routes() + Keys().routes()
     return openapi.described("Schema registry", __version__, found, MEDIA, _PROBLEM)
 
 

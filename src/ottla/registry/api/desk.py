@@ -14,6 +14,8 @@ from ottla.http.asking import NoAnswer, Reply, ask
 from ottla.http.call import Call
 from ottla.http.problems import Problem
 from ottla.registry import audit
+from ottla.registry.api.bodies import SchemaTags
+from ottla.registry.api.replies import tags_of
 from ottla.registry.journal.reader import Leader
 from ottla.registry.machine import refusals
 from ottla.registry.machine.commands import Command, Sent
@@ -100,8 +102,9 @@ class Desk:
             return None
         return await self.look(lambda machine: machine.parser.of_version(version).formatted(format), version)
 
-    async def tags(self, version: SchemaVersion) -> dict[str, frozenset[str]]:
-        return await self.look(lambda machine: machine.parser.of_version(version).tags(), version)
+    async def tags(self, version: SchemaVersion, wanted: Sequence[str]) -> list[SchemaTags] | None:
+        """Of what carries one of the wanted tags; `*` means any."""
+        return await self.look(lambda machine: tags_of(machine.parser.of_version(version), wanted), version)
 
     # Writes.
 

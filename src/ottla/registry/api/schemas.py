@@ -100,7 +100,7 @@ class Schemas:
         reply.id = None
         wanted = all_of(call, "findTags")
         if wanted:
-            reply.schema_tags = replies.tags_of(await self._desk.tags(found), wanted)
+            reply.schema_tags = await self._desk.tags(found, wanted)
         if call.flag("fetchMaxId"):
             reply.max_id = self._desk.machine.state.ids.highest(context_of(found.subject))
         return reply
