@@ -29,7 +29,7 @@ from ottla.pipelines.job import CannotStart
 from ottla.pipelines.progress import Progress, new_counter
 from ottla.pipelines.session import new_session, with_settings
 from ottla.pipelines.settings import LOCAL_CHECKPOINT, LOG_LEVEL, POOL, is_local
-from ottla.pipelines.sink.sink import TransactionalSink
+from ottla.pipelines.sink.sink import TransactionalSink, packed
 from ottla.pipelines.sink.transaction import Transaction
 from ottla.pipelines.source.connector import FASTER
 from ottla.pipelines.source.data_source import FORMAT
@@ -543,7 +543,8 @@ class _RunningQuery:
         for name, value in self._checkpoint_settings().items():
             spark.conf.set(name, value)
         writer = (
-            built.rows.writeStream.outputMode(built.output_mode)
+            packed(built.rows)
+            .writeStream.outputMode(built.output_mode)
             .queryName(f"{self._app.application_id}-{self._plan.name}")
             .option("checkpointLocation", self._checkpoint)
             .foreachBatch(self._write)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.rows import INPUT_COLUMNS, OUTPUT_TYPE
+from ottla.pipelines.rows import INPUT_COLUMNS, OUTPUT_TYPE, without_null_headers
 from ottla.pipelines.source.data_source import FORMAT, OttlaDataSource
 from ottla.pipelines.source.offsets import to_json
 from ottla.serdes.primitives import StringSerde
@@ -173,7 +173,8 @@ class QueryBuilder:
         """As Python stages take them."""
         columns = [*INPUT_COLUMNS, "origin"] if origin else INPUT_COLUMNS
         records = self._source(headers=True, origin=origin)
-        return records.withColumn("timestamp", F.unix_millis("timestamp")).select(*columns)
+        timed = records.withColumn("timestamp", F.unix_millis("timestamp"))
+        return timed.withColumn("headers", without_null_headers(F.col("headers"))).select(*columns)
 
     # ---- without state
 
@@ -257,6 +258,7 @@ class QueryBuilder:
             both = native.sink_rows(
                 SubTopology(0, (), ()), result.flow, name, self._target(), [*more, native.result_row(aggregate)]
             )
+            both = both.withColumn("headers", without_null_headers(F.col("headers")))
             rows = both.mapInArrow(TailStage(self._spec(plan.tail.sub), AGGREGATE_RESULT), OUTPUT_TYPE)
         if dead_letters is not None:
             # An aggregate lets nothing pass beside it: what cannot be read is found by a second look at the input.
