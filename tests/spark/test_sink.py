@@ -212,8 +212,8 @@ def test_a_batch_that_is_out_is_not_written_again(
     sink.write(packed(numbers(spark, topic, 10)), 0, {place: 17})
     again = new_sink(topic, group_id=f"group-{topic}")
     assert again.last_batch == 0
-    assert again.write(numbers(spark, topic, 10), 0, {place: 17}).skipped
-    assert not again.write(numbers(spark, topic, 10, start=10), 1, {place: 30}).skipped
+    assert again.write(packed(numbers(spark, topic, 10)), 0, {place: 17}).skipped
+    assert not again.write(packed(numbers(spark, topic, 10, start=10)), 1, {place: 30}).skipped
     assert values(client, topic) == sorted(str(number) for number in range(20))
     group_is_at(client, f"group-{topic}", place, 30)
     assert new_sink(f"{topic}, after a reset").last_batch == -1
@@ -336,7 +336,7 @@ def test_a_zombie_whose_tasks_still_write_is_fenced(
 
     def write() -> None:
         try:
-            zombie.write(numbers(spark, topic, 100), 0, {})
+            zombie.write(packed(numbers(spark, topic, 100)), 0, {})
         except Fenced as fenced:
             ends.append(fenced)
         finally:
@@ -349,13 +349,13 @@ def test_a_zombie_whose_tasks_still_write_is_fenced(
     with open(there) as pipe:
         assert pipe.read() == "here"
     successor = new_sink(topic)
-    successor.write(numbers(spark, topic, 50), 0, {})
+    successor.write(packed(numbers(spark, topic, 50)), 0, {})
     with open(go, "w") as pipe:
         pipe.write("on")
     thread.join(60)
     assert [type(end) for end in ends] == [Fenced]
     with pytest.raises(Fenced):  # it does not come back by itself
-        zombie.write(numbers(spark, topic, 100), 0, {})
+        zombie.write(packed(numbers(spark, topic, 100)), 0, {})
     zombie.close()
     assert values(client, topic) == sorted(str(number) for number in range(50))
 

@@ -240,12 +240,7 @@ class QueryBuilder:
         else:
             flow, dead_letters = self._aggregate_input()
             drops = plan.first.mode is Mode.NATIVE and any(map(_drops_null_keys, plan.first.sub.nodes))
-            result = native.aggregate(
-                replace(flow, frame=self._unshuffled(flow.frame)),
-                aggregate,
-                timing,
-                NO_KEY_FOR_REPARTITION if drops else None,
-            )
+            result = native.aggregate(flow, aggregate, timing, NO_KEY_FOR_REPARTITION if drops else None)
         more = []
         if aggregate.store.logged:
             more.append(native.changelog_row(aggregate, changelog_topic(around.application_id, aggregate.store.name)))
@@ -314,7 +309,7 @@ class QueryBuilder:
         if plan.first.mode is Mode.PYTHON:
             assert aggregate.source is not None
             spec = self._spec(plan.first.sub)
-            records = self._records(origin=True)
+            records = self._unshuffled(self._records(origin=True))
             rows = records.mapInArrow(PythonStage(spec), OUTPUT_TYPE)
             input_topic = aggregate.source.topics[0]
             wanted = around.decorate(input_topic) if aggregate.repartitioned is not None else input_topic
@@ -331,7 +326,7 @@ class QueryBuilder:
         errors = around.unreadable()
         headers = uses_headers(nodes) or errors.dead_letters is not None  # those of dead letters stay with them
         records = self._source(headers=headers, origin=True, without=without)
-        flow = native.read(records, source, errors)
+        flow = native.read(self._unshuffled(records), source, errors)
         # The aggregate counts and leaves out what has no key: one look at each record is enough.
         flow, _ = native.trunk([_letting_null_keys_pass(node) for node in nodes], source.name, flow)
         if flow.dead_letters is None:
