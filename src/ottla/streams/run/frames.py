@@ -84,6 +84,10 @@ class RunContext:
         return native.Unreadable(fail=not goes_on, dead_letters=self.dead_letters if goes_on else None)
 
 
+WAIT_MS: Final = 1000
+"""How long a source waits for records at a time; who stops a query waits for the rest of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """One query that is ready to start."""
@@ -153,6 +157,7 @@ class QueryBuilder:
             "omit": ",".join(without),
             "targetMillisPerTrigger": str(config["batch.target.ms"]),
             "brokerTimeoutMillis": str(max(1, config["task.timeout.ms"])),
+            "waitMillis": str(WAIT_MS),
         }
         if self._initial_offsets is not None:
             options["initialOffsetsFile"] = self._initial_offsets
@@ -340,7 +345,10 @@ class QueryBuilder:
         spec = self._spec(self._plan.first.sub)
         stage = TaskStage(spec, tasks)
         together = str(spec.waits is not None).lower()
-        rows = stage.rows(self._around.spark, {**self._source_options(headers=True), "together": together})
+        options = {**self._source_options(headers=True), "together": together}
+        if stage.by_wall_clock:  # its batches are due whether or not there are records
+            del options["waitMillis"]
+        rows = stage.rows(self._around.spark, options)
         return Query(self._plan, rows, "append", stage.shuffle_partitions, stage.by_wall_clock)
 
 
