@@ -125,6 +125,10 @@ class TransactionalSink:
         self.commits: Callable[[Mapping[TopicPartition, int]], Commits] = _as_read
         """Asked when the records of a batch are written, with how far it has read: what the group commits."""
 
+    @property
+    def is_open(self) -> bool:
+        return self._marker is not None
+
     def open(self, query_id: str, query_name: str) -> None:
         """Fences whoever wrote for this query before, and finds out how far it came."""
         self._marker = markers.Marker(query_id, query_name, markers.NONE)

@@ -462,7 +462,6 @@ class _RunningQuery:
         self._sink.commits = self._reaching.commits
         self._dropped = new_counter(around.spark)
         self._opening = threading.Lock()
-        self._opened = False
         self._writing = threading.Lock()
         """Held while a batch is being written. None begins once a stop was asked for."""
         self._started = threading.Event()
@@ -598,9 +597,8 @@ class _RunningQuery:
     def _open(self) -> None:
         """Fences a former run, also when there is nothing to write yet: its open transaction would hold up readers."""
         with self._opening:
-            if not self._opened and self._query is not None:
+            if not self._sink.is_open and self._query is not None:
                 self._sink.open(str(self._query.id), f"{self._app.application_id}-{self._plan.name}")
-                self._opened = True
 
     def _write(self, rows: DataFrame, batch_id: int) -> None:
         self._app.hooks.wait_while_paused(self._stop)
