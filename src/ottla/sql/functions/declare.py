@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from ottla.serdes.types import Type
-from ottla.streams.expressions import Aggregate, Expression
+from ottla.serdes.types import NULL, Type
+from ottla.streams.expressions import Aggregate, Expression, lit
 
 
 class Refused(Exception):
@@ -36,6 +36,16 @@ class Argument(NamedTuple):
     def constant(self) -> Any:
         """Of a literal."""
         return self.expression.options[0]
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is the literal NULL, which goes with every type."""
+        return self.type == NULL
+
+
+def literal(constant: Any, kind: Type) -> Argument:
+    """Of a value that is one of the type already."""
+    return Argument(lit(constant), kind)
 
 
 LambdaTypes: TypeAlias = Callable[[Sequence[Type]], Sequence[Sequence[Type]]]

@@ -67,6 +67,7 @@ from ottla.streams.expressions.functions import (
     geo,
     json,
     ksql,
+    ksql_casts,
     lambdas,
     lists,
     maps,
@@ -82,6 +83,7 @@ from ottla.streams.expressions.functions.dates import *  # noqa: F403
 from ottla.streams.expressions.functions.geo import *  # noqa: F403
 from ottla.streams.expressions.functions.json import *  # noqa: F403
 from ottla.streams.expressions.functions.ksql import *  # noqa: F403
+from ottla.streams.expressions.functions.ksql_casts import *  # noqa: F403
 from ottla.streams.expressions.functions.lambdas import *  # noqa: F403
 from ottla.streams.expressions.functions.lists import *  # noqa: F403
 from ottla.streams.expressions.functions.maps import *  # noqa: F403
@@ -139,6 +141,7 @@ __all__ += dates.__all__
 __all__ += geo.__all__
 __all__ += json.__all__
 __all__ += ksql.__all__
+__all__ += ksql_casts.__all__
 __all__ += lambdas.__all__
 __all__ += lists.__all__
 __all__ += maps.__all__
