@@ -167,19 +167,19 @@ def united(left: Type, right: Type) -> Type | None:
 
 
 def _gives_way(constant: Argument, kind: Type) -> bool:
-    return _loosely(constant, kind) is not None
+    return loosely(constant, kind) is not None
 
 
 def _brought(given: Argument, kind: Type) -> Argument:
     made = coerced(given, kind)
     if made is None and given.is_literal:
-        made = _loosely(given, kind)
+        made = loosely(given, kind)
     if made is None:
         raise _no_common(kind, given.type)
     return made
 
 
-def _loosely(constant: Argument, kind: Type) -> Argument | None:
+def loosely(constant: Argument, kind: Type) -> Argument | None:
     """A constant beside others: it becomes a text, or a text becomes what it is beside."""
     if (kind == STRING and constant.type in (INT, LONG, DOUBLE, BOOLEAN)) or constant.type.name == "decimal":
         if kind == STRING:
@@ -313,4 +313,4 @@ _WAYS: Final[dict[tuple[str, str], Callable[[Expression, Type], Expression]]] = 
     ("date", "timestamp"): _plainly,
 }
 
-__all__ = ["cast", "coerced", "conversion", "is_implicit", "null_of", "unified", "united"]
+__all__ = ["cast", "coerced", "conversion", "is_implicit", "loosely", "null_of", "unified", "united"]

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from ottla.serdes import dates, decimals
 from ottla.serdes import values as v
-from ottla.serdes.types import BOOLEAN, DATE, STRING, TIME, TIMESTAMP
+from ottla.serdes.types import BOOLEAN, DATE, STRING, TIME, TIMESTAMP, array_of
 from ottla.streams.expressions.bound import Bound, Refused
-from ottla.streams.expressions.functions.declare import anything, family, takes, text, unified
+from ottla.streams.expressions.functions.declare import anything, family, some_list, takes, text, unified
 
-__all__ = ["ksql_equal", "ksql_text", "ksql_to_date", "ksql_to_time", "ksql_to_timestamp"]
+__all__ = ["ksql_cube", "ksql_equal", "ksql_nullif", "ksql_text", "ksql_to_date", "ksql_to_time", "ksql_to_timestamp"]
 declare: Final = family("ksql_casts")
 
 
@@ -199,4 +199,53 @@ ksql_equal: Final = declare(
     column=lambda F, left, right: F.when(left.isNotNull() & right.isNotNull(), left.eqNullSafe(right)),
     no_column=lambda node: "Spark compares no maps" if node.args[0].type.has("map") else None,
     about="Whether two values are equal, lists, maps and structs too.",
+)
+
+
+def _nullif_rule(name: str, args: Sequence[Bound], options: tuple[Any, ...]) -> Bound:
+    nodes = _equal_rule(name, args, options).args
+    return Bound(name, nodes[0].type, nodes, options)
+
+
+ksql_nullif: Final = declare(
+    "ksql_nullif",
+    "subject, unwanted",
+    _nullif_rule,
+    lambda given, unwanted: None if equal(given, unwanted) else given,
+    column=lambda F, given, unwanted: F.when(given.eqNullSafe(unwanted), None).otherwise(given),
+    no_column=lambda node: "Spark compares no maps" if node.type.has("map") else None,
+    nulls="the subject",
+    about="The subject, or null if the two are equal, lists, maps and structs too.",
+)
+
+
+# ---- cubes
+
+MOST_CUBED: Final = 16
+"""Items of an array of which all subsets are made: 65,536 of them."""
+
+
+def _cube_rule(name: str, args: Sequence[Bound], options: tuple[Any, ...]) -> Bound:
+    return Bound(name, array_of(some_list(args[0]).type), (some_list(args[0]),), options)
+
+
+def _cube(items: list[Any]) -> list[list[Any]]:
+    """All ways to keep an item or have null in its place, in the order of binary numbers; null stays as it is."""
+    if len(items) > MOST_CUBED:
+        raise ValueError(f"an array of {len(items)} items has too many subsets")
+    if not items:
+        return []
+    made: list[list[Any]] = [[]]
+    for item in items:
+        made = [[*each, choice] for each in made for choice in ([None] if item is None else [None, item])]
+    return made
+
+
+ksql_cube: Final = declare(
+    "ksql_cube",
+    "items",
+    _cube_rule,
+    _cube,
+    fails=True,
+    about=f"All ways to have some items replaced by null; of at most {MOST_CUBED} items. ksqlDB's CUBE_EXPLODE.",
 )
