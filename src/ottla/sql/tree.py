@@ -3,8 +3,8 @@
 Names are as they are looked up: upper-cased unless they were quoted. `text.py` writes all of it back.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -472,3 +472,20 @@ class AssertSource(Statement):
 @dataclass(frozen=True, slots=True)
 class RunScript(Statement):
     path: str
+
+
+def rewritten(written: Expr, change: "Callable[[Expr], Expr | None]") -> Expr:
+    """A copy in which `change` had its say about every part; None leaves a part to be looked into."""
+    changed = change(written)
+    if changed is not None:
+        return changed
+    parts = {
+        each.name: _rewritten(getattr(written, each.name), change) for each in fields(written) if each.name != "at"
+    }
+    return replace(written, **parts)
+
+
+def _rewritten(found: Any, change: "Callable[[Expr], Expr | None]") -> Any:
+    if isinstance(found, Expr):
+        return rewritten(found, change)
+    return tuple(_rewritten(each, change) for each in found) if isinstance(found, tuple) else found

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from typing import Final
+from functools import reduce
+from typing import Final, NoReturn
 
-from ottla.serdes.types import BOOLEAN, INT, LONG, NULL, STRING, Type
+from ottla.serdes.types import STRING, Type, literal_type
 from ottla.sql import operators as o
 from ottla.sql import tree as t
 from ottla.sql.analysis.refusals import at, meant, refuse
@@ -53,7 +53,10 @@ class Typing:
 
 
 def _literal(_: Typing, written: t.Literal) -> Argument:
-    return literal(written.value)
+    kind = literal_type(written.value)
+    if kind is None:
+        refuse(f"{written.value} has more digits than a number can have", written)
+    return literal(written.value, kind)
 
 
 def _column(typing: Typing, written: t.Column) -> Argument:
@@ -63,7 +66,7 @@ def _column(typing: Typing, written: t.Column) -> Argument:
 
 
 def _unit(_: Typing, written: t.Unit) -> Argument:
-    return literal(written.name)
+    return literal(written.name, STRING)
 
 
 # ---- operators
@@ -198,10 +201,10 @@ def _call(typing: Typing, written: t.Call) -> Argument:
             refuse(f"{written.name} takes {len(kinds)} lambdas here, not {len(lambdas)}", lambdas[0])
         given += [_lambda(typing, each, wanted) for each, wanted in zip(lambdas, kinds, strict=True)]
     made = function.make(given)
-    return made if isinstance(made, Argument) else Argument(made, type_of(made, typing))
+    return Argument(made, typing.scope.type_of(made))
 
 
-def _refuse_call(written: t.Call) -> None:
+def _refuse_call(written: t.Call) -> NoReturn:
     if written.name in AGGREGATES:
         refuse(f"the aggregate {written.name} cannot stand here: it belongs into SELECT or HAVING", written)
     if written.name in TABLE_FUNCTIONS:
@@ -224,12 +227,6 @@ def _lambda(typing: Typing, written: t.Lambda, kinds: Sequence[Type]) -> Argumen
 
 def _stray_lambda(_: Typing, written: t.Lambda) -> Argument:
     refuse("a lambda can only be an argument of a function such as TRANSFORM, FILTER or REDUCE", written)
-
-
-def type_of(made: Expression, typing: Typing) -> Type:
-    """Of an expression whose maker did not say: by binding it to the types of all names."""
-    del typing
-    raise AssertionError(f"{made!r} came without its type")
 
 
 _MADE: Final[dict[type[t.Expr], Callable[..., Argument]]] = {
@@ -259,6 +256,3 @@ _MADE: Final[dict[type[t.Expr], Callable[..., Argument]]] = {
 def has_aggregate(written: t.Expr) -> bool:
     return any(isinstance(part, t.Call) and part.name in AGGREGATES for part in written.walk())
 
-
-__all__ = ["Typing", "has_aggregate"]
-_ = (BOOLEAN, INT, LONG, NULL, STRING, partial)

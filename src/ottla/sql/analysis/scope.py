@@ -1,12 +1,13 @@
 """Which names an expression may use, and what each is over the record at that point."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from ottla.serdes.types import STRING, Type, windowed
 from ottla.sql import tree as t
 from ottla.sql.analysis.refusals import meant, refuse
 from ottla.sql.functions.declare import Argument
-from ottla.sql.model import BOUNDS, PSEUDO, SYSTEM, DataSource
+from ottla.sql.model import BOUNDS, PSEUDO, Columns, DataSource
 from ottla.streams import expressions as e
 from ottla.streams.expressions import Expression
 
@@ -27,11 +28,13 @@ class Scope:
     names: tuple[Name, ...]
     sources: tuple[str, ...]
     """Their aliases, in the order of FROM."""
+    types: Mapping[str, Type]
+    """Of the record's key and value, and of the parameters of lambdas."""
     variables: tuple[tuple[str, Argument], ...] = ()
     """Parameters of the lambdas around, the innermost last."""
 
     def find(self, column: t.Column) -> Name:
-        if column.source is not None and column.source not in self.sources:
+        if column.source and column.source not in self.sources:
             refuse(f"{column.source} is no source of this query{meant(column.source, self.sources)}", column)
         found = [
             name
@@ -53,19 +56,15 @@ class Scope:
         return next((argument for known, argument in reversed(self.variables) if known == name), None)
 
     def with_variables(self, given: Iterable[tuple[str, Argument]]) -> "Scope":
-        return replace(self, variables=(*self.variables, *given))
+        added = tuple(given)
+        kinds = {argument.expression.options[0]: argument.type for _, argument in added}
+        return replace(self, variables=(*self.variables, *added), types={**self.types, **kinds})
 
     def of(self, source: str) -> list[Name]:
         return [name for name in self.names if name.source == source]
 
-    def moved(self, place: Callable[[Name], Expression]) -> "Scope":
-        """The same names, found elsewhere."""
-        return replace(
-            self,
-            names=tuple(
-                replace(name, argument=Argument(place(name), name.argument.type)) for name in self.names
-            ),
-        )
+    def type_of(self, expression: Expression) -> Type:
+        return expression.bind(self.types).type
 
 
 def _written(column: t.Column) -> str:
@@ -88,8 +87,16 @@ def source_scope(source: DataSource, alias: str) -> Scope:
     if source.window:
         bounds = zip(BOUNDS.items(), ("start", "end"), strict=True)
         found += [Name(alias, name, Argument(e.key[part], kind), is_system=True) for (name, kind), part in bounds]
-    return Scope(tuple(found), (alias,))
+    return Scope(tuple(found), (alias,), record_types(source.keys, source.values, source.window is not None))
 
 
-def is_system(name: str) -> bool:
-    return name in SYSTEM
+def key_type(keys: Columns) -> Type:
+    """One column is itself, several are a struct, none is never there."""
+    if not keys:
+        return STRING
+    return keys[0][1] if len(keys) == 1 else Type("struct", fields=keys)
+
+
+def record_types(keys: Columns, values: Columns, is_windowed: bool) -> dict[str, Type]:
+    key = key_type(keys)
+    return {"key": windowed(key) if is_windowed else key, "value": Type("struct", fields=values)}

@@ -1,0 +1,64 @@
+"""Which formats a source has: what WITH says, else what its origin has, else the defaults."""
+
+from ottla.sql import tree as t
+from ottla.sql.analysis.properties import Properties
+from ottla.sql.analysis.refusals import meant, refuse
+from ottla.sql.formats import FORMATS, check
+from ottla.sql.formats.format import Format
+from ottla.sql.functions.declare import Refused
+from ottla.sql.model import Columns, DataSource
+
+
+def formats(
+    said: Properties,
+    keys: Columns,
+    values: Columns,
+    node: t.Node,
+    origin: DataSource | None = None,
+    defaults: tuple[str, str | None] = ("KAFKA", None),
+) -> tuple[Format, Format]:
+    key = said.upper("KEY_FORMAT") or said.upper("FORMAT")
+    value = said.upper("VALUE_FORMAT") or said.upper("FORMAT")
+    key_format = _of(said, "KEY", key or _inherited_key(keys, origin, defaults[0]), origin, node)
+    if value is None and origin is None and defaults[1] is None:
+        refuse("VALUE_FORMAT is missing: WITH (..., VALUE_FORMAT='JSON')", node)
+    value_format = _of(said, "VALUE", value or (origin.value_format.name if origin else str(defaults[1])), origin, node)
+    _check_key(key_format, keys, key, node)
+    for part, format, columns in (("key", key_format, keys), ("value", value_format, values)):
+        try:
+            check(format, columns, part)
+        except Refused as refused:
+            refuse(str(refused), node)
+    return key_format, value_format
+
+
+def _inherited_key(keys: Columns, origin: DataSource | None, default: str) -> str:
+    if not keys:
+        return "NONE" if origin else default
+    inherited = origin.key_format.name if origin else default
+    return default if inherited == "NONE" else inherited
+
+
+def _check_key(format: Format, keys: Columns, said: str | None, node: t.Node) -> None:
+    if format.name == "NONE" and keys:
+        refuse("KEY_FORMAT='NONE' is for streams without key columns: leave it out, or the columns", node)
+    if not keys and said not in (None, "NONE") and format.name == "KAFKA" and False:
+        refuse("there is no key column for KEY_FORMAT", node)
+
+
+def _of(said: Properties, part: str, name: str, origin: DataSource | None, node: t.Node) -> Format:
+    if name not in FORMATS:
+        refuse(f"{name} is no format{meant(name, FORMATS)}", node)
+    before = None if origin is None else (origin.key_format if part == "KEY" else origin.value_format)
+    same = before is not None and before.name == name
+    delimiter = said.text(f"{part}_DELIMITER")
+    wrap = said.truth("WRAP_SINGLE_VALUE") if part == "VALUE" else None
+    return Format(
+        name,
+        delimiter=delimiter if delimiter is not None else (before.delimiter if same and before else None),
+        wrap=wrap,
+        schema_full_name=said.text(f"{part}_SCHEMA_FULL_NAME")
+        or (said.text("VALUE_AVRO_SCHEMA_FULL_NAME") if part == "VALUE" else None),
+        schema_id=said.number(f"{part}_SCHEMA_ID"),
+        nullable_representation=said.upper(f"{part}_PROTOBUF_NULLABLE_REPRESENTATION"),
+    )

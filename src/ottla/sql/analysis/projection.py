@@ -1,0 +1,184 @@
+"""The SELECT list: stars taken apart, results named, and which of them are the key."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ottla.sql import tree as t
+from ottla.sql.analysis.expressions import Typing
+from ottla.sql.analysis.joins import KeyColumn, Row, field_name
+from ottla.sql.analysis.refusals import refuse
+from ottla.sql.analysis.scope import Scope
+from ottla.sql.model import SYSTEM
+from ottla.sql.types import quoted, sql_text
+
+_GENERATED: Final = re.compile(r"KSQL_COL_\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    name: str
+    expression: t.Expr
+    """Canonical: every column says its source."""
+    node: t.Node
+
+
+def canonical(written: t.Expr, scope: Scope) -> t.Expr:
+    """The same for the same: columns with their sources, so that expressions can be compared."""
+    hidden = {name for part in written.walk() if isinstance(part, t.Lambda) for name in part.parameters}
+
+    def change(part: t.Expr) -> t.Expr | None:
+        if not isinstance(part, t.Column) or (part.source is None and part.name in hidden):
+            return None
+        found = scope.find(part)
+        return t.Column(found.column, found.source, at=part.at)
+
+    return t.rewritten(written, change)
+
+
+class Names:
+    """Names for what has none: KSQL_COL_0, …, and those of fields."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._taken = {name.column for name in scope.names if name.column not in SYSTEM}
+        self._next = 0
+
+    def column(self) -> str:
+        while (name := f"KSQL_COL_{self._next}") in self._taken:
+            self._next += 1
+        self._next += 1
+        return name
+
+    def field(self, field: str) -> str:
+        number, name = 0, field
+        while name in self._taken:
+            number += 1
+            name = f"{field}_{number}"
+        self._taken.add(name)
+        return name
+
+
+def plain_name(column: t.Column, scope: Scope) -> str:
+    """Of a column that is selected as it is: its own, with the source in front where two have it."""
+    found = scope.find(column)
+    clashes = [name for name in scope.names if name.column == found.column]
+    return found.column if len(clashes) == 1 or not found.source else f"{found.source}_{found.column}"
+
+
+def selected(query: t.Query, row: Row, typing: Typing, *, system: bool = False) -> list[Selected]:
+    """`system`: `*` has ROWTIME and the bounds of windows in it, for queries whose result is not stored."""
+    names = Names(row.scope)
+    found: list[Selected] = []
+    for item in query.items:
+        if isinstance(item, t.Star):
+            found += _starred(item, row, system=system)
+        elif isinstance(item.expression, t.Dereference) and item.expression.field == "*":
+            found += _fields(item, item.expression, row, typing, names)
+        else:
+            found.append(_one(item, row.scope, names))
+    seen: dict[str, Selected] = {}
+    for each in found:
+        if each.name in seen:
+            refuse(f"two results are called {each.name}: give one of them another name with AS", each.node)
+        seen[each.name] = each
+    return found
+
+
+def _one(item: t.Item, scope: Scope, names: Names) -> Selected:
+    written = canonical(item.expression, scope)
+    if item.alias is not None:
+        if item.alias in SYSTEM:
+            refuse(f"{item.alias} is there in every record, so that no result can have this name", item)
+        return Selected(item.alias, written, item)
+    if isinstance(written, t.Column):
+        name = plain_name(written, scope)
+        if name in SYSTEM:
+            refuse(f"{name} needs another name as a result: {name} AS ...", item)
+        return Selected(name, written, item)
+    if isinstance(written, t.Dereference):
+        return Selected(names.field(written.field), written, item)
+    return Selected(names.column(), written, item)
+
+
+def _starred(star: t.Star, row: Row, *, system: bool) -> list[Selected]:
+    scope = row.scope
+    if star.source is not None and star.source not in scope.sources:
+        refuse(f"{star.source} is no source of this query: there are {', '.join(scope.sources)}", star)
+    joined = len(scope.sources) > 1
+    return [
+        Selected(field_name(name) if joined else name.column, t.Column(name.column, name.source, at=star.at), star)
+        for name in scope.names
+        if star.source in (None, name.source) and (system or name.column not in SYSTEM)
+    ]
+
+
+def _fields(item: t.Item, written: t.Dereference, row: Row, typing: Typing, names: Names) -> list[Selected]:
+    base = canonical(written.base, row.scope)
+    kind = typing.typed(base).type
+    if kind.name != "struct":
+        refuse(f"->* takes the fields of a STRUCT, not of {sql_text(kind)}", item)
+    if item.alias is not None:
+        refuse("->* stands for several results, so that it has no alias", item)
+    return [
+        Selected(names.field(name), t.Dereference(base, name, at=written.at), item) for name, _ in kind.fields
+    ]
+
+
+# ---- which of them are the key
+
+
+def key_of_row(found: list[Selected], row: Row, node: t.Node) -> list[Selected]:
+    """The results that are the record's key columns, in the order of the key."""
+    return [_of_key(found, key, node) for key in row.keys]
+
+
+def _of_key(found: list[Selected], key: KeyColumn, node: t.Node) -> Selected:
+    candidates = [("", key.synthetic)] if key.synthetic else list(key.candidates)
+    for source, column in candidates:
+        matching = [
+            each
+            for each in found
+            if isinstance(each.expression, t.Column) and (each.expression.source, each.expression.name) == (source, column)
+        ]
+        if matching:
+            return _once(matching, column or "")
+    names = " or ".join(quoted(column or "") if not source else f"{source}.{column}" for source, column in candidates)
+    column = candidates[0][1]
+    refuse(
+        f"{names} is the key: add it to the SELECT list, or AS_VALUE({column}) to have it in the value too"
+        if len(candidates) == 1
+        else f"the key is missing in the SELECT list: add {names}",
+        node,
+    )
+
+
+def _once(matching: list[Selected], column: str) -> Selected:
+    if len(matching) > 1:
+        names = ", ".join(each.name for each in matching)
+        refuse(
+            f"the key {column} is selected more than once ({names}): write AS_VALUE({column}) for all but one",
+            matching[1].node,
+        )
+    return matching[0]
+
+
+def key_of_expressions(found: list[Selected], keys: tuple[t.Expr, ...], what: str) -> list[Selected]:
+    """The results that are what the query groups or partitions by."""
+    chosen = []
+    for key in keys:
+        matching = [each for each in found if each.expression == key]
+        if not matching:
+            from ottla.sql.text import text_of  # noqa: PLC0415  for the message alone
+
+            shown = text_of(_unqualified(key))
+            refuse(
+                f"{shown} is the key by {what}: add it to the SELECT list, or AS_VALUE({shown}) to have it in the "
+                "value too",
+                key,
+            )
+        chosen.append(_once(matching, matching[0].name))
+    return chosen
+
+
+def _unqualified(written: t.Expr) -> t.Expr:
+    return t.rewritten(written, lambda part: t.Column(part.name) if isinstance(part, t.Column) else None)
