@@ -7,7 +7,7 @@ that Spark reads and writes them itself; keys of a repartition topic lie as in t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.serdes.base import Serde
 from ottla.serdes.json import JsonSerde
@@ -15,7 +15,7 @@ from ottla.serdes.types import LONG, STRING, TIMESTAMP, Type
 from ottla.sql.analysis.scope import key_type, record_types
 from ottla.sql.analysis.typed import Exploded, Fields, Grouping, Joining, Read, Side, TypedQuery
 from ottla.sql.coercions import conversion
-from ottla.sql.formats import key_serde, value_serde
+from ottla.sql.formats import serde as format_serde
 from ottla.sql.functions import SCALARS
 from ottla.sql.functions.declare import Argument, literal
 from ottla.sql.model import Columns, DataSource, EventTime, WindowedKey
@@ -31,6 +31,9 @@ from ottla.streams.topology.graph import TimestampExtractor
 from ottla.streams.topology.processor import FixedKeyProcessor, ProcessorContext
 from ottla.streams.topology.topology import Topology
 from ottla.streams.windows import TimeWindows
+
+if TYPE_CHECKING:
+    from ottla.registry.lookup import Registry
 
 Rows = KStream[Any, Any] | KTable[Any, Any]
 
@@ -51,15 +54,34 @@ class Flow:
         return Flow(rows, self.types, self.key_serde)
 
 
-def topology(query: TypedQuery, sink: DataSource) -> Topology:
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """Serdes of sources, with the registry that some need."""
+
+    registry: "Registry | None" = None
+
+    def key(self, source: DataSource) -> Serde[Any]:
+        return windowed_serde(format_serde(source.key_format, source.keys, "key", self.registry), source.window)
+
+    def value(self, source: DataSource) -> Serde[Any]:
+        return format_serde(source.value_format, source.values, "value", self.registry)
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    builder: StreamsBuilder
+    formats: Formats
+
+
+def topology(query: TypedQuery, sink: DataSource, registry: "Registry | None" = None) -> Topology:
     """A persistent query: from its sources to the sink's topic."""
-    builder = StreamsBuilder()
-    write(_result(query, builder), query, sink)
-    return builder.build()
+    building = Building(StreamsBuilder(), Formats(registry))
+    write(_result(query, building), sink, building.formats)
+    return building.builder.build()
 
 
-def _result(query: TypedQuery, builder: StreamsBuilder) -> Flow:
-    flow = _filtered(_rows(query.source, builder), query.where)
+def _result(query: TypedQuery, building: Building) -> Flow:
+    flow = _filtered(_rows(query.source, building), query.where)
     if query.exploded is not None:
         flow = _exploded(flow, query.exploded)
     if query.grouping is not None:
@@ -70,10 +92,6 @@ def _result(query: TypedQuery, builder: StreamsBuilder) -> Flow:
 # ---- reading
 
 
-def source_key_serde(source: DataSource) -> Serde[Any]:
-    return windowed_serde(key_serde(source.key_format, source.keys), source.window)
-
-
 def windowed_serde(inner: Serde[Any], window: WindowedKey | None) -> Serde[Any]:
     if window is None:
         return inner
@@ -82,14 +100,14 @@ def windowed_serde(inner: Serde[Any], window: WindowedKey | None) -> Serde[Any]:
     return Serdes.time_windowed(inner, window.size_ms)
 
 
-def _rows(source: Read | Joining, builder: StreamsBuilder) -> Flow:
-    return _joined(source, builder) if isinstance(source, Joining) else _read(source.source, builder)
+def _rows(source: Read | Joining, building: Building) -> Flow:
+    return _joined(source, building) if isinstance(source, Joining) else _read(source.source, building)
 
 
-def _read(source: DataSource, builder: StreamsBuilder) -> Flow:
-    keys = source_key_serde(source)
+def _read(source: DataSource, building: Building) -> Flow:
+    builder, keys = building.builder, building.formats.key(source)
     consumed: Consumed[Any, Any] = Consumed(
-        keys, value_serde(source.value_format, source.values), timestamp_extractor=_extractor(source)
+        keys, building.formats.value(source), timestamp_extractor=_extractor(source)
     )
     types = record_types(source.keys, source.values, source.window is not None)
     if source.is_table:
@@ -183,8 +201,8 @@ def _exploded(flow: Flow, exploded: Exploded) -> Flow:
 # ---- joins
 
 
-def _joined(join: Joining, builder: StreamsBuilder) -> Flow:
-    left, right = _rows(join.left, builder), _rows(join.right, builder)
+def _joined(join: Joining, building: Building) -> Flow:
+    left, right = _rows(join.left, building), _rows(join.right, building)
     first, second = join.sides
     left, right = _side(left, first, right.key_serde), _side(right, second, left.key_serde)
     joiner = _joiner(left, right)
@@ -366,13 +384,11 @@ def _rekeyed(flow: Flow, query: TypedQuery) -> Flow:
     return Flow(rows.map(key=key, value=value), types, JsonSerde(kind))
 
 
-def write(flow: Flow, query: TypedQuery, sink: DataSource) -> None:
+def write(flow: Flow, sink: DataSource, formats: Formats) -> None:
     rows = flow.rows.to_stream() if isinstance(flow.rows, KTable) else flow.rows
     if sink.event_time is not None:
         rows = _stamped(rows, flow, sink, sink.event_time)
-    keys = windowed_serde(key_serde(sink.key_format, sink.keys), query.window)
-    values = value_serde(sink.value_format, sink.values)
-    rows.to(sink.topic, Produced(keys, values))
+    rows.to(sink.topic, Produced(formats.key(sink), formats.value(sink)))
 
 
 def _stamped(rows: KStream[Any, Any], flow: Flow, sink: DataSource, at: EventTime) -> KStream[Any, Any]:
