@@ -255,4 +255,3 @@ _MADE: Final[dict[type[t.Expr], Callable[..., Argument]]] = {
 
 def has_aggregate(written: t.Expr) -> bool:
     return any(isinstance(part, t.Call) and part.name in AGGREGATES for part in written.walk())
-

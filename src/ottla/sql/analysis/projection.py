@@ -119,9 +119,7 @@ def _fields(item: t.Item, written: t.Dereference, row: Row, typing: Typing, name
         refuse(f"->* takes the fields of a STRUCT, not of {sql_text(kind)}", item)
     if item.alias is not None:
         refuse("->* stands for several results, so that it has no alias", item)
-    return [
-        Selected(names.field(name), t.Dereference(base, name, at=written.at), item) for name, _ in kind.fields
-    ]
+    return [Selected(names.field(name), t.Dereference(base, name, at=written.at), item) for name, _ in kind.fields]
 
 
 # ---- which of them are the key
@@ -129,20 +127,24 @@ def _fields(item: t.Item, written: t.Dereference, row: Row, typing: Typing, name
 
 def key_of_row(found: list[Selected], row: Row, node: t.Node) -> list[Selected]:
     """The results that are the record's key columns, in the order of the key."""
-    return [_of_key(found, key, node) for key in row.keys]
+    return [_of_key(found, key, row, node) for key in row.keys]
 
 
-def _of_key(found: list[Selected], key: KeyColumn, node: t.Node) -> Selected:
+def _of_key(found: list[Selected], key: KeyColumn, row: Row, node: t.Node) -> Selected:
     candidates = [("", key.synthetic)] if key.synthetic else list(key.candidates)
     for source, column in candidates:
         matching = [
             each
             for each in found
-            if isinstance(each.expression, t.Column) and (each.expression.source, each.expression.name) == (source, column)
+            if isinstance(each.expression, t.Column)
+            and (each.expression.source, each.expression.name) == (source, column)
         ]
         if matching:
             return _once(matching, column or "")
-    names = " or ".join(quoted(column or "") if not source else f"{source}.{column}" for source, column in candidates)
+    names = " or ".join(
+        quoted(column or "") if not source else column if len(row.scope.sources) == 1 else f"{source}.{column}"
+        for source, column in candidates
+    )
     column = candidates[0][1]
     refuse(
         f"{names} is the key: add it to the SELECT list, or AS_VALUE({column}) to have it in the value too"

@@ -107,7 +107,10 @@ def _exploded(
     written += [canonical(each, row.scope) for each in (*query.group_by, *query.partition_by)]
     calls = list(
         dict.fromkeys(
-            part for each in written for part in each.walk() if isinstance(part, t.Call) and part.name in TABLE_FUNCTIONS
+            part
+            for each in written
+            for part in each.walk()
+            if isinstance(part, t.Call) and part.name in TABLE_FUNCTIONS
         )
     )
     if not calls:
@@ -117,9 +120,7 @@ def _exploded(
     mentioned = frozenset(each for each in SYSTEM if any(_names(part, each) for part in written))
     flat = flattened(row, mentioned)
     lists = [(f"TF_{place}", _list(call, typing)) for place, call in enumerate(calls)]
-    known = {
-        call: Argument(e.value[name], _element(made)) for call, (name, made) in zip(calls, lists, strict=True)
-    }
+    known = {call: Argument(e.value[name], _element(made)) for call, (name, made) in zip(calls, lists, strict=True)}
     value = Type(
         "struct",
         fields=(
@@ -128,7 +129,7 @@ def _exploded(
         ),
     )
     scope = replace(flat.row.scope, types={**row.scope.types, "value": value})
-    after = Typing(scope, typing.custom, known.get)
+    after = Typing(scope, typing.custom, lambda written: known.get(written))
     return replace(flat.row, scope=scope), Exploded(flat.fields(row), tuple(lists)), after
 
 
@@ -195,9 +196,7 @@ def _projected(
         chosen, changes = [], False
     keys = tuple((key.name, _typed(key, typing)) for key in chosen)
     if stored and not query.partition_by:
-        keys = tuple(
-            (each.name, key.argument) for each, key in zip(chosen, row.keys, strict=True)
-        )
+        keys = tuple((each.name, key.argument) for each, key in zip(chosen, row.keys, strict=True))
     values = tuple((each.name, _typed(each, typing)) for each in found if each not in chosen)
     if stored:
         _check_values(values, query)
@@ -219,4 +218,3 @@ def _typed(each: Selected, typing: Typing) -> Argument:
 def _check_values(values: tuple[tuple[str, Argument], ...], query: t.Query) -> None:
     if not values:
         refuse("the SELECT list has key columns only, so that records would have no value: add a column", query)
-
