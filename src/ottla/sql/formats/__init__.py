@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.serdes.base import Serde
-from ottla.sql.formats import delimited, json, kafka, none
+from ottla.sql.formats import avro, delimited, json, json_sr, kafka, none, protobuf
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.rows import Columns
 from ottla.sql.functions.declare import Refused
@@ -36,6 +36,10 @@ FORMATS: Final[dict[str, Declared]] = {
     "KAFKA": Declared(kafka.check, kafka.serde),
     "DELIMITED": Declared(delimited.check, delimited.serde),
     "JSON": Declared(json.check, json.serde, unwraps=True),
+    "JSON_SR": Declared(json_sr.check, json_sr.serde, True, json_sr.inferred, unwraps=True),
+    "AVRO": Declared(avro.check, avro.serde, True, avro.inferred, unwraps=True),
+    "PROTOBUF": Declared(protobuf.check, protobuf.serde, True, protobuf.inferred),
+    "PROTOBUF_NOSR": Declared(protobuf.check, protobuf.plain_serde),
 }
 
 
@@ -62,3 +66,13 @@ def serde(format: Format, columns: Columns, part: str, registry: "Registry | Non
     if registry is None:
         raise Refused(f"{format.name} needs a schema registry: name one by ksql.schema.registry.url")
     return declared.serde(format, columns, part, registry)
+
+
+def inferred(format: Format, topic: str, part: str, registry: "Registry | None") -> Columns:
+    """The columns of a topic's keys or values by its schema. Raises Refused."""
+    declared = FORMATS[format.name]
+    if declared.inferred is None:
+        raise Refused(f"{format.name} has no schema that says the columns of the {part}: declare them")
+    if registry is None:
+        raise Refused(f"{format.name} needs a schema registry: name one by ksql.schema.registry.url")
+    return declared.inferred(format, registry, topic, part)
