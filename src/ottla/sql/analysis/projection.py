@@ -71,17 +71,32 @@ def selected(query: t.Query, row: Row, typing: Typing, *, system: bool = False) 
     found: list[Selected] = []
     for item in query.items:
         if isinstance(item, t.Star):
-            found += _starred(item, row, system=system)
+            found += _starred(item, row, system=system or (bool(query.partition_by) and len(row.scope.sources) > 1))
         elif isinstance(item.expression, t.Dereference) and item.expression.field == "*":
             found += _fields(item, item.expression, row, typing, names)
         else:
             found.append(_one(item, row.scope, names))
+    found = _with_new_keys(query, row.scope, found, names)
     seen: dict[str, Selected] = {}
     for each in found:
         if each.name in seen:
             refuse(f"two results are called {each.name}: give one of them another name with AS", each.node)
         seen[each.name] = each
     return found
+
+
+def _with_new_keys(query: t.Query, scope: Scope, found: list[Selected], names: Names) -> list[Selected]:
+    """`*` is all that the record has behind PARTITION BY: the new key, too."""
+    if not any(isinstance(item, t.Star) and item.source is None for item in query.items):
+        return found
+    there = [each.expression for each in found]
+    added = []
+    for key in query.partition_by:
+        written = canonical(key, scope)
+        nothing = isinstance(written, t.Literal) and written.value is None
+        if written not in there and not nothing:
+            added.append(_one(t.Item(key, at=key.at), scope, names))
+    return [*added, *found]
 
 
 def _one(item: t.Item, scope: Scope, names: Names) -> Selected:
@@ -105,10 +120,11 @@ def _starred(star: t.Star, row: Row, *, system: bool) -> list[Selected]:
     if star.source is not None and star.source not in scope.sources:
         refuse(f"{star.source} is no source of this query: there are {', '.join(scope.sources)}", star)
     joined = len(scope.sources) > 1
+    names = [each for each in scope.names if star.source in (None, each.source)]
     return [
         Selected(field_name(name) if joined else name.column, t.Column(name.column, name.source, at=star.at), star)
-        for name in scope.names
-        if star.source in (None, name.source) and (system or name.column not in SYSTEM)
+        for name in names
+        if system or name.column not in SYSTEM
     ]
 
 
@@ -141,10 +157,9 @@ def _of_key(found: list[Selected], key: KeyColumn, row: Row, node: t.Node) -> Se
         ]
         if matching:
             return _once(matching, column or "")
-    names = " or ".join(
-        quoted(column or "") if not source else column if len(row.scope.sources) == 1 else f"{source}.{column}"
-        for source, column in candidates
-    )
+    one = len(row.scope.sources) == 1
+    shown = [column or "" if one or not source else f"{source}.{column}" for source, column in candidates]
+    names = " or ".join(shown)
     column = candidates[0][1]
     refuse(
         f"{names} is the key: add it to the SELECT list, or AS_VALUE({column}) to have it in the value too"

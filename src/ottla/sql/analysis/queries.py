@@ -16,7 +16,7 @@ from ottla.sql.analysis.typed import Exploded, Read, TypedQuery
 from ottla.sql.analysis.windows import windowed_key
 from ottla.sql.functions import TABLE_FUNCTIONS
 from ottla.sql.functions.declare import Argument
-from ottla.sql.model import SYSTEM, WINDOWEND, WINDOWSTART, DataSource
+from ottla.sql.model import PSEUDO, SYSTEM, WINDOWEND, WINDOWSTART, DataSource
 from ottla.streams import expressions as e
 from ottla.streams.expressions import Expression
 
@@ -63,7 +63,9 @@ def _mentioned(query: t.Query) -> frozenset[str]:
     written = [item.expression for item in query.items if isinstance(item, t.Item)]
     written += [each for each in (query.where, query.having) if each is not None]
     written += [*query.group_by, *query.partition_by, *(join.on for join in query.joins)]
-    return frozenset(part.name for each in written for part in each.walk() if isinstance(part, t.Column))
+    named = [part.name for each in written for part in each.walk() if isinstance(part, t.Column)]
+    stars = any(isinstance(item, t.Star) for item in query.items)
+    return frozenset((*named, *(PSEUDO if stars and query.partition_by else ())))
 
 
 def _check_clauses(query: t.Query, row: Row) -> None:
@@ -129,8 +131,12 @@ def _exploded(
         ),
     )
     scope = replace(flat.row.scope, types={**row.scope.types, "value": value})
-    after = Typing(scope, typing.custom, lambda written: known.get(written))
+    after = Typing(scope, typing.custom, _looked_up(known))
     return replace(flat.row, scope=scope), Exploded(flat.fields(row), tuple(lists)), after
+
+
+def _looked_up(known: Mapping[t.Call, Argument]) -> Callable[[t.Expr], Argument | None]:
+    return lambda written: known.get(written) if isinstance(written, t.Call) else None
 
 
 def _names(written: t.Expr, name: str) -> bool:
