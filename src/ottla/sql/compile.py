@@ -14,9 +14,9 @@ from ottla.serdes.json import JsonSerde
 from ottla.serdes.types import LONG, STRING, TIMESTAMP, Type
 from ottla.sql.analysis.scope import key_type, record_types
 from ottla.sql.analysis.typed import Exploded, Fields, Grouping, Joining, Read, Side, TypedQuery
-from ottla.sql.coercions import conversion
 from ottla.sql.formats import serde as format_serde
 from ottla.sql.functions import SCALARS
+from ottla.sql.functions.coercions import conversion
 from ottla.sql.functions.declare import Argument, literal
 from ottla.sql.model import DataSource, EventTime, WindowedKey
 from ottla.streams import expressions as e

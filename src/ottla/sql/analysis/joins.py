@@ -10,7 +10,7 @@ from ottla.sql.analysis.expressions import Typing
 from ottla.sql.analysis.refusals import refuse
 from ottla.sql.analysis.scope import Name, Scope, record_types, source_scope
 from ottla.sql.analysis.typed import Joining, Read, Side
-from ottla.sql.coercions import united
+from ottla.sql.functions.coercions import united
 from ottla.sql.functions.declare import Argument
 from ottla.sql.model import ROWKEY, SYSTEM, WindowedKey
 from ottla.sql.types import sql_text

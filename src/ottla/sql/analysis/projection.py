@@ -10,7 +10,7 @@ from ottla.sql.analysis.joins import KeyColumn, Row, field_name
 from ottla.sql.analysis.refusals import refuse
 from ottla.sql.analysis.scope import Scope
 from ottla.sql.model import SYSTEM
-from ottla.sql.types import quoted, sql_text
+from ottla.sql.types import sql_text
 
 _GENERATED: Final = re.compile(r"KSQL_COL_\d+")
 
