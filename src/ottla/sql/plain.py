@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from ottla.serdes import dates
-from ottla.serdes.base import Serde
+from ottla.serdes.base import Serde, Where, placed
 from ottla.serdes.json import json_reader
 from ottla.serdes.types import Type
 from ottla.sql.analysis.scope import key_type
@@ -19,9 +19,10 @@ from ottla.sql.formats.format import Format
 from ottla.sql.model import Columns
 
 
-def to_bytes(plain: Any, format: Format, columns: Columns, part: str, serde: Serde[Any]) -> bytes | None:
+def to_bytes(plain: Any, format: Format, columns: Columns, part: str, serde: Serde[Any], topic: str) -> bytes | None:
     if plain is None:
         return None
+    serde = placed(serde, Where(topic))
     if format.name == "DELIMITED" and isinstance(plain, str):
         return plain.encode()
     if format.name in ("JSON", "NONE"):
@@ -51,9 +52,10 @@ def _in_case(plain: Any, kind: Type) -> Any:
     return plain
 
 
-def from_bytes(data: bytes | None, format: Format, columns: Columns, part: str, serde: Serde[Any]) -> Any:
+def from_bytes(data: bytes | None, format: Format, columns: Columns, part: str, serde: Serde[Any], topic: str) -> Any:
     if data is None:
         return None
+    serde = placed(serde, Where(topic))
     if format.name == "DELIMITED":
         return data.decode()
     if format.name == "NONE":

@@ -2,12 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ottla.sql import tree as t
+from ottla.sql.analysis.inference import with_columns
 from ottla.sql.catalog import Catalog, Change, Settings
 from ottla.sql.errors import SqlError
 from ottla.sql.lexer import Piece, pieces, substituted
 from ottla.sql.parser import parse_piece
+
+if TYPE_CHECKING:
+    from ottla.registry.lookup import Registry
 
 
 @dataclass(slots=True)
@@ -19,6 +24,7 @@ class Session:
     variables: dict[str, str] = field(default_factory=dict)
     position: int = 0
     """In the log of statements."""
+    registry: "Registry | None" = None
 
     def statements(self, text: str) -> "Iterator[tuple[t.Statement, str]]":
         """Each is parsed when those before it have been done: variables may come from them."""
@@ -47,6 +53,11 @@ class Session:
     def change(self, statement: t.Statement, text: str, given: Mapping[str, object]) -> list[Change]:
         """Decided and replayed. `given` are properties that are there besides those that were set."""
         settings = Settings.of({**given, **self.properties})
+        if isinstance(statement, t.CreateSource):
+            try:
+                statement = with_columns(statement, self.registry, settings.formats)
+            except SqlError as error:
+                raise error.of(text) from None
         changes = self.catalog.decide(statement, text, self.position, settings)
         for change in changes:
             self.catalog.replay(change)

@@ -11,11 +11,15 @@ given, then over what earlier queries wrote. All that is wrong with a statement 
 """
 
 import base64
+import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.registry.in_memory import MemoryRegistry
+from ottla.registry.schemas.base import LanguageName
+from ottla.serdes.base import Where, placed
 from ottla.sql import plain
 from ottla.sql import tree as t
 from ottla.sql.analysis.inserting import values_row
@@ -51,11 +55,32 @@ def run(
     if engine not in ENGINES:
         raise SqlError(BAD_STATEMENT, f"{engine!r} is no engine: there are {', '.join(ENGINES)}")
     try:
-        return _Run(dict(properties or {}), list(topics)).all(text, list(inputs))
+        registry = MemoryRegistry()
+        for each in topics:
+            _register(each, registry)
+        session = Session(registry=registry)
+        return _Run(dict(properties or {}), registry, session).all(text, list(inputs))
     except SqlError:
         raise
     except (StreamsError, TopologyError) as error:
         raise SqlError(SERVER_ERROR, str(error)) from error
+
+
+def _register(topic: Any, registry: MemoryRegistry) -> None:
+    """A topic is a name, or a dict of its name and, as they are there, its schemas and their formats."""
+    if not isinstance(topic, Mapping):
+        return
+    for part in ("key", "value"):
+        schema = topic.get(f"{part}_schema", topic.get(f"{part}Schema"))
+        if schema is None:
+            continue
+        format = topic.get(f"{part}_format", topic.get(f"{part}Format", "AVRO"))
+        name = str(format.get("format") if isinstance(format, Mapping) else format).upper()
+        text = schema if isinstance(schema, str) and name == "PROTOBUF" else json.dumps(schema)
+        registry.register(f"{topic['name']}-{part}", _LANGUAGES[name], text)
+
+
+_LANGUAGES: Final[dict[str, LanguageName]] = {"AVRO": "AVRO", "JSON_SR": "JSON", "JSON": "JSON", "PROTOBUF": "PROTOBUF"}
 
 
 def _ended(statement: str) -> str:
@@ -65,8 +90,8 @@ def _ended(statement: str) -> str:
 @dataclass(slots=True)
 class _Run:
     properties: dict[str, Any]
-    topics: list[Any]
-    session: Session = field(default_factory=Session)
+    registry: MemoryRegistry
+    session: Session
     written: list[Raw] = field(default_factory=list)
     """By INSERT VALUES, before anything else."""
     alive: dict[str, tuple[PersistentQuery, Any]] = field(default_factory=dict)
@@ -106,7 +131,7 @@ class _Run:
         for change in self.session.change(statement, text, self.properties):
             match change:
                 case QuerySet(query):
-                    self.alive[query.id] = query, topology(query.query, query.sink)
+                    self.alive[query.id] = query, topology(query.query, query.sink, self.registry)
                 case QueryEnded(query_id):
                     self.alive.pop(query_id, None)
 
@@ -114,9 +139,10 @@ class _Run:
         catalog = self.session.catalog
         target = catalog.find(t.Source(statement.name, at=statement.at))
         row = values_row(statement, target, catalog.types)
-        formats = Formats()
-        key = formats.key(target).serialize(row.key)
-        value = formats.value(target).serialize(row.value)
+        formats = Formats(self.registry)
+        where = Where(target.topic)
+        key = placed(formats.key(target), where).serialize(row.key)
+        value = placed(formats.value(target), where).serialize(row.value)
         self.written.append(Raw(target.topic, 0, -1, key, value, row.timestamp or 0, ()))
 
     # ---- records
@@ -129,19 +155,21 @@ class _Run:
         source = self._of_topic(record["topic"])
         if source is None:
             return None
-        formats = Formats()
+        formats = Formats(self.registry)
         keys: Any = formats.key(source)
         inner = getattr(keys, "inner", keys) if source.window else keys
-        key = plain.to_bytes(record.get("key"), source.key_format, source.keys, "key", inner)
+        key = plain.to_bytes(record.get("key"), source.key_format, source.keys, "key", inner, source.topic)
         if source.window and key is not None:
             key += _bounds(record.get("window") or {}, keys)
-        value = plain.to_bytes(record.get("value"), source.value_format, source.values, "value", formats.value(source))
+        value = plain.to_bytes(
+            record.get("value"), source.value_format, source.values, "value", formats.value(source), source.topic
+        )
         return Raw(source.topic, 0, -1, key, value, int(record.get("timestamp") or 0), _headers(record))
 
     def _plain(self, raw: Raw, source: DataSource | None = None) -> Record:
         known = source or self._of_topic(raw.topic)
         assert known is not None, "nothing is written to a topic that no source has"
-        formats = Formats()
+        formats = Formats(self.registry)
         keys: Any = formats.key(known)
         data, window = raw.key, None
         inner = keys
@@ -150,8 +178,10 @@ class _Run:
             data, window = _without_window(keys, raw.key)
         return {
             "topic": raw.topic,
-            "key": plain.from_bytes(data, known.key_format, known.keys, "key", inner),
-            "value": plain.from_bytes(raw.value, known.value_format, known.values, "value", formats.value(known)),
+            "key": plain.from_bytes(data, known.key_format, known.keys, "key", inner, raw.topic),
+            "value": plain.from_bytes(
+                raw.value, known.value_format, known.values, "value", formats.value(known), raw.topic
+            ),
             "timestamp": raw.timestamp,
             "window": window,
             "headers": [

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.serdes.base import SerdeError
 from ottla.serdes.types import Type, decimal_of, parse_schema
 from ottla.sql.formats import FORMATS, check, inferred, serde
 from ottla.sql.formats.format import Format
 from ottla.sql.functions.declare import Refused
-from tests.support.memory_registry import MemoryRegistry
 
 
 def columns(text: str) -> tuple[tuple[str, Type], ...]:

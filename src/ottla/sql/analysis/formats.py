@@ -19,10 +19,12 @@ def formats(
 ) -> tuple[Format, Format]:
     key = said.upper("KEY_FORMAT") or said.upper("FORMAT")
     value = said.upper("VALUE_FORMAT") or said.upper("FORMAT")
-    key_format = _of(said, "KEY", key or _inherited_key(keys, origin, defaults[0]), origin, node)
+    key_format = of_part(said, "KEY", key or _inherited_key(keys, origin, defaults[0]), origin, node)
     if value is None and origin is None and defaults[1] is None:
         refuse("VALUE_FORMAT is missing: WITH (..., VALUE_FORMAT='JSON')", node)
-    value_format = _of(said, "VALUE", value or (origin.value_format.name if origin else str(defaults[1])), origin, node)
+    value_format = of_part(
+        said, "VALUE", value or (origin.value_format.name if origin else str(defaults[1])), origin, node
+    )
     _check_key(key_format, keys, said.upper("KEY_FORMAT"), node)
     for part, format, columns in (("key", key_format, keys), ("value", value_format, values)):
         try:
@@ -46,7 +48,7 @@ def _check_key(format: Format, keys: Columns, said: str | None, node: t.Node) ->
         refuse("KEY_FORMAT='NONE' is for streams without key columns: leave it out, or the columns", node)
 
 
-def _of(said: Properties, part: str, name: str, origin: DataSource | None, node: t.Node) -> Format:
+def of_part(said: Properties, part: str, name: str, origin: DataSource | None, node: t.Node) -> Format:
     if name not in FORMATS:
         refuse(f"{name} is no format{meant(name, FORMATS)}", node)
     before = None if origin is None else (origin.key_format if part == "KEY" else origin.value_format)

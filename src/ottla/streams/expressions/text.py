@@ -15,16 +15,14 @@ _SYMBOLS: Final = {
 
 def text_of(part: "Expression") -> str:
     match part.function:
-        case "leaf":
-            return str(part.options[0])
+        case "leaf" | "headers":
+            return str((*part.options, part.function)[0])
         case "variable":
             return variable_name(part.options[0])
         case "lambda":
             return f"lambda {', '.join(map(variable_name, part.options))}: {text_of(part.args[0])}"
         case "lit":
             return repr(part.options[0])
-        case "headers":
-            return "headers"
         case "header":
             return f"header({part.options[0]!r})"
         case "field" | "item":
