@@ -1,6 +1,6 @@
 """ksqlDB's language on ottla's streams: a statement becomes the same topology that the DSL makes.
 
-The way of a statement: `lexer` (text to tokens, with places) → `parser` (tokens to `tree`, one frozen dataclass for each
+The way of a statement: `lexer` (text to tokens, with places) → `parser` (tokens to `tree`: a frozen dataclass for each
 kind of statement and expression) → `analysis` (names, types, keys, formats: one rule, one file; refusals have a code, a
 place, and say what would work) → `compile` (the typed query, told to `StreamsBuilder`: there is no second runner and no
 second expression tree) → whoever runs topologies. `catalog` knows which sources, types and queries there are; it

@@ -217,9 +217,7 @@ class Catalog:
         if readers or writers:
             told = [f"read by {', '.join(readers)}"] if readers else []
             told += [f"written by {', '.join(writers)}"] if writers else []
-            refuse(
-                f"{source.name} cannot be dropped while it is {' and '.join(told)}: TERMINATE them first", statement
-            )
+            refuse(f"{source.name} cannot be dropped while it is {' and '.join(told)}: TERMINATE them first", statement)
         if statement.delete_topic and source.is_source:
             refuse(f"{source.name} is a SOURCE {source.kind}, which is read-only: leave DELETE TOPIC out", statement)
         ended: list[Change] = [QueryEnded(source.query_id)] if source.query_id in self.queries else []

@@ -1,8 +1,8 @@
 """A typed query as a topology: told to the DSL's builder, step by step.
 
 Between topics the value is a struct of columns and the key is a bare value (one column), a struct (several) or a window
-of one of these. What is joined lies in the value as ALIAS_COLUMN. Internal topics and stores hold JSON with a schema, so
-that Spark reads and writes them itself; keys of a repartition topic lie as in the topic they have to meet.
+of one of these. What is joined lies in the value as ALIAS_COLUMN. Internal topics and stores hold JSON with a schema:
+Spark reads and writes them itself; keys of a repartition topic lie as in the topic they have to meet.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from ottla.serdes.json import JsonSerde
 from ottla.serdes.types import LONG, STRING, TIMESTAMP, Type
 from ottla.sql.analysis.scope import key_type, record_types
 from ottla.sql.analysis.typed import Exploded, Fields, Grouping, Joining, Read, Side, TypedQuery
-from ottla.sql.coercions import conversion
 from ottla.sql.formats import serde as format_serde
 from ottla.sql.functions import SCALARS
+from ottla.sql.functions.coercions import conversion
 from ottla.sql.functions.declare import Argument, literal
-from ottla.sql.model import Columns, DataSource, EventTime, WindowedKey
+from ottla.sql.model import DataSource, EventTime, WindowedKey
 from ottla.streams import expressions as e
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.kstream import KStream
@@ -119,16 +119,16 @@ def _read(source: DataSource, building: Building) -> Flow:
 def _extractor(source: DataSource) -> TimestampExtractor | None:
     if source.event_time is None:
         return None
-    at = source.event_time
-    keys = dict(source.keys)
-    if at.column in keys:
-        place = e.key["key"] if source.window else e.key
-        place = place if len(keys) == 1 else place[at.column]
-    else:
-        place = e.value[at.column]
+    return TimestampExtractor(event_ms(_event_column(source, source.event_time), source.event_time))
+
+
+def _event_column(source: DataSource, at: EventTime) -> Argument:
     kind = source.column(at.column)
     assert kind is not None
-    return TimestampExtractor(event_ms(Argument(place, kind), at))
+    if at.column not in dict(source.keys):
+        return Argument(e.value[at.column], kind)
+    own = e.key["key"] if source.window else e.key
+    return Argument(own if len(source.keys) == 1 else own[at.column], kind)
 
 
 def event_ms(given: Argument, at: EventTime) -> Expression:
@@ -183,7 +183,7 @@ def _mapped(flow: Flow, fields: Fields) -> Flow:
 def _exploded(flow: Flow, exploded: Exploded) -> Flow:
     """One row for each place of the longest list."""
     assert isinstance(flow.rows, KStream)
-    lengths = [e.coalesce(e.array_size(argument.expression), 0) for _, argument in exploded.lists]
+    lengths = [e.coalesce(e.array_length(argument.expression), 0) for _, argument in exploded.lists]
     longest = lengths[0] if len(lengths) == 1 else e.greatest(*lengths)
 
     def row(place: Expression) -> Expression:
@@ -393,15 +393,7 @@ def write(flow: Flow, sink: DataSource, formats: Formats) -> None:
 
 def _stamped(rows: KStream[Any, Any], flow: Flow, sink: DataSource, at: EventTime) -> KStream[Any, Any]:
     """Records get the time that a column of the result holds. One whose time cannot be read is left out."""
-    columns: Columns = sink.keys
-    own = e.key["key"] if sink.window else e.key
-    if at.column in dict(columns):
-        place = own if len(columns) == 1 else own[at.column]
-    else:
-        place = e.value[at.column]
-    kind = sink.column(at.column)
-    assert kind is not None
-    run = event_ms(Argument(place, kind), at).compile(flow.types)
+    run = event_ms(_event_column(sink, at), at).compile(flow.types)
 
     return rows.process_values(lambda: Stamp(run))
 

@@ -26,6 +26,7 @@ class Place(NamedTuple):
 
 
 NOWHERE: Final = Place(0, 0)
+START: Final = Place(1, 1)
 
 
 class Token(NamedTuple):
@@ -68,7 +69,7 @@ class Piece(NamedTuple):
 class Lines:
     """From a position in a text to line and column."""
 
-    def __init__(self, text: str, begins: Place = Place(1, 1)) -> None:
+    def __init__(self, text: str, begins: Place = START) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._begins = begins
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from ottla.serdes.types import BINARY, INT, LONG, STRING, Type, array_of, struct_of
+from ottla.serdes.types import BINARY, INT, LONG, Type
 from ottla.sql.formats.format import Format
 from ottla.sql.types import quoted, sql_text
+from ottla.streams.expressions.bound import HEADERS
 
 ROWTIME: Final = "ROWTIME"
 ROWPARTITION: Final = "ROWPARTITION"
@@ -19,7 +20,6 @@ PSEUDO: Final[dict[str, Type]] = {ROWTIME: LONG, ROWPARTITION: INT, ROWOFFSET: L
 BOUNDS: Final[dict[str, Type]] = {WINDOWSTART: LONG, WINDOWEND: LONG}
 """Of sources with windowed keys."""
 SYSTEM: Final = (*PSEUDO, *BOUNDS)
-HEADERS: Final = array_of(struct_of({"KEY": STRING, "VALUE": BINARY}))
 
 Columns = tuple[tuple[str, Type], ...]
 

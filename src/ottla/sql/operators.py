@@ -25,7 +25,7 @@ from ottla.serdes.types import (
     struct_of,
 )
 from ottla.sql.arguments import Argument, Refused, literal
-from ottla.sql.coercions import coerced, null_of, unified, united
+from ottla.sql.functions.coercions import coerced, null_of, unified, united
 from ottla.sql.types import sql_text
 from ottla.streams import expressions as e
 from ottla.streams.expressions import Expression

@@ -135,9 +135,7 @@ class _Run:
         key = plain.to_bytes(record.get("key"), source.key_format, source.keys, "key", inner)
         if source.window and key is not None:
             key += _bounds(record.get("window") or {}, keys)
-        value = plain.to_bytes(
-            record.get("value"), source.value_format, source.values, "value", formats.value(source)
-        )
+        value = plain.to_bytes(record.get("value"), source.value_format, source.values, "value", formats.value(source))
         return Raw(source.topic, 0, -1, key, value, int(record.get("timestamp") or 0), _headers(record))
 
     def _plain(self, raw: Raw, source: DataSource | None = None) -> Record:

@@ -14,7 +14,9 @@ def altered(source: DataSource, statement: t.AlterSource, custom: Mapping[str, T
     if source.kind != statement.kind:
         refuse(f"{source.name} is a {source.kind.lower()}: ALTER {source.kind} {source.name}", statement)
     if source.query_id is not None:
-        refuse(f"{source.name} is made by the query {source.query_id}: CREATE OR REPLACE it with another query", statement)
+        refuse(
+            f"{source.name} is made by the query {source.query_id}: CREATE OR REPLACE it with another query", statement
+        )
     if source.is_source:
         refuse(f"{source.name} is a SOURCE {source.kind}, which is read-only", statement)
     known = {name for name, _ in source.all_columns()}

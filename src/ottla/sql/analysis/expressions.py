@@ -11,8 +11,8 @@ from ottla.sql import tree as t
 from ottla.sql.analysis.refusals import at, meant, refuse
 from ottla.sql.analysis.scope import Scope
 from ottla.sql.analysis.types import resolved
-from ottla.sql.coercions import cast
 from ottla.sql.functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS
+from ottla.sql.functions.coercions import cast
 from ottla.sql.functions.declare import Argument, literal
 from ottla.sql.model import SYSTEM
 from ottla.streams.expressions import Expression
@@ -255,4 +255,3 @@ _MADE: Final[dict[type[t.Expr], Callable[..., Argument]]] = {
 
 def has_aggregate(written: t.Expr) -> bool:
     return any(isinstance(part, t.Call) and part.name in AGGREGATES for part in written.walk())
-

@@ -23,7 +23,7 @@ def formats(
     if value is None and origin is None and defaults[1] is None:
         refuse("VALUE_FORMAT is missing: WITH (..., VALUE_FORMAT='JSON')", node)
     value_format = _of(said, "VALUE", value or (origin.value_format.name if origin else str(defaults[1])), origin, node)
-    _check_key(key_format, keys, key, node)
+    _check_key(key_format, keys, said.upper("KEY_FORMAT"), node)
     for part, format, columns in (("key", key_format, keys), ("value", value_format, values)):
         try:
             check(format, columns, part)
@@ -40,10 +40,10 @@ def _inherited_key(keys: Columns, origin: DataSource | None, default: str) -> st
 
 
 def _check_key(format: Format, keys: Columns, said: str | None, node: t.Node) -> None:
+    if not keys and said not in (None, "NONE"):
+        refuse("KEY_FORMAT is for key columns, and there is none: leave it out", node)
     if format.name == "NONE" and keys:
         refuse("KEY_FORMAT='NONE' is for streams without key columns: leave it out, or the columns", node)
-    if not keys and said not in (None, "NONE") and format.name == "KAFKA" and False:
-        refuse("there is no key column for KEY_FORMAT", node)
 
 
 def _of(said: Properties, part: str, name: str, origin: DataSource | None, node: t.Node) -> Format:

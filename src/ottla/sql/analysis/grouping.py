@@ -38,7 +38,9 @@ def grouped(query: t.Query, row: Row, typing: Typing, found: list[Selected]) -> 
         refuse("GROUP BY needs an aggregate in SELECT or HAVING, such as COUNT(*)", query)
     made = {f"AGG_{place}": _made(call, inputs, row) for place, call in enumerate(calls)}
     value = inputs.type()
-    results = {name: aggregate.bind({"key": row.scope.types["key"], "value": value}).type for name, aggregate in made.items()}
+    results = {
+        name: aggregate.bind({"key": row.scope.types["key"], "value": value}).type for name, aggregate in made.items()
+    }
     columns = tuple((key.name, argument.type) for key, (_, argument) in zip(keys, key_fields, strict=True))
     after = _after(typing, query, by, columns, calls, results)
     window, retention = (None, None) if query.window is None else windows(query.window, final=query.emit == "FINAL")
@@ -90,9 +92,7 @@ class _Inputs:
 
 
 def _aggregates(written: Sequence[t.Expr]) -> list[t.Call]:
-    found = [
-        part for each in written for part in each.walk() if isinstance(part, t.Call) and part.name in AGGREGATES
-    ]
+    found = [part for each in written for part in each.walk() if isinstance(part, t.Call) and part.name in AGGREGATES]
     return list(dict.fromkeys(found))
 
 

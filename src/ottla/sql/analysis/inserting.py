@@ -11,7 +11,7 @@ from ottla.sql.analysis.expressions import Typing
 from ottla.sql.analysis.refusals import at, meant, refuse
 from ottla.sql.analysis.scope import Scope
 from ottla.sql.analysis.typed import TypedQuery
-from ottla.sql.coercions import coerced
+from ottla.sql.functions.coercions import coerced
 from ottla.sql.functions.declare import Argument
 from ottla.sql.model import BOUNDS, PSEUDO, ROWTIME, Columns, DataSource
 from ottla.sql.types import quoted, sql_text
@@ -109,7 +109,7 @@ def _value(written: t.Expr, wanted: Type, custom: Mapping[str, Type], name: str)
 
 
 def _fitting(argument: Argument, wanted: Type) -> Argument | None:
-    from ottla.sql.coercions import conversion  # noqa: PLC0415
+    from ottla.sql.functions.coercions import conversion  # noqa: PLC0415
 
     made = coerced(argument, wanted)
     if made is None:

@@ -10,7 +10,7 @@ from ottla.sql.analysis.expressions import Typing
 from ottla.sql.analysis.refusals import refuse
 from ottla.sql.analysis.scope import Name, Scope, record_types, source_scope
 from ottla.sql.analysis.typed import Joining, Read, Side
-from ottla.sql.coercions import united
+from ottla.sql.functions.coercions import united
 from ottla.sql.functions.declare import Argument
 from ottla.sql.model import ROWKEY, SYSTEM, WindowedKey
 from ottla.sql.types import sql_text
@@ -47,9 +47,7 @@ class Row:
 
 def read_row(read: Read) -> Row:
     scope = source_scope(read.source, read.alias)
-    keys = tuple(
-        KeyColumn(((name.source, name.column),), name.argument) for name in scope.names if name.is_key
-    )
+    keys = tuple(KeyColumn(((name.source, name.column),), name.argument) for name in scope.names if name.is_key)
     return Row(read, scope, keys, read.source.window)
 
 
@@ -183,7 +181,9 @@ def _how(left: Row, right: Row, join: t.Join) -> str:
     if left.is_table:
         return "table-table"
     if join.kind not in ("INNER", "LEFT"):
-        refuse(f"a stream joined with a table is an INNER or LEFT JOIN, not {join.kind}: the table never triggers", join)
+        refuse(
+            f"a stream joined with a table is an INNER or LEFT JOIN, not {join.kind}: the table never triggers", join
+        )
     return "stream-table"
 
 

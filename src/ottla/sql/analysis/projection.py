@@ -10,7 +10,7 @@ from ottla.sql.analysis.joins import KeyColumn, Row, field_name
 from ottla.sql.analysis.refusals import refuse
 from ottla.sql.analysis.scope import Scope
 from ottla.sql.model import SYSTEM
-from ottla.sql.types import quoted, sql_text
+from ottla.sql.types import sql_text
 
 _GENERATED: Final = re.compile(r"KSQL_COL_\d+")
 
@@ -71,17 +71,32 @@ def selected(query: t.Query, row: Row, typing: Typing, *, system: bool = False) 
     found: list[Selected] = []
     for item in query.items:
         if isinstance(item, t.Star):
-            found += _starred(item, row, system=system)
+            found += _starred(item, row, system=system or (bool(query.partition_by) and len(row.scope.sources) > 1))
         elif isinstance(item.expression, t.Dereference) and item.expression.field == "*":
             found += _fields(item, item.expression, row, typing, names)
         else:
             found.append(_one(item, row.scope, names))
+    found = _with_new_keys(query, row.scope, found, names)
     seen: dict[str, Selected] = {}
     for each in found:
         if each.name in seen:
             refuse(f"two results are called {each.name}: give one of them another name with AS", each.node)
         seen[each.name] = each
     return found
+
+
+def _with_new_keys(query: t.Query, scope: Scope, found: list[Selected], names: Names) -> list[Selected]:
+    """`*` is all that the record has behind PARTITION BY: the new key, too."""
+    if not any(isinstance(item, t.Star) and item.source is None for item in query.items):
+        return found
+    there = [each.expression for each in found]
+    added = []
+    for key in query.partition_by:
+        written = canonical(key, scope)
+        nothing = isinstance(written, t.Literal) and written.value is None
+        if written not in there and not nothing:
+            added.append(_one(t.Item(key, at=key.at), scope, names))
+    return [*added, *found]
 
 
 def _one(item: t.Item, scope: Scope, names: Names) -> Selected:
@@ -105,10 +120,11 @@ def _starred(star: t.Star, row: Row, *, system: bool) -> list[Selected]:
     if star.source is not None and star.source not in scope.sources:
         refuse(f"{star.source} is no source of this query: there are {', '.join(scope.sources)}", star)
     joined = len(scope.sources) > 1
+    names = [each for each in scope.names if star.source in (None, each.source)]
     return [
         Selected(field_name(name) if joined else name.column, t.Column(name.column, name.source, at=star.at), star)
-        for name in scope.names
-        if star.source in (None, name.source) and (system or name.column not in SYSTEM)
+        for name in names
+        if system or name.column not in SYSTEM
     ]
 
 
@@ -119,9 +135,7 @@ def _fields(item: t.Item, written: t.Dereference, row: Row, typing: Typing, name
         refuse(f"->* takes the fields of a STRUCT, not of {sql_text(kind)}", item)
     if item.alias is not None:
         refuse("->* stands for several results, so that it has no alias", item)
-    return [
-        Selected(names.field(name), t.Dereference(base, name, at=written.at), item) for name, _ in kind.fields
-    ]
+    return [Selected(names.field(name), t.Dereference(base, name, at=written.at), item) for name, _ in kind.fields]
 
 
 # ---- which of them are the key
@@ -129,20 +143,23 @@ def _fields(item: t.Item, written: t.Dereference, row: Row, typing: Typing, name
 
 def key_of_row(found: list[Selected], row: Row, node: t.Node) -> list[Selected]:
     """The results that are the record's key columns, in the order of the key."""
-    return [_of_key(found, key, node) for key in row.keys]
+    return [_of_key(found, key, row, node) for key in row.keys]
 
 
-def _of_key(found: list[Selected], key: KeyColumn, node: t.Node) -> Selected:
+def _of_key(found: list[Selected], key: KeyColumn, row: Row, node: t.Node) -> Selected:
     candidates = [("", key.synthetic)] if key.synthetic else list(key.candidates)
     for source, column in candidates:
         matching = [
             each
             for each in found
-            if isinstance(each.expression, t.Column) and (each.expression.source, each.expression.name) == (source, column)
+            if isinstance(each.expression, t.Column)
+            and (each.expression.source, each.expression.name) == (source, column)
         ]
         if matching:
             return _once(matching, column or "")
-    names = " or ".join(quoted(column or "") if not source else f"{source}.{column}" for source, column in candidates)
+    one = len(row.scope.sources) == 1
+    shown = [column or "" if one or not source else f"{source}.{column}" for source, column in candidates]
+    names = " or ".join(shown)
     column = candidates[0][1]
     refuse(
         f"{names} is the key: add it to the SELECT list, or AS_VALUE({column}) to have it in the value too"

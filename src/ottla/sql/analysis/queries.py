@@ -16,7 +16,7 @@ from ottla.sql.analysis.typed import Exploded, Read, TypedQuery
 from ottla.sql.analysis.windows import windowed_key
 from ottla.sql.functions import TABLE_FUNCTIONS
 from ottla.sql.functions.declare import Argument
-from ottla.sql.model import SYSTEM, WINDOWEND, WINDOWSTART, DataSource
+from ottla.sql.model import PSEUDO, SYSTEM, WINDOWEND, WINDOWSTART, DataSource
 from ottla.streams import expressions as e
 from ottla.streams.expressions import Expression
 
@@ -63,7 +63,9 @@ def _mentioned(query: t.Query) -> frozenset[str]:
     written = [item.expression for item in query.items if isinstance(item, t.Item)]
     written += [each for each in (query.where, query.having) if each is not None]
     written += [*query.group_by, *query.partition_by, *(join.on for join in query.joins)]
-    return frozenset(part.name for each in written for part in each.walk() if isinstance(part, t.Column))
+    named = [part.name for each in written for part in each.walk() if isinstance(part, t.Column)]
+    stars = any(isinstance(item, t.Star) for item in query.items)
+    return frozenset((*named, *(PSEUDO if stars and query.partition_by else ())))
 
 
 def _check_clauses(query: t.Query, row: Row) -> None:
@@ -107,7 +109,10 @@ def _exploded(
     written += [canonical(each, row.scope) for each in (*query.group_by, *query.partition_by)]
     calls = list(
         dict.fromkeys(
-            part for each in written for part in each.walk() if isinstance(part, t.Call) and part.name in TABLE_FUNCTIONS
+            part
+            for each in written
+            for part in each.walk()
+            if isinstance(part, t.Call) and part.name in TABLE_FUNCTIONS
         )
     )
     if not calls:
@@ -117,9 +122,7 @@ def _exploded(
     mentioned = frozenset(each for each in SYSTEM if any(_names(part, each) for part in written))
     flat = flattened(row, mentioned)
     lists = [(f"TF_{place}", _list(call, typing)) for place, call in enumerate(calls)]
-    known = {
-        call: Argument(e.value[name], _element(made)) for call, (name, made) in zip(calls, lists, strict=True)
-    }
+    known = {call: Argument(e.value[name], _element(made)) for call, (name, made) in zip(calls, lists, strict=True)}
     value = Type(
         "struct",
         fields=(
@@ -128,8 +131,12 @@ def _exploded(
         ),
     )
     scope = replace(flat.row.scope, types={**row.scope.types, "value": value})
-    after = Typing(scope, typing.custom, known.get)
+    after = Typing(scope, typing.custom, _looked_up(known))
     return replace(flat.row, scope=scope), Exploded(flat.fields(row), tuple(lists)), after
+
+
+def _looked_up(known: Mapping[t.Call, Argument]) -> Callable[[t.Expr], Argument | None]:
+    return lambda written: known.get(written) if isinstance(written, t.Call) else None
 
 
 def _names(written: t.Expr, name: str) -> bool:
@@ -195,9 +202,7 @@ def _projected(
         chosen, changes = [], False
     keys = tuple((key.name, _typed(key, typing)) for key in chosen)
     if stored and not query.partition_by:
-        keys = tuple(
-            (each.name, key.argument) for each, key in zip(chosen, row.keys, strict=True)
-        )
+        keys = tuple((each.name, key.argument) for each, key in zip(chosen, row.keys, strict=True))
     values = tuple((each.name, _typed(each, typing)) for each in found if each not in chosen)
     if stored:
         _check_values(values, query)
@@ -219,4 +224,3 @@ def _typed(each: Selected, typing: Typing) -> Argument:
 def _check_values(values: tuple[tuple[str, Argument], ...], query: t.Query) -> None:
     if not values:
         refuse("the SELECT list has key columns only, so that records would have no value: add a column", query)
-

@@ -36,11 +36,7 @@ class Scope:
     def find(self, column: t.Column) -> Name:
         if column.source and column.source not in self.sources:
             refuse(f"{column.source} is no source of this query{meant(column.source, self.sources)}", column)
-        found = [
-            name
-            for name in self.names
-            if name.column == column.name and column.source in (None, name.source)
-        ]
+        found = [name for name in self.names if name.column == column.name and column.source in (None, name.source)]
         if not found:
             where = [name for name in self.names if column.source in (None, name.source)]
             refuse(

@@ -11,7 +11,8 @@ from ottla.sql.analysis.formats import formats
 from ottla.sql.analysis.properties import Properties
 from ottla.sql.analysis.refusals import meant, refuse
 from ottla.sql.analysis.types import resolved
-from ottla.sql.model import HEADERS, SYSTEM, Columns, DataSource, EventTime, HeaderColumn, WindowedKey
+from ottla.sql.model import SYSTEM, Columns, DataSource, EventTime, HeaderColumn, WindowedKey
+from ottla.streams.expressions.bound import HEADERS
 
 _WINDOW_SIZE: Final = re.compile(r"\s*(\d{1,15})\s+([A-Za-z]+?)S?\s*")
 

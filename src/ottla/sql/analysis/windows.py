@@ -18,10 +18,8 @@ def windows(written: t.Window, *, final: bool) -> tuple[TimeWindows | SessionWin
     advance = size if written.advance is None else written.advance.ms
     if not 0 < advance <= size:
         refuse("ADVANCE BY has to be above 0 and at most the SIZE", written.advance)
-    if written.grace is not None:
-        grace = written.grace.ms
-    else:
-        grace = 0 if final else max(DAY_MS - size, 0)
+    default = 0 if final else max(DAY_MS - size, 0)
+    grace = default if written.grace is None else written.grace.ms
     retention = None if written.retention is None else written.retention.ms
     if retention is not None and retention < size + (written.grace.ms if written.grace else 0):
         refuse("RETENTION is at least SIZE and GRACE PERIOD together", written.retention)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ottla.serdes.types import NULL, STRING, Type, array_of, as_decimal, map_of
-from ottla.sql.coercions import coerced, loosely, null_of, united
+from ottla.sql.functions.coercions import coerced, loosely, null_of, united
 from ottla.sql.functions.declare import Argument, LambdaTypes, Refused, Scalar
 from ottla.sql.types import NAMES, sql_text
 from ottla.streams.expressions import Expression, ExpressionError

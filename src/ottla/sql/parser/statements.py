@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from ottla.sql import tree as t
+from ottla.sql.lexer import Place
 from ottla.sql.parser.cursor import Cursor
 from ottla.sql.parser.expressions import expression
 from ottla.sql.parser.queries import duration, query
@@ -88,7 +89,7 @@ def _property(cursor: Cursor) -> tuple[str, t.Constant]:
     return name, value.value
 
 
-def _create_type(cursor: Cursor, at: t.Place) -> t.Statement:
+def _create_type(cursor: Cursor, at: Place) -> t.Statement:
     cursor.expect_word("TYPE")
     if_not_exists = cursor.word("IF", "NOT", "EXISTS")
     name = cursor.name("the name of the type")
@@ -96,7 +97,7 @@ def _create_type(cursor: Cursor, at: t.Place) -> t.Statement:
     return t.CreateType(name, type_name(cursor), if_not_exists, at=at)
 
 
-def _create_connector(cursor: Cursor, at: t.Place) -> t.Statement:
+def _create_connector(cursor: Cursor, at: Place) -> t.Statement:
     kind = cursor.one_of("SOURCE", "SINK")
     cursor.expect_word("CONNECTOR")
     if_not_exists = cursor.word("IF", "NOT", "EXISTS")
@@ -196,7 +197,17 @@ def _describe(cursor: Cursor) -> t.Statement:
     return t.Describe("SOURCE", cursor.name("a stream or table"), cursor.word("EXTENDED"), at=at)
 
 
-_SHOWN: Final = ("STREAMS", "TABLES", "TOPICS", "QUERIES", "FUNCTIONS", "TYPES", "PROPERTIES", "VARIABLES", "CONNECTORS")
+_SHOWN: Final = (
+    "STREAMS",
+    "TABLES",
+    "TOPICS",
+    "QUERIES",
+    "FUNCTIONS",
+    "TYPES",
+    "PROPERTIES",
+    "VARIABLES",
+    "CONNECTORS",
+)
 
 
 def _show(cursor: Cursor) -> t.Statement:
@@ -207,7 +218,7 @@ def _show(cursor: Cursor) -> t.Statement:
     if cursor.word("CONNECTOR", "PLUGINS"):
         return t.Show("CONNECTOR PLUGINS", scope=scope, at=at)
     what = cursor.one_of(*_SHOWN)
-    if scope and what != "CONNECTORS" or everything and what != "TOPICS":
+    if (scope and what != "CONNECTORS") or (everything and what != "TOPICS"):
         cursor.refuse(f"SHOW {scope or 'ALL'} {what} is nothing that can be shown")
     return t.Show(what, cursor.word("EXTENDED"), everything, scope, at=at)
 
@@ -314,7 +325,7 @@ def _key_values(cursor: Cursor) -> tuple[tuple[str, ...], tuple[t.Expr, ...]]:
     return columns, values
 
 
-def _assert_source(cursor: Cursor, at: t.Place) -> t.Statement:
+def _assert_source(cursor: Cursor, at: Place) -> t.Statement:
     kind = cursor.one_of("STREAM", "TABLE")
     name = cursor.name(f"the name of the {kind.lower()}")
     columns = _columns(cursor) if cursor.op("(") else ()

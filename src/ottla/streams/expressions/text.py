@@ -23,6 +23,8 @@ def text_of(part: "Expression") -> str:
             return f"lambda {', '.join(map(variable_name, part.options))}: {text_of(part.args[0])}"
         case "lit":
             return repr(part.options[0])
+        case "headers":
+            return "headers"
         case "header":
             return f"header({part.options[0]!r})"
         case "field" | "item":
