@@ -24,8 +24,8 @@ from ottla.serdes.types import (
     map_of,
     struct_of,
 )
+from ottla.sql.arguments import Argument, Refused, literal
 from ottla.sql.functions.coercions import coerced, null_of, unified, united
-from ottla.sql.functions.declare import Argument, Refused, literal
 from ottla.sql.types import sql_text
 from ottla.streams import expressions as e
 from ottla.streams.expressions import Expression

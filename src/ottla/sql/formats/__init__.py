@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.serdes.base import Serde
+from ottla.sql.arguments import Refused
 from ottla.sql.formats import avro, delimited, json, json_sr, kafka, none, protobuf
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.rows import Columns
-from ottla.sql.functions.declare import Refused
 
 if TYPE_CHECKING:
     from ottla.registry.lookup import Registry

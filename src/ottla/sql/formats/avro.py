@@ -6,11 +6,11 @@ from typing import Any, Final
 from ottla.registry.lookup import Registry
 from ottla.serdes.base import Serde
 from ottla.serdes.types import Type
+from ottla.sql.arguments import Refused
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.json import is_wrapped
 from ottla.sql.formats.registered import RegisteredRows, columns_of, schema_of
 from ottla.sql.formats.rows import Columns
-from ottla.sql.functions.declare import Refused
 from ottla.sql.types import sql_text
 
 RECORD: Final = "io.confluent.ksql.avro_schemas.KsqlDataSourceSchema"

@@ -14,9 +14,9 @@ from ottla.serdes import dates, decimals
 from ottla.serdes import values as v
 from ottla.serdes.base import Serde, SerdeError, shown
 from ottla.serdes.types import Type
+from ottla.sql.arguments import Refused
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.rows import Columns, Headers, RowSerde
-from ottla.sql.functions.declare import Refused
 from ottla.sql.types import sql_text
 
 LONGEST_VALUE: Final = 16 << 20

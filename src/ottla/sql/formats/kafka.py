@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from ottla.serdes.base import Serde
 from ottla.serdes.by_name import Serdes
+from ottla.sql.arguments import Refused
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.rows import Columns, Headers, RowSerde
-from ottla.sql.functions.declare import Refused
 from ottla.sql.types import sql_text
 
 _SERDES: Final[dict[str, Serde[Any]]] = {

@@ -3,9 +3,9 @@
 from typing import Any
 
 from ottla.serdes.base import Serde
+from ottla.sql.arguments import Refused
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.rows import Columns, Headers, RowSerde
-from ottla.sql.functions.declare import Refused
 
 
 def check(format: Format, columns: Columns, part: str) -> None:

@@ -10,11 +10,11 @@ from typing import Any, Final
 from ottla.registry.lookup import Registry
 from ottla.serdes.base import Serde, SerdeError, shown
 from ottla.serdes.types import Type
+from ottla.sql.arguments import Refused
 from ottla.sql.formats.fitting import Unfit, as_message, fitted
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.registered import RegisteredRows, columns_of, schema_of
 from ottla.sql.formats.rows import Columns, Headers, RowSerde
-from ottla.sql.functions.declare import Refused
 from ottla.sql.types import sql_text
 
 MESSAGE: Final = "ConnectDefault1"

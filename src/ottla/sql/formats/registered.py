@@ -11,10 +11,10 @@ from ottla.registry.lookup import Registered, Registry, UnknownSchema
 from ottla.serdes.base import SerdeError
 from ottla.serdes.registered import RegisteredSerde
 from ottla.serdes.types import ANY, Type
+from ottla.sql.arguments import Refused
 from ottla.sql.formats.fitting import Unfit, fitted
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.rows import Columns, Headers, RowSerde
-from ottla.sql.functions.declare import Refused
 
 Make: TypeAlias = Callable[[Registry, str | None, str], RegisteredSerde[Any]]
 """The serde of a language, of registry, schema (None: that of each record) and part."""

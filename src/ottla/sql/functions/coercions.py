@@ -25,7 +25,7 @@ from ottla.serdes.types import (
     struct_of,
     wider,
 )
-from ottla.sql.functions.declare import Argument, Refused, literal
+from ottla.sql.arguments import Argument, Refused, literal
 from ottla.sql.types import sql_text
 from ottla.streams import expressions as e
 from ottla.streams.expressions import Expression

@@ -7,46 +7,13 @@ second evaluation: what comes out is an `Expression` or an `Aggregate` of `ottla
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from ottla.serdes.types import NULL, Type
-from ottla.streams.expressions import Aggregate, Expression, lit
+from ottla.serdes.types import Type
+from ottla.sql.arguments import Argument, Refused, literal
+from ottla.streams.expressions import Aggregate, Expression
 
-
-class Refused(Exception):
-    """A function cannot take these arguments. The message says what it takes."""
-
-
-class Argument(NamedTuple):
-    """An argument with its type. A literal is an expression whose `function` is "lit"; a lambda has the type of what
-    it gives, and its `function` is "lambda"."""
-
-    expression: Expression
-    type: Type
-
-    @property
-    def is_literal(self) -> bool:
-        return self.expression.function == "lit"
-
-    @property
-    def is_lambda(self) -> bool:
-        return self.expression.function == "lambda"
-
-    @property
-    def constant(self) -> Any:
-        """Of a literal."""
-        return self.expression.options[0]
-
-    @property
-    def is_null(self) -> bool:
-        """Whether it is the literal NULL, which goes with every type."""
-        return self.type == NULL
-
-
-def literal(constant: Any, kind: Type) -> Argument:
-    """Of a value that is one of the type already."""
-    return Argument(lit(constant), kind)
-
+__all__ = ["AggregateFunction", "Argument", "LambdaTypes", "Refused", "Scalar", "TableFunction", "literal"]
 
 LambdaTypes: TypeAlias = Callable[[Sequence[Type]], Sequence[Sequence[Type]]]
 """From the types of the plain arguments to those of the parameters of each lambda."""

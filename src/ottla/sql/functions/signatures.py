@@ -149,7 +149,10 @@ def _fitted(pattern: Pattern, argument: Argument, known: dict[str, Type]) -> Arg
         return None
     if argument.is_null:
         return Argument(null_of(wanted), wanted)
-    made = coerced(argument, wanted)
+    try:
+        made = coerced(argument, wanted)
+    except Refused:  # a text that is none of these: another signature may take it as it is
+        made = None
     if made is None and pattern.is_variable and argument.is_literal:
         made = loosely(argument, wanted)
     return made
