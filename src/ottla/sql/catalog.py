@@ -196,7 +196,7 @@ class Catalog:
         return [SourceSet(sink), QuerySet(PersistentQuery(query_id, sink, query, text))]
 
     def _insert_into(self, statement: t.InsertInto, text: str, position: int) -> list[Change]:
-        target = self._known(statement.name, statement)
+        target = self.find(t.Source(statement.name, at=statement.name_at))
         query = analysed(statement.query, self.surroundings())
         said = inserting.check_query(statement, target, query)
         query_id = said or f"INSERTQUERY_{position}"

@@ -137,7 +137,7 @@ class _Run:
 
     def _insert(self, statement: t.InsertValues) -> None:
         catalog = self.session.catalog
-        target = catalog.find(t.Source(statement.name, at=statement.at))
+        target = catalog.find(t.Source(statement.name, at=statement.name_at))
         row = values_row(statement, target, catalog.types)
         formats = Formats(self.registry)
         where = Where(target.topic)

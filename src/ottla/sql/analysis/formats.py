@@ -25,7 +25,7 @@ def formats(
     value_format = of_part(
         said, "VALUE", value or (origin.value_format.name if origin else str(defaults[1])), origin, node
     )
-    _check_key(key_format, keys, said.upper("KEY_FORMAT"), node)
+    _check_key(key_format, keys, said.upper("KEY_FORMAT") if origin else None, node)
     for part, format, columns in (("key", key_format, keys), ("value", value_format, values)):
         try:
             check(format, columns, part)

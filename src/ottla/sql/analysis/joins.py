@@ -74,6 +74,8 @@ def joined_row(left: Row, right: Read, join: t.Join, mentioned: frozenset[str], 
         how = "foreign-key"
     _check_keys(how, join, right_same, right)
     _check_windows(left, other, join)
+    if left.window is not None and not (left_same and right_same):
+        refuse("windowed keys cannot be changed for a join: join by the key columns of both sides", join.on)
     fields = (*kept_left.scope.names, *kept_right.scope.names)
     value = Type("struct", fields=tuple((field_name(name), name.argument.type) for name in fields))
     joining = Joining(
