@@ -11,6 +11,7 @@ from typing import assert_never
 from ottla.serdes.types import Type
 from ottla.sql import tree as t
 from ottla.sql.analysis import altering, inserting, replacing, sinks, sources
+from ottla.sql.analysis.formats import Defaults
 from ottla.sql.analysis.queries import Surroundings, analysed
 from ottla.sql.analysis.refusals import meant, refuse
 from ottla.sql.analysis.typed import TypedQuery
@@ -23,8 +24,7 @@ from ottla.sql.model import DataSource
 class Settings:
     """What a statement is read with, besides what it says."""
 
-    key_format: str = "KAFKA"
-    value_format: str | None = None
+    formats: Defaults = field(default_factory=Defaults)
     topic_prefix: str = ""
 
     @staticmethod
@@ -32,13 +32,9 @@ class Settings:
         key = properties.get("ksql.persistence.default.format.key")
         value = properties.get("ksql.persistence.default.format.value")
         prefix = properties.get("ksql.output.topic.name.prefix")
-        return Settings(
-            str(key).upper() if key else "KAFKA", str(value).upper() if value else None, str(prefix) if prefix else ""
-        )
-
-    @property
-    def formats(self) -> tuple[str, str | None]:
-        return self.key_format, self.value_format
+        wrap = str(properties.get("ksql.persistence.wrap.single.values", "true")).lower() != "false"
+        formats = Defaults(str(key).upper() if key else "KAFKA", str(value).upper() if value else None, wrap)
+        return Settings(formats, str(prefix) if prefix else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +192,7 @@ class Catalog:
         return [SourceSet(sink), QuerySet(PersistentQuery(query_id, sink, query, text))]
 
     def _insert_into(self, statement: t.InsertInto, text: str, position: int) -> list[Change]:
-        target = self._known(statement.name, statement)
+        target = self.find(t.Source(statement.name, at=statement.name_at))
         query = analysed(statement.query, self.surroundings())
         said = inserting.check_query(statement, target, query)
         query_id = said or f"INSERTQUERY_{position}"

@@ -376,12 +376,17 @@ def _rekeyed(flow: Flow, query: TypedQuery) -> Flow:
     if not query.key:
         key: Expression = Expression("cast", (e.lit(None),), (kind,))
     elif len(query.key) == 1:
-        key = exactly(query.key[0][1], flow.types)
+        key = _of_there(exactly(query.key[0][1], flow.types))
     else:
-        key = struct_of(query.key, flow.types)
+        key = e.struct(**{name: _of_there(exactly(each, flow.types)) for name, each in query.key})
     value = e.when(e.value.is_not_null(), struct_of(query.values, flow.types)).otherwise(None)
     types = {"key": kind, "value": type_of_fields(query.values)}
     return Flow(rows.map(key=key, value=value), types, JsonSerde(kind))
+
+
+def _of_there(part: Expression) -> Expression:
+    """What is made of the value is null where there is none: IS NULL, too."""
+    return e.when(e.value.is_not_null(), part).otherwise(None) if "value" in part.leaves() else part
 
 
 def write(flow: Flow, sink: DataSource, formats: Formats) -> None:

@@ -28,9 +28,16 @@ def to_bytes(plain: Any, format: Format, columns: Columns, part: str, serde: Ser
     if format.name in ("JSON", "NONE"):
         return json_text(plain).encode()
     kind = key_type(columns) if part == "key" else Type("struct", fields=columns)
+    if _wraps_key(format, columns, part) and isinstance(plain, dict) and len(plain) == 1:
+        (plain,) = plain.values()
     if part == "value" and not isinstance(plain, dict) and len(columns) == 1:
         plain = {columns[0][0]: plain}
     return serde.serialize(json_reader(kind)(_in_case(plain, kind)))
+
+
+def _wraps_key(format: Format, columns: Columns, part: str) -> bool:
+    """Protobuf has no bare values."""
+    return part == "key" and len(columns) == 1 and format.name in ("PROTOBUF", "PROTOBUF_NOSR")
 
 
 def _in_case(plain: Any, kind: Type) -> Any:
@@ -61,6 +68,8 @@ def from_bytes(data: bytes | None, format: Format, columns: Columns, part: str, 
     if format.name == "NONE":
         return None
     value = serde.deserialize(data)
+    if _wraps_key(format, columns, part):
+        return {columns[0][0]: shown(value, columns[0][1])}
     if part == "key":
         return shown(value, key_type(columns))
     if value is not None and len(columns) == 1 and (format.name == "KAFKA" or format.wrap is False):

@@ -26,7 +26,7 @@ from ottla.sql.analysis.inserting import values_row
 from ottla.sql.analysis.queries import analysed
 from ottla.sql.catalog import PersistentQuery, QueryEnded, QuerySet
 from ottla.sql.compile import Formats, topology
-from ottla.sql.errors import BAD_STATEMENT, SERVER_ERROR, SqlError
+from ottla.sql.errors import BAD_REQUEST, BAD_STATEMENT, SERVER_ERROR, SqlError
 from ottla.sql.model import DataSource
 from ottla.sql.session import Session
 from ottla.streams.errors import StreamsError
@@ -72,9 +72,11 @@ def _register(topic: Any, registry: MemoryRegistry) -> None:
         return
     for part in ("key", "value"):
         schema = topic.get(f"{part}_schema", topic.get(f"{part}Schema"))
+        if schema is None and part == "value":
+            schema = topic.get("schema")
         if schema is None:
             continue
-        format = topic.get(f"{part}_format", topic.get(f"{part}Format", "AVRO"))
+        format = topic.get(f"{part}_format", topic.get(f"{part}Format", topic.get("format", "AVRO")))
         name = str(format.get("format") if isinstance(format, Mapping) else format).upper()
         text = schema if isinstance(schema, str) and name == "PROTOBUF" else json.dumps(schema)
         registry.register(f"{topic['name']}-{part}", _LANGUAGES[name], text)
@@ -137,7 +139,7 @@ class _Run:
 
     def _insert(self, statement: t.InsertValues) -> None:
         catalog = self.session.catalog
-        target = catalog.find(t.Source(statement.name, at=statement.at))
+        target = catalog.find(t.Source(statement.name, at=statement.name_at))
         row = values_row(statement, target, catalog.types)
         formats = Formats(self.registry)
         where = Where(target.topic)
@@ -152,9 +154,15 @@ class _Run:
         return next((each for each in sources if each.topic == topic), None)
 
     def _raw(self, record: Mapping[str, Any]) -> Raw | None:
-        source = self._of_topic(record["topic"])
+        source = self._of_topic(record.get("topic", ""))
         if source is None:
             return None
+        try:
+            return self._encoded(record, source)
+        except (ValueError, TypeError, KeyError, struct.error) as error:
+            raise SqlError(BAD_REQUEST, f"the record {dict(record)} is none of {source.name}: {error}") from error
+
+    def _encoded(self, record: Mapping[str, Any], source: DataSource) -> Raw:
         formats = Formats(self.registry)
         keys: Any = formats.key(source)
         inner = getattr(keys, "inner", keys) if source.window else keys

@@ -325,6 +325,7 @@ class InsertInto(Statement):
     name: str
     query: Query
     properties: Properties = ()
+    name_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +333,7 @@ class InsertValues(Statement):
     name: str
     columns: tuple[str, ...]
     values: tuple[Expr, ...]
+    name_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

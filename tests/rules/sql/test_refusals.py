@@ -46,6 +46,7 @@ THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
         ("CREATE STREAM x AS SELECT id, NULL AS c FROM s;", 31, "C is NULL and has no type"),
         ("CREATE STREAM x (a DECIMAL(50, 2)) WITH (kafka_topic='x', value_format='JSON');", 20, "38"),
         ("CREATE STREAM x (a MAP<INT, INT>) WITH (kafka_topic='x', value_format='JSON');", 20, "keys of a MAP"),
+        ("CREATE STREAM x AS SELECT id, v FROM s WHERE v = NULL;", 48, "write IS NULL"),
         # aggregates and windows
         ("CREATE TABLE x AS SELECT id, v, COUNT(*) FROM s GROUP BY id;", 30, "neither in GROUP BY nor inside"),
         ("CREATE STREAM x AS SELECT id, COUNT(*) FROM s;", 31, "an aggregate needs GROUP BY"),
@@ -78,8 +79,10 @@ THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
         ),
         ("CREATE STREAM x (rowtime INT) WITH (kafka_topic='x', value_format='JSON');", 18, "cannot be declared"),
         ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', timestamp='b');", 1, "no such column"),
-        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', key_format='JSON');", 1, "KEY_FORMAT is"),
+        ("CREATE STREAM x WITH (key_format='JSON') AS SELECT * FROM s PARTITION BY NULL;", 1, "KEY_FORMAT is for key"),
         # writing
+        ("INSERT INTO nope SELECT * FROM s;", 13, "there is no stream or table NOPE"),
+        ("INSERT INTO nope (a) VALUES (1);", 13, "there is no stream or table NOPE"),
         ("INSERT INTO s SELECT id, v FROM s;", 1, "names, types and order have to be the same"),
         ("INSERT INTO t SELECT * FROM s;", 1, "writes streams only"),
         ("INSERT INTO s (id, x) VALUES (1, 2);", 1, "S has no column X"),

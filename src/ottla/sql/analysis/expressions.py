@@ -87,6 +87,8 @@ def _binary(typing: Typing, written: t.Binary) -> Argument:
     if written.operator not in _COMPARISONS and "DISTINCT" not in written.operator:
         return o.arithmetic(written.operator, left, right)
     left, right = _instants(written.left, left, written.right, right)
+    if written.operator in _COMPARISONS and (left.is_null or right.is_null):
+        refuse("a comparison with NULL is never true: write IS NULL or IS NOT NULL", written)
     if written.operator in _COMPARISONS:
         return o.compared(written.operator, left, right)
     found = o.is_distinct(left, right)

@@ -1,5 +1,7 @@
 """Which formats a source has: what WITH says, else what its origin has, else the defaults."""
 
+from dataclasses import dataclass, replace
+
 from ottla.sql import tree as t
 from ottla.sql.analysis.properties import Properties
 from ottla.sql.analysis.refusals import meant, refuse
@@ -9,23 +11,35 @@ from ottla.sql.functions.declare import Refused
 from ottla.sql.model import Columns, DataSource
 
 
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Formats where a statement names none."""
+
+    key: str = "KAFKA"
+    value: str | None = None
+    wrap: bool = True
+    """Whether a single value column is wrapped."""
+
+
 def formats(
     said: Properties,
     keys: Columns,
     values: Columns,
     node: t.Node,
-    origin: DataSource | None = None,
-    defaults: tuple[str, str | None] = ("KAFKA", None),
+    origin: DataSource | None,
+    defaults: Defaults,
 ) -> tuple[Format, Format]:
     key = said.upper("KEY_FORMAT") or said.upper("FORMAT")
     value = said.upper("VALUE_FORMAT") or said.upper("FORMAT")
-    key_format = of_part(said, "KEY", key or _inherited_key(keys, origin, defaults[0]), origin, node)
-    if value is None and origin is None and defaults[1] is None:
+    key_format = of_part(said, "KEY", key or _inherited_key(keys, origin, defaults.key), origin, node)
+    if value is None and origin is None and defaults.value is None:
         refuse("VALUE_FORMAT is missing: WITH (..., VALUE_FORMAT='JSON')", node)
     value_format = of_part(
-        said, "VALUE", value or (origin.value_format.name if origin else str(defaults[1])), origin, node
+        said, "VALUE", value or (origin.value_format.name if origin else str(defaults.value)), origin, node
     )
-    _check_key(key_format, keys, said.upper("KEY_FORMAT"), node)
+    if not defaults.wrap and value_format.wrap is None and len(values) == 1 and FORMATS[value_format.name].unwraps:
+        value_format = replace(value_format, wrap=False)
+    _check_key(key_format, keys, said.upper("KEY_FORMAT") if origin else None, node)
     for part, format, columns in (("key", key_format, keys), ("value", value_format, values)):
         try:
             check(format, columns, part)

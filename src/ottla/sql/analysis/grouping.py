@@ -7,9 +7,9 @@ from ottla.serdes.types import LONG, Type, windowed
 from ottla.sql import tree as t
 from ottla.sql.analysis.expressions import Typing
 from ottla.sql.analysis.joins import Row
-from ottla.sql.analysis.projection import Selected, canonical, key_of_expressions
+from ottla.sql.analysis.projection import Selected, key_of_expressions
 from ottla.sql.analysis.refusals import at, refuse
-from ottla.sql.analysis.scope import key_type
+from ottla.sql.analysis.scope import canonical, key_type
 from ottla.sql.analysis.typed import Grouping
 from ottla.sql.analysis.windows import windows
 from ottla.sql.functions import AGGREGATES
@@ -31,12 +31,13 @@ def grouped(query: t.Query, row: Row, typing: Typing, found: list[Selected]) -> 
     by = tuple(canonical(each, row.scope) for each in query.group_by)
     keys = key_of_expressions(found, by, "GROUP BY")
     having = None if query.having is None else canonical(query.having, row.scope)
+    _check_bounds(query, (*by, *([having] if having else [])))
     inputs = _Inputs(typing)
     key_fields = [inputs.add(each) for each in by]
     calls = _aggregates([*(each.expression for each in found), *([having] if having else [])])
     if not calls:
         refuse("GROUP BY needs an aggregate in SELECT or HAVING, such as COUNT(*)", query)
-    made = {f"AGG_{place}": _made(call, inputs, row) for place, call in enumerate(calls)}
+    made = {f"AGG_{place}": _made(call, inputs, row, query) for place, call in enumerate(calls)}
     value = inputs.type()
     results = {
         name: aggregate.bind({"key": row.scope.types["key"], "value": value}).type for name, aggregate in made.items()
@@ -57,16 +58,15 @@ def grouped(query: t.Query, row: Row, typing: Typing, found: list[Selected]) -> 
     return Grouped(grouping, after, keys)
 
 
+def _check_bounds(query: t.Query, written: Sequence[t.Expr]) -> None:
+    """The bounds of a window are known when it has been aggregated."""
+    for part in (part for each in written for part in each.walk()):
+        if query.window is not None and isinstance(part, t.Column) and part.name in (WINDOWSTART, WINDOWEND):
+            refuse(f"{part.name} of this query's own windows can be used in SELECT only", part)
+
+
 def _is_own_key(by: Sequence[t.Expr], row: Row) -> bool:
-    if len(by) != len(row.keys):
-        return False
-    for written, key in zip(by, row.keys, strict=True):
-        if not isinstance(written, t.Column):
-            return False
-        own = written.source == "" and written.name == key.synthetic
-        if not own and (written.source, written.name) not in key.candidates:
-            return False
-    return True
+    return len(by) == len(row.keys) and all(key.is_by(each) for each, key in zip(by, row.keys, strict=True))
 
 
 class _Inputs:
@@ -96,8 +96,9 @@ def _aggregates(written: Sequence[t.Expr]) -> list[t.Call]:
     return list(dict.fromkeys(found))
 
 
-def _made(call: t.Call, inputs: _Inputs, row: Row) -> Aggregate:
+def _made(call: t.Call, inputs: _Inputs, row: Row, query: t.Query) -> Aggregate:
     declared = AGGREGATES[call.name]
+    _check_bounds(query, call.arguments)
     if row.is_table and not declared.undo:
         able = ", ".join(sorted(name for name, each in AGGREGATES.items() if each.undo))
         refuse(f"{call.name} cannot take back a row that a table changes; of a table there are {able}", call)

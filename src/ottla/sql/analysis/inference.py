@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ottla.sql import tree as t
 from ottla.sql.analysis import properties
-from ottla.sql.analysis.formats import of_part
+from ottla.sql.analysis.formats import Defaults, of_part
 from ottla.sql.analysis.refusals import refuse
 from ottla.sql.formats import FORMATS, inferred
 from ottla.sql.functions.declare import Refused
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from ottla.registry.lookup import Registry
 
 
-def with_columns(
-    statement: t.CreateSource, registry: "Registry | None", defaults: tuple[str, str | None]
-) -> t.CreateSource:
+def with_columns(statement: t.CreateSource, registry: "Registry | None", defaults: Defaults) -> t.CreateSource:
     """The statement with the columns of those sides that have none and whose format knows them."""
     said = properties.read(statement.properties, properties.CREATE, statement)
     topic = said.text("KAFKA_TOPIC")
@@ -30,7 +28,7 @@ def with_columns(
     keys = [column for column in statement.columns if column.role.endswith("KEY")]
     values = [column for column in statement.columns if not column.role]
     found: list[t.ColumnDef] = []
-    for part, declared, default in (("key", keys, defaults[0]), ("value", values, defaults[1])):
+    for part, declared, default in (("key", keys, defaults.key), ("value", values, defaults.value)):
         name = said.upper(f"{part.upper()}_FORMAT") or said.upper("FORMAT") or default
         if declared or name not in FORMATS or FORMATS[name].inferred is None:
             continue

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ottla.serdes.types import Type
-from ottla.sql import operators as o
 from ottla.sql import tree as t
 from ottla.sql.analysis.expressions import Typing
 from ottla.sql.analysis.refusals import refuse
-from ottla.sql.analysis.scope import Name, Scope, record_types, source_scope
+from ottla.sql.analysis.scope import Name, Scope, canonical, record_types, source_scope
 from ottla.sql.analysis.typed import Joining, Read, Side
-from ottla.sql.functions.coercions import united
 from ottla.sql.functions.declare import Argument
 from ottla.sql.model import ROWKEY, SYSTEM, WindowedKey
 from ottla.sql.types import sql_text
@@ -22,13 +20,23 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """A key column of a row: which columns of sources hold the same, the best name first."""
+    """A key column of a row: which expressions over the sources are the same as it, from left to right."""
 
-    candidates: tuple[tuple[str, str], ...]
-    """(source, column)"""
+    same: tuple[t.Expr, ...]
+    """Canonical."""
     argument: Argument
     synthetic: str | None = None
     """The name of a key that no single column holds."""
+
+    @property
+    def candidates(self) -> tuple[tuple[str, str], ...]:
+        """The columns that may name it: (source, column)."""
+        if self.synthetic is not None:
+            return (("", self.synthetic),)
+        return tuple((each.source or "", each.name) for each in self.same if isinstance(each, t.Column))
+
+    def is_by(self, written: t.Expr) -> bool:
+        return written in self.same or (self.synthetic is not None and written == t.Column(self.synthetic, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class Row:
 
 def read_row(read: Read) -> Row:
     scope = source_scope(read.source, read.alias)
-    keys = tuple(KeyColumn(((name.source, name.column),), name.argument) for name in scope.names if name.is_key)
+    keys = tuple(KeyColumn((t.Column(name.column, name.source),), name.argument) for name in scope.names if name.is_key)
     return Row(read, scope, keys, read.source.window)
 
 
@@ -57,14 +65,17 @@ def joined_row(left: Row, right: Read, join: t.Join, mentioned: frozenset[str], 
     flat_left, flat_right = flattened(left, mentioned), flattened(other, mentioned)
     kept_left, kept_right = flat_left.row, flat_right.row
     first, second = _sides(join, kept_left.scope, kept_right.scope)
+    first, second = canonical(first, kept_left.scope), canonical(second, kept_right.scope)
     left_key = Typing(kept_left.scope, custom).typed(first)
     right_key = Typing(kept_right.scope, custom).typed(second)
-    left_key, right_key = _of_one_type(left_key, right_key, join)
+    _check_types(left_key, right_key, join)
     left_same, right_same = _is_key(first, kept_left), _is_key(second, kept_right)
     if left.is_table and right.is_table and not left_same and right_same:
         how = "foreign-key"
-    _check_keys(how, join, left_same, right_same, right)
+    _check_keys(how, join, right_same, right)
     _check_windows(left, other, join)
+    if left.window is not None and not (left_same and right_same):
+        refuse("windowed keys cannot be changed for a join: join by the key columns of both sides", join.on)
     fields = (*kept_left.scope.names, *kept_right.scope.names)
     value = Type("struct", fields=tuple((field_name(name), name.argument.type) for name in fields))
     joining = Joining(
@@ -79,54 +90,24 @@ def joined_row(left: Row, right: Read, join: t.Join, mentioned: frozenset[str], 
         _windows(join, how),
         value,
     )
-    return _result(joining, kept_left, fields, (first, left_key), (second, right_key), left)
+    return _result(joining, fields, (first, second), left_key.type, left)
 
 
-def _result(
-    joining: Joining,
-    left: Row,
-    fields: tuple[Name, ...],
-    first: tuple[t.Expr, Argument],
-    second: tuple[t.Expr, Argument],
-    before: Row,
-) -> Row:
-    sources = (*left.scope.sources, joining.right.alias)
+def _result(joining: Joining, fields: tuple[Name, ...], on: tuple[t.Expr, t.Expr], kind: Type, before: Row) -> Row:
+    sources = (*before.scope.sources, joining.right.alias)
+    names = tuple(name for name in fields if name.source)
     if joining.how == "foreign-key":
-        keys = before.keys
-        kept = Scope(fields, sources, {"key": before.scope.types["key"], "value": joining.value_type})
-        return Row(joining, kept, keys, before.window)
-    kind = first[1].type
-    key = e.key["key"] if before.window else e.key
-    names = [found for found in (_plain(first[0], left.scope, before), _plain(second[0], None, None, joining)) if found]
-    inherited = before.keys[0].candidates if len(before.keys) == 1 and names and _same_key(before, names) else ()
-    candidates = tuple(dict.fromkeys((*inherited, *names)))
-    synthetic = None
-    if joining.kind == "FULL" or not candidates:
-        synthetic, candidates = _synthetic(fields), ()
-    types = record_types((("", kind),), (), before.window is not None)
-    types["value"] = joining.value_type
-    names_now = fields
-    if synthetic is not None:
-        names_now = (Name("", synthetic, Argument(key, kind), is_key=True), *fields)
-    column = KeyColumn(candidates, Argument(key, kind), synthetic)
-    return Row(joining, Scope(names_now, sources, types), (column,), before.window)
-
-
-def _same_key(before: Row, names: list[tuple[str, str]]) -> bool:
-    return any(name in before.keys[0].candidates for name in names)
-
-
-def _plain(
-    written: t.Expr, scope: Scope | None, _: Row | None, joining: Joining | None = None
-) -> tuple[str, str] | None:
-    """The column, if the side of ON is just that."""
-    if not isinstance(written, t.Column):
-        return None
-    if scope is not None:
-        found = scope.find(written)
-        return (found.source, found.column) if found.source else None
-    assert joining is not None
-    return joining.right.alias, written.name
+        kept = Scope(names, sources, {"key": before.scope.types["key"], "value": joining.value_type})
+        return Row(joining, kept, before.keys, before.window)
+    key = Argument(e.key["key"] if before.window else e.key, kind)
+    inherited = before.keys[0].same if not joining.sides[0].rekeyed else ()
+    column = KeyColumn(tuple(dict.fromkeys((*inherited, *on))), key)
+    if joining.kind == "FULL" or not column.candidates:
+        # Of an outer join no side holds the key for sure.
+        column = KeyColumn(() if joining.kind == "FULL" else column.same, key, _synthetic(fields))
+        names = (Name("", column.synthetic or "", key, is_key=True), *names)
+    types = {**record_types((("", kind),), (), before.window is not None), "value": joining.value_type}
+    return Row(joining, Scope(names, sources, types), (column,), before.window)
 
 
 def _synthetic(fields: tuple[Name, ...]) -> str:
@@ -158,7 +139,13 @@ class Flat:
 def flattened(row: Row, mentioned: frozenset[str]) -> Flat:
     """System columns only if somebody asks for them."""
     names = tuple(
-        Name(name.source, name.column, Argument(e.value[field_name(name)], name.argument.type), name.is_key)
+        Name(
+            name.source,
+            name.column,
+            Argument(e.value[field_name(name)], name.argument.type),
+            name.is_key,
+            name.is_system,
+        )
         for name in row.scope.names
         if name.column not in SYSTEM or name.column in mentioned
     )
@@ -214,28 +201,20 @@ def _sources_of(written: t.Expr, left: Scope, right: Scope) -> str:
     return found.pop() if len(found) == 1 else "both"
 
 
-def _of_one_type(left: Argument, right: Argument, join: t.Join) -> tuple[Argument, Argument]:
-    if left.type == right.type:
-        return left, right
-    kind = united(left.type, right.type)
-    if kind is None or not left.type.is_number:
+def _check_types(left: Argument, right: Argument, join: t.Join) -> None:
+    if left.type != right.type:
         refuse(
             f"both sides of ON need one type, but they are {sql_text(left.type)} and {sql_text(right.type)}: CAST one",
             join.on,
         )
-    return o.as_type(left, kind), o.as_type(right, kind)
 
 
 def _is_key(written: t.Expr, row: Row) -> bool:
     """Whether it is the one key column that the record has."""
-    if not isinstance(written, t.Column) or len(row.keys) != 1:
-        return False
-    name = row.scope.find(written)
-    key = row.keys[0]
-    return (name.source, name.column) in key.candidates or (key.synthetic is not None and name.column == key.synthetic)
+    return len(row.keys) == 1 and row.keys[0].is_by(written)
 
 
-def _check_keys(how: str, join: t.Join, left_same: bool, right_same: bool, right: Read) -> None:
+def _check_keys(how: str, join: t.Join, right_same: bool, right: Read) -> None:
     if how in ("stream-table", "table-table", "foreign-key") and not right_same:
         key = " and ".join(name for name, _ in right.source.keys)
         more = ", which has several columns" if len(right.source.keys) > 1 else ""
@@ -246,7 +225,6 @@ def _check_keys(how: str, join: t.Join, left_same: bool, right_same: bool, right
         )
     if how == "foreign-key" and join.kind not in ("INNER", "LEFT"):
         refuse(f"a join by foreign key is an INNER or LEFT JOIN, not {join.kind}", join)
-    del left_same
 
 
 def _check_windows(left: Row, right: Row, join: t.Join) -> None:

@@ -8,7 +8,7 @@ from ottla.sql import tree as t
 from ottla.sql.analysis.expressions import Typing
 from ottla.sql.analysis.joins import KeyColumn, Row, field_name
 from ottla.sql.analysis.refusals import refuse
-from ottla.sql.analysis.scope import Scope
+from ottla.sql.analysis.scope import Scope, canonical
 from ottla.sql.model import SYSTEM
 from ottla.sql.types import sql_text
 
@@ -21,19 +21,6 @@ class Selected:
     expression: t.Expr
     """Canonical: every column says its source."""
     node: t.Node
-
-
-def canonical(written: t.Expr, scope: Scope) -> t.Expr:
-    """The same for the same: columns with their sources, so that expressions can be compared."""
-    hidden = {name for part in written.walk() if isinstance(part, t.Lambda) for name in part.parameters}
-
-    def change(part: t.Expr) -> t.Expr | None:
-        if not isinstance(part, t.Column) or (part.source is None and part.name in hidden):
-            return None
-        found = scope.find(part)
-        return t.Column(found.column, found.source, at=part.at)
-
-    return t.rewritten(written, change)
 
 
 class Names:
@@ -68,10 +55,11 @@ def plain_name(column: t.Column, scope: Scope) -> str:
 def selected(query: t.Query, row: Row, typing: Typing, *, system: bool = False) -> list[Selected]:
     """`system`: `*` has ROWTIME and the bounds of windows in it, for queries whose result is not stored."""
     names = Names(row.scope)
+    moved = bool(query.partition_by)
     found: list[Selected] = []
     for item in query.items:
         if isinstance(item, t.Star):
-            found += _starred(item, row, system=system or (bool(query.partition_by) and len(row.scope.sources) > 1))
+            found += _starred(item, row, system=system or (moved and len(row.scope.sources) > 1), moved=moved)
         elif isinstance(item.expression, t.Dereference) and item.expression.field == "*":
             found += _fields(item, item.expression, row, typing, names)
         else:
@@ -115,12 +103,16 @@ def _one(item: t.Item, scope: Scope, names: Names) -> Selected:
     return Selected(names.column(), written, item)
 
 
-def _starred(star: t.Star, row: Row, *, system: bool) -> list[Selected]:
+def _starred(star: t.Star, row: Row, *, system: bool, moved: bool) -> list[Selected]:
+    """`moved`: the key is another one by now, so that the old one is the last of the values."""
     scope = row.scope
     if star.source is not None and star.source not in scope.sources:
         refuse(f"{star.source} is no source of this query: there are {', '.join(scope.sources)}", star)
     joined = len(scope.sources) > 1
     names = [each for each in scope.names if star.source in (None, each.source)]
+    if moved:
+        places = {source: place for place, source in enumerate(("", *scope.sources))}
+        names.sort(key=lambda each: (places[each.source], each.is_key, each.is_system))
     return [
         Selected(field_name(name) if joined else name.column, t.Column(name.column, name.source, at=star.at), star)
         for name in names
@@ -147,7 +139,7 @@ def key_of_row(found: list[Selected], row: Row, node: t.Node) -> list[Selected]:
 
 
 def _of_key(found: list[Selected], key: KeyColumn, row: Row, node: t.Node) -> Selected:
-    candidates = [("", key.synthetic)] if key.synthetic else list(key.candidates)
+    candidates = key.candidates
     for source, column in candidates:
         matching = [
             each

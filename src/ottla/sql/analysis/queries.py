@@ -9,9 +9,9 @@ from ottla.sql.analysis import projection
 from ottla.sql.analysis.expressions import Typing, has_aggregate
 from ottla.sql.analysis.grouping import grouped
 from ottla.sql.analysis.joins import Row, flattened, joined_row, read_row
-from ottla.sql.analysis.projection import Selected, canonical
+from ottla.sql.analysis.projection import Selected
 from ottla.sql.analysis.refusals import at, refuse
-from ottla.sql.analysis.scope import Name
+from ottla.sql.analysis.scope import Name, canonical
 from ottla.sql.analysis.typed import Exploded, Read, TypedQuery
 from ottla.sql.analysis.windows import windowed_key
 from ottla.sql.functions import TABLE_FUNCTIONS

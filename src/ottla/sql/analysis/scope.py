@@ -67,6 +67,19 @@ def _written(column: t.Column) -> str:
     return column.name if column.source is None else f"{column.source}.{column.name}"
 
 
+def canonical(written: t.Expr, scope: Scope) -> t.Expr:
+    """The same for the same: columns with their sources, so that expressions can be compared."""
+    hidden = {name for part in written.walk() if isinstance(part, t.Lambda) for name in part.parameters}
+
+    def change(part: t.Expr) -> t.Expr | None:
+        if not isinstance(part, t.Column) or (part.source is None and part.name in hidden):
+            return None
+        found = scope.find(part)
+        return t.Column(found.column, found.source, at=part.at)
+
+    return t.rewritten(written, change)
+
+
 def source_scope(source: DataSource, alias: str) -> Scope:
     """A record as it is read: what lies in its key, its value, its headers, and what it is known by."""
     key = e.key["key"] if source.window else e.key

@@ -2,14 +2,14 @@
 
 from ottla.sql import tree as t
 from ottla.sql.analysis import properties
-from ottla.sql.analysis.formats import formats
+from ottla.sql.analysis.formats import Defaults, formats
 from ottla.sql.analysis.refusals import refuse
 from ottla.sql.analysis.sources import event_time
 from ottla.sql.analysis.typed import TypedQuery
 from ottla.sql.model import DataSource
 
 
-def sink_of(statement: t.CreateAs, query: TypedQuery, defaults: tuple[str, str | None], prefix: str) -> DataSource:
+def sink_of(statement: t.CreateAs, query: TypedQuery, defaults: Defaults, prefix: str) -> DataSource:
     if statement.kind == "TABLE" and not query.is_table:
         refuse(f"the query gives a stream: write CREATE STREAM {statement.name} AS ..., or add GROUP BY", statement)
     if statement.kind == "STREAM" and query.is_table:

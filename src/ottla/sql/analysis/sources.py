@@ -7,7 +7,7 @@ from typing import Final
 from ottla.serdes.types import BINARY, LONG, STRING, TIMESTAMP, Type
 from ottla.sql import tree as t
 from ottla.sql.analysis import properties
-from ottla.sql.analysis.formats import formats
+from ottla.sql.analysis.formats import Defaults, formats
 from ottla.sql.analysis.properties import Properties
 from ottla.sql.analysis.refusals import meant, refuse
 from ottla.sql.analysis.types import resolved
@@ -17,7 +17,7 @@ from ottla.streams.expressions.bound import HEADERS
 _WINDOW_SIZE: Final = re.compile(r"\s*(\d{1,15})\s+([A-Za-z]+?)S?\s*")
 
 
-def created(statement: t.CreateSource, custom: Mapping[str, Type], defaults: tuple[str, str | None]) -> DataSource:
+def created(statement: t.CreateSource, custom: Mapping[str, Type], defaults: Defaults) -> DataSource:
     said = properties.read(statement.properties, properties.CREATE, statement)
     keys, values, headers = _columns(statement, custom)
     topic = said.text("KAFKA_TOPIC")

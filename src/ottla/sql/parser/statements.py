@@ -112,11 +112,11 @@ def _create_connector(cursor: Cursor, at: Place) -> t.Statement:
 def _insert(cursor: Cursor) -> t.Statement:
     at = cursor.at
     cursor.expect_word("INSERT", "INTO")
-    name = cursor.name("a stream or table")
+    name_at, name = cursor.at, cursor.name("a stream or table")
     if cursor.is_word("SELECT") or cursor.is_word("WITH"):
         properties = _properties(cursor) if cursor.word("WITH") else ()
-        return t.InsertInto(name, query(cursor), properties, at=at)
-    return t.InsertValues(name, *_rows(cursor), at=at)
+        return t.InsertInto(name, query(cursor), properties, name_at, at=at)
+    return t.InsertValues(name, *_rows(cursor), name_at, at=at)
 
 
 def _rows(cursor: Cursor) -> tuple[tuple[str, ...], tuple[t.Expr, ...]]:
