@@ -9,7 +9,7 @@ from ottla.sql.analysis.expressions import Typing
 from ottla.sql.analysis.joins import KeyColumn, Row, field_name
 from ottla.sql.analysis.refusals import refuse
 from ottla.sql.analysis.scope import Scope, canonical
-from ottla.sql.model import SYSTEM
+from ottla.sql.model import BOUNDS, SYSTEM
 from ottla.sql.types import sql_text
 
 _GENERATED: Final = re.compile(r"KSQL_COL_\d+")
@@ -52,14 +52,15 @@ def plain_name(column: t.Column, scope: Scope) -> str:
     return found.column if len(clashes) == 1 or not found.source else f"{found.source}_{found.column}"
 
 
-def selected(query: t.Query, row: Row, typing: Typing, *, system: bool = False) -> list[Selected]:
-    """`system`: `*` has ROWTIME and the bounds of windows in it, for queries whose result is not stored."""
+def selected(query: t.Query, row: Row, typing: Typing, *, bounds: bool = False) -> list[Selected]:
+    """`bounds`: `*` has the bounds of windows in it, for queries whose result is not stored."""
     names = Names(row.scope)
     moved = bool(query.partition_by)
     found: list[Selected] = []
     for item in query.items:
         if isinstance(item, t.Star):
-            found += _starred(item, row, system=system or (moved and len(row.scope.sources) > 1), moved=moved)
+            shown = SYSTEM if moved and len(row.scope.sources) > 1 else tuple(BOUNDS) if bounds else ()
+            found += _starred(item, row, shown=shown, moved=moved)
         elif isinstance(item.expression, t.Dereference) and item.expression.field == "*":
             found += _fields(item, item.expression, row, typing, names)
         else:
@@ -103,7 +104,7 @@ def _one(item: t.Item, scope: Scope, names: Names) -> Selected:
     return Selected(names.column(), written, item)
 
 
-def _starred(star: t.Star, row: Row, *, system: bool, moved: bool) -> list[Selected]:
+def _starred(star: t.Star, row: Row, *, shown: tuple[str, ...], moved: bool) -> list[Selected]:
     """`moved`: the key is another one by now, so that the old one is the last of the values."""
     scope = row.scope
     if star.source is not None and star.source not in scope.sources:
@@ -116,7 +117,7 @@ def _starred(star: t.Star, row: Row, *, system: bool, moved: bool) -> list[Selec
     return [
         Selected(field_name(name) if joined else name.column, t.Column(name.column, name.source, at=star.at), star)
         for name in names
-        if system or name.column not in SYSTEM
+        if name.column not in SYSTEM or name.column in shown
     ]
 
 

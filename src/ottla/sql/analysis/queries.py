@@ -38,7 +38,7 @@ def analysed(query: t.Query, around: Surroundings, *, stored: bool = True) -> Ty
     _check_clauses(query, row)
     typing = Typing(row.scope, around.custom)
     where = None if query.where is None else typing.condition(canonical(query.where, row.scope), "WHERE")
-    found = projection.selected(query, _with_bounds(row, query), typing, system=not stored)
+    found = projection.selected(query, _with_bounds(row, query), typing, bounds=not stored)
     before = row
     row, exploded, typing = _exploded(query, row, typing, found)
     if query.group_by:
