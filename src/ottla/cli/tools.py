@@ -27,6 +27,7 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
         "ottla.cli.streams",
         "Run Kafka Streams applications on Spark; describe, explain, watch and reset them.",
     ),
+    "sql": ("ottla.cli.sql", "ksqlDB's language: run query tests."),
     "certs": ("ottla.cli.certs", "Certificates: make some for development, check what a server shows."),
     "dump-log": ("ottla.cli.dump_log", "Read Kafka's files on disk: segments, indexes, snapshots, checkpoints."),
 }

@@ -1,0 +1,202 @@
+"""The SQL server as its clients see it: statements, rows, pushes, and what comes back after a restart."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.sql_servers import SqlServer, unique
+
+
+@pytest.fixture(scope="module")
+def server(bootstrap: str) -> Iterator[SqlServer]:
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql")}) as running:
+        yield running
+
+
+@pytest.fixture
+def orders(server: SqlServer) -> str:
+    """A stream of its own for a test."""
+    name = unique("ORDERS").upper().replace("-", "_")
+    server.ksql(
+        f"CREATE STREAM {name} (ID INT KEY, ITEM STRING, PRICE DECIMAL(6, 2)) "
+        f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=2, VALUE_FORMAT='JSON');"
+    )
+    return name
+
+
+def fill(server: SqlServer, name: str, *rows: str) -> None:
+    for row in rows:
+        assert server.ksql(f"INSERT INTO {name} VALUES ({row});") == []
+
+
+def test_info_and_health_have_ksqldbs_shape(server: SqlServer) -> None:
+    status, info = server.ask("GET", "/info")
+    assert status == 200
+    assert set(info["KsqlServerInfo"]) == {"version", "kafkaClusterId", "ksqlServiceId", "serverStatus"}
+    status, health = server.ask("GET", "/healthcheck")
+    assert (status, health["isHealthy"], health["details"]["commandRunner"]) == (200, True, {"isHealthy": True})
+    assert server.ask("GET", "/chc/ready")[0] == 200
+
+
+def test_a_statement_tells_how_it_went(server: SqlServer, orders: str) -> None:
+    (listed,) = server.ksql("SHOW STREAMS;")
+    assert listed["@type"] == "streams"
+    (mine,) = [each for each in listed["streams"] if each["name"] == orders]
+    assert mine == {
+        "type": "STREAM",
+        "name": orders,
+        "topic": orders,
+        "keyFormat": "KAFKA",
+        "valueFormat": "JSON",
+        "isWindowed": False,
+    }
+    status, told = server.ask("GET", f"/status/stream/{orders}/create")
+    assert (status, told["status"]) == (200, "SUCCESS")
+    (again,) = server.ksql(f"CREATE STREAM IF NOT EXISTS {orders} (A INT) WITH (KAFKA_TOPIC='x', VALUE_FORMAT='JSON');")
+    assert again["commandStatus"]["message"] == "Stream already there"
+
+
+def test_a_source_is_described(server: SqlServer, orders: str) -> None:
+    (found,) = server.ksql(f"DESCRIBE {orders};")
+    fields = found["sourceDescription"]["fields"]
+    assert [(each["name"], each["schema"]["type"], each.get("type")) for each in fields] == [
+        ("ID", "INTEGER", "KEY"),
+        ("ITEM", "STRING", None),
+        ("PRICE", "DECIMAL", None),
+    ]
+    (functions,) = server.ksql("SHOW FUNCTIONS;")
+    assert len(functions["functions"]) == 149
+    (about,) = server.ksql("DESCRIBE FUNCTION SUBSTRING;")
+    assert about["type"] == "SCALAR"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("SELEC 1;", 40001, "line 1:1"),
+        ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='nowhere', VALUE_FORMAT='JSON');", 40001, "PARTITIONS"),
+        ("SELECT 1 FROM NOTHING EMIT CHANGES;", 40002, "/query-stream"),
+        ("DROP STREAM NOTHING;", 40001, "there is no stream or table NOTHING"),
+        ("DESCRIBE FUNCTION NOTHING;", 40001, "there is no function NOTHING"),
+        ("ASSERT TOPIC nothing TIMEOUT 1 MILLISECOND;", 41700, "not exist"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_code(server: SqlServer, text: str, code: int, words: str) -> None:
+    status, answer = server.ask("POST", "/ksql", {"ksql": text})
+    assert (status, answer["error_code"]) == (code // 100, code)
+    assert words in answer["message"]
+    assert answer["stackTrace"] == []
+
+
+def test_statements_before_a_wrong_one_are_done(server: SqlServer) -> None:
+    status, answer = server.ask("POST", "/ksql", {"ksql": "SHOW TYPES; CREATE NONSENSE;"})
+    assert status == 400
+    assert [each["@type"] for each in answer["entities"]] == ["type_list"]
+
+
+def test_rows_that_were_inserted_are_pulled(server: SqlServer, orders: str) -> None:
+    fill(server, orders, "1, 'tea', 2.50", "2, 'milk', 1.00", "3, NULL, 9.99")
+    head, *rows = server.select(f"SELECT ID, UCASE(ITEM) AS ITEM, PRICE * 2 AS TWICE FROM {orders} WHERE PRICE > 1.00;")
+    assert head["columnNames"] == ["ID", "ITEM", "TWICE"]
+    assert head["columnTypes"] == ["INTEGER", "STRING", "DECIMAL(17, 2)"]
+    assert sorted(rows, key=str) == [[1, "TEA", 5.0], [3, None, 19.98]]
+
+
+def test_a_push_query_sends_rows_until_its_limit(server: SqlServer, orders: str) -> None:
+    fill(server, orders, "1, 'tea', 2.50")
+    sql = f"SELECT ID, ROWPARTITION >= 0 AS THERE FROM {orders} EMIT CHANGES LIMIT 2;"
+    with server.following(sql, auto_offset_reset="earliest") as lines:
+        head = next(lines)
+        assert head["queryId"].startswith("transient_")
+        assert next(lines) == [1, True]
+        fill(server, orders, "2, 'milk', 1.00")
+        assert next(lines) == [2, True]
+        assert list(lines) == []
+
+
+def test_a_push_query_is_closed_by_its_id(server: SqlServer, orders: str) -> None:
+    with server.following(f"SELECT * FROM {orders} EMIT CHANGES;") as lines:
+        query = next(lines)["queryId"]
+        assert server.ask("POST", "/close-query", {"queryId": query})[0] == 200
+        assert list(lines) == []
+    status, answer = server.ask("POST", "/close-query", {"queryId": query})
+    assert (status, answer["error_code"]) == (400, 40000)
+
+
+def test_a_push_query_that_keeps_state_counts(server: SqlServer, orders: str) -> None:
+    fill(server, orders, "1, 'tea', 2.50", "1, 'tea', 2.50")
+    sql = f"SELECT ITEM, COUNT(*) AS N, SUM(PRICE) AS TOTAL FROM {orders} GROUP BY ITEM EMIT CHANGES LIMIT 2;"
+    with server.following(sql, auto_offset_reset="earliest") as lines:
+        assert next(lines)["columnNames"] == ["ITEM", "N", "TOTAL"]
+        assert list(lines) == [["tea", 1, 2.5], ["tea", 2, 5.0]]
+
+
+def test_the_old_query_answers_with_one_array(server: SqlServer, orders: str) -> None:
+    fill(server, orders, "1, 'tea', 2.50")
+    status, answer = server.ask("POST", "/query", {"ksql": f"SELECT ID FROM {orders};"})
+    assert status == 200
+    head, row, end = answer
+    assert head["header"]["schema"] == "`ID` INTEGER"
+    assert (row, end) == ({"row": {"columns": [1]}}, {"finalMessage": "Query Completed"})
+
+
+def test_the_newest_row_of_each_key_of_a_table_is_pulled(server: SqlServer) -> None:
+    name = unique("USERS").upper().replace("-", "_")
+    server.ksql(
+        f"CREATE TABLE {name} (ID BIGINT PRIMARY KEY, NAME STRING) "
+        f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=3, VALUE_FORMAT='JSON');"
+    )
+    fill(server, name, "1, 'Ann'", "2, 'Bob'", "1, 'Anne'")
+    assert server.select(f"SELECT NAME FROM {name} WHERE ID = 1;")[1:] == [["Anne"]]
+    assert sorted(server.select(f"SELECT * FROM {name};")[1:]) == [[1, "Anne"], [2, "Bob"]]
+    assert sorted(server.select(f"SELECT ID FROM {name} WHERE ID IN (1, 2, 9);")[1:]) == [[1], [2]]
+    assert server.select(f"SELECT ID FROM {name} WHERE NAME LIKE 'B%';")[1:] == [[2]]
+    fill(server, name, "2, 'Bo'")
+    assert server.select(f"SELECT NAME FROM {name} WHERE ID = 2;")[1:] == [["Bo"]]
+
+
+def test_statements_are_back_after_a_restart(bootstrap: str) -> None:
+    service = unique("sql")
+    name = unique("KEPT").upper().replace("-", "_")
+    create = (
+        f"CREATE STREAM {name} (A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        f"CREATE STREAM {name}_COPY AS SELECT A FROM {name};"
+    )
+    with SqlServer(bootstrap, {"ksql.service.id": service}) as first:
+        made = first.ksql(create)
+        assert made[1]["commandStatus"]["queryId"] == f"CSAS_{name}_COPY_1"
+        first.ksql(f"INSERT INTO {name} VALUES (5);")
+    with SqlServer(bootstrap, {"ksql.service.id": service}) as second:
+        (queries,) = second.ksql("SHOW QUERIES;")
+        assert [each["id"] for each in queries["queries"]] == [f"CSAS_{name}_COPY_1"]
+        assert second.select(f"SELECT * FROM {name};")[1:] == [[5]]
+        status, answer = second.ask("POST", "/ksql", {"ksql": f"DROP STREAM {name};"})
+        assert status == 400
+        assert f"CSAS_{name}_COPY_1" in answer["message"]
+        second.ksql(f"TERMINATE CSAS_{name}_COPY_1; DROP STREAM {name}_COPY DELETE TOPIC; DROP STREAM {name};")
+        (listed,) = second.ksql("LIST STREAMS;")
+        assert listed["streams"] == []
+
+
+def test_two_servers_of_one_service_have_one_catalog(bootstrap: str) -> None:
+    settings = {"ksql.service.id": unique("sql")}
+    with SqlServer(bootstrap, settings) as first, SqlServer(bootstrap, settings) as second:
+        name = unique("SHARED").upper().replace("-", "_")
+        (made,) = first.ksql(
+            f"CREATE STREAM {name} (A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        )
+        body = {"ksql": "SHOW STREAMS;", "commandSequenceNumber": made["commandSequenceNumber"]}
+        _, (listed,) = second.ask("POST", "/ksql", body)
+        assert [each["name"] for each in listed["streams"]] == [name]
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/vnd.ksql.v1+json"])
+def test_query_stream_speaks_json_if_asked(server: SqlServer, orders: str, accept: str) -> None:
+    fill(server, orders, "1, 'tea', 2.50")
+    status, answer = server.ask("POST", "/query-stream", {"sql": f"SELECT ID FROM {orders};"}, {"accept": accept})
+    assert status == 200
+    first: Any = answer[0]
+    assert ("header" in first) == (accept != "application/json")
+    assert json.dumps(answer[1]) == ("[1]" if accept == "application/json" else '{"row": {"columns": [1]}}')
