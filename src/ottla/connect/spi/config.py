@@ -7,10 +7,31 @@ there are, of which type and what for, so that validation, `GET .../config` and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 from msgspec import inspect
+
+from ottla.connect.definitions import (
+    BOOLEAN,
+    DOUBLE,
+    HIGH,
+    LIST,
+    LONG,
+    MEDIUM,
+    PASSWORD,
+    REQUIRED,
+    STRING,
+    AtLeast,
+    Between,
+    ConfigDef,
+    ConfigKey,
+    OneOf,
+    Password,
+    Type,
+    Validator,
+    Value,
+)
 
 SECRET: Final = "secret"
 Secret = Annotated[str, msgspec.Meta(extra={SECRET: True})]
@@ -40,6 +61,56 @@ class ConfigRefused(ValueError):
         super().__init__(f"{key}: {reason}" if key else reason)
 
 
+_TYPES: Final[Mapping[str, Type]] = {
+    "STRING": STRING, "INT": LONG, "DOUBLE": DOUBLE, "BOOLEAN": BOOLEAN, "LIST": LIST, "PASSWORD": PASSWORD,
+}  # fmt: skip
+
+
+def model_of(plugin: type) -> type[Config] | None:
+    """What stands in the brackets of its base class."""
+    for base in getattr(plugin, "__orig_bases__", ()):
+        for argument in get_args(base):
+            if isinstance(argument, type) and issubclass(argument, Config):
+                return argument
+    return None
+
+
+def definition_of(model: type[Config]) -> ConfigDef:
+    """The model in Connect's words."""
+    return ConfigDef(*(_definition(key) for key in keys_of(model)))
+
+
+def _definition(key: Key) -> ConfigKey:
+    return ConfigKey(
+        key.name,
+        _TYPES[key.kind],
+        REQUIRED if key.required else _default(key),
+        HIGH if key.required else MEDIUM,
+        key.doc,
+        OneOf(key.choices) if key.choices else _bounds(key),
+    )
+
+
+def _default(key: Key) -> Value:
+    if key.default is None:
+        return None
+    if key.kind == "PASSWORD":
+        return Password(str(key.default))
+    if key.kind == "LIST":
+        return tuple(str(each) for each in key.default)
+    default: Value = key.default
+    return default
+
+
+def _bounds(key: Key) -> Validator | None:
+    least, most = key.bounds
+    if least is None and most is None:
+        return None
+    if most is None:
+        return AtLeast(least or 0)
+    return Between(float("-inf") if least is None else least, most)
+
+
 Kind = Literal["STRING", "INT", "DOUBLE", "BOOLEAN", "LIST", "PASSWORD"]
 
 
@@ -52,6 +123,7 @@ class Key(NamedTuple):
     default: Any
     doc: str
     choices: tuple[str, ...] = ()
+    bounds: tuple[float | None, float | None] = (None, None)
 
 
 def keys_of(model: type[Config]) -> tuple[Key, ...]:
@@ -103,7 +175,14 @@ def _key(field: inspect.Field) -> Key:
         None if default is msgspec.NODEFAULT else default,
         description,
         choices,
+        _bounds_of(field.type),
     )
+
+
+def _bounds_of(kind: inspect.Type) -> tuple[float | None, float | None]:
+    while isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    return (kind.ge, kind.le) if isinstance(kind, inspect.IntType | inspect.FloatType) else (None, None)
 
 
 def _described(kind: inspect.Type) -> tuple[Kind, str, tuple[str, ...]]:

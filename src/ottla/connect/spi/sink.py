@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from ottla.connect.spi.config import Config
+from ottla.connect.definitions import ConfigDef
+from ottla.connect.plugins import PluginType
+from ottla.connect.spi.config import Config, definition_of, model_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +69,11 @@ Verdicts = Iterable[Refused]
 class Sink(Generic[C]):
     """One instance per task. `begin`, `write` any number of times, `end`, for each micro-batch."""
 
+    PLUGIN_TYPE: ClassVar = PluginType.SINK
+    CONFIG: ClassVar[ConfigDef] = ConfigDef()
+    """Made of the model."""
+    model: ClassVar[type[Config]] = Config
+    """What stands in the brackets behind `Sink`."""
     version: ClassVar[str] = ""
     exactly_once: ClassVar[bool] = False
     """Whether a batch that comes again leaves nothing twice."""
@@ -74,6 +81,13 @@ class Sink(Generic[C]):
     """Whether `write` may be given `Batch.columns`."""
     batch_records: ClassVar[int] = 10_000
     """At most so many records in one call of `write`."""
+    first_records: ClassVar[int] = 2_000
+    """In the first micro-batch; how many the next ones have depends on how long it takes."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.model = model_of(cls) or cls.model
+        cls.CONFIG = definition_of(cls.model)
 
     def __init__(self, config: C, name: str) -> None:
         """`name`: the connector's."""

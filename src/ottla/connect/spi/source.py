@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-from ottla.connect.spi.config import Config
+from ottla.connect.definitions import ConfigDef
+from ottla.connect.plugins import PluginType
+from ottla.connect.spi.config import Config, definition_of, model_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,25 +62,31 @@ class Read(NamedTuple):
 class Source(Generic[C]):
     """One instance reads one partition. Made by the framework, in the process that reads."""
 
+    PLUGIN_TYPE: ClassVar = PluginType.SOURCE
+    CONFIG: ClassVar[ConfigDef] = ConfigDef()
+    """Made of the model."""
+    model: ClassVar[type[Config]] = Config
+    """What stands in the brackets behind `Source`."""
     version: ClassVar[str] = ""
     """Of the connector; that of its distribution if empty."""
     exactly_once: ClassVar[bool] = True
     """Whether `read` from the same start gives what comes next, with nothing left out and nothing twice."""
 
-    def __init__(self, config: C, name: str) -> None:
-        """`name`: the connector's."""
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.model = model_of(cls) or cls.model
+        cls.CONFIG = definition_of(cls.model)
+
+    def __init__(self, config: C, name: str, partition: Partition = NOWHERE) -> None:
+        """`name`: the connector's. `partition`: one of `partitions`."""
         self.config = config
         self.name = name
+        self.partition = partition
 
-    @property
-    def partition(self) -> Partition:
-        """What the position is filed under."""
-        return NOWHERE
-
-    def split(self) -> Sequence[Source[C]]:
-        """The parts that can be read side by side, each with a partition of its own: tables, files, topics. Asked again
+    def partitions(self) -> Sequence[Partition]:
+        """What the positions are filed under: the tables, files or topics that can be read side by side. Asked again
         now and then."""
-        return [self]
+        return [NOWHERE]
 
     def read(self, start: Offset | None, limit: int) -> Read:
         """Up to about `limit` records, as soon as there are some; none if there are none now. `start` is the `end` of
