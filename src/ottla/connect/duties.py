@@ -90,14 +90,14 @@ class _Duty:
 
 
 class Duties:
-    __slots__ = ("_assigned", "_configs", "_duties", "_epochs", "_rule", "_statuses", "_versions", "_worker_id",
-                 "generation")  # fmt: skip
+    __slots__ = ("_assigned", "_configs", "_duties", "_epochs", "_rule", "_statuses", "_versions", "generation",
+                 "worker_id")  # fmt: skip
 
     def __init__(
         self, worker_id: str, configs: Configs, statuses: Statuses, rule: RestartRule, versions: Mapping[str, str]
     ) -> None:
         """`versions`: of connector classes, for the status."""
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self._configs = configs
         self._statuses = statuses
         self._rule = rule
@@ -262,7 +262,7 @@ class Duties:
         self, connector: Connector, state: State, trace: str | None, restarts: int, again_ms: int | None
     ) -> list[Effect]:
         version = self._versions.get(connector.class_name)
-        status = Status(state, self._worker_id, self.generation, trace, version, restarts, again_ms)
+        status = Status(state, self.worker_id, self.generation, trace, version, restarts, again_ms)
         effects: list[Effect] = [Say(ConnectorStatusPut(connector.name, status))]
         wanted = 0 if state is State.STOPPED else connector.task_count
         effects += [Say(TaskStatusPut(connector.name, number, status)) for number in range(wanted)]

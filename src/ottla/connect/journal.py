@@ -1,8 +1,8 @@
 """The three topics of a cluster of workers: made when missing, followed, and written.
 
 `Follower` reads a whole topic into whatever replays it and goes on reading. `Writer` writes `connect-configs` as the
-one who may: it takes the identity of the transactional id that Java's leaders have too, `connect-cluster-<group.id>`, so a
-leader that was superseded is refused by the topic itself, whichever of the two it is.
+one who may: it takes the identity of the transactional id that Java's leaders have too, `connect-cluster-<group.id>`:
+a leader that was superseded is refused by the topic itself, whichever of the two it is.
 """
 
 from __future__ import annotations
