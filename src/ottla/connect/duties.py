@@ -215,6 +215,7 @@ class Duties:
         if not ready or (same and duty.said not in (State.PAUSED, State.STOPPED)):
             return []
         stop: list[Effect] = [StopJob(connector.name)] if duty.running else []
+        stop += self._say(connector, State.RESTARTING if duty.running else State.UNASSIGNED)
         duty.failures = 0
         return stop + self._start(connector, duty, now)
 
@@ -223,8 +224,6 @@ class Duties:
         duty.epoch = self._epochs
         duty.version, duty.tasks = connector.version, connector.task_count
         duty.running, duty.begun_ms, duty.again_ms = True, now, None
-        if duty.said is not State.RESTARTING:
-            duty.said = None
         job = StartJob(connector.name, connector.config, connector.task_count, self.generation, duty.epoch)
         return [job]
 

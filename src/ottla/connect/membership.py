@@ -1,9 +1,9 @@
 """Workers with one `group.id` as members of a group: who leads, and which connectors fell to whom.
 
-The type of the group is Java's, `connect`, the protocol our own, `ottla`: a connector is one query here, where Java hands
-out its connector and its tasks one by one to workers that must have its jar. A Java worker that is started with the same
-group.id, while workers of ours are there, is refused by the coordinator (INCONSISTENT_GROUP_PROTOCOL), and so is one of
-ours: the two take over from each other, they do not mix.
+The type of the group is Java's, `connect`, the protocol our own, `ottla`: a connector is one query here, where Java
+hands out a connector and its tasks one by one, to workers that must have its jar. A Java worker that is started with
+the same group.id, while workers of ours are there, is refused by the coordinator (INCONSISTENT_GROUP_PROTOCOL), and so is
+one of ours beside Java's: the two take over from each other, they do not mix.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.client.aio.member import Member
 from ottla.client.errors import KafkaError
 from ottla.client.membership import Assigned, MemberSettings, Peer
 from ottla.connect.assignment import share_out
-from ottla.connect.worker import Worker, now_ms
+from ottla.connect.worker import Lead, Worker, now_ms
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class WorkerMember:
         worker = self._worker
         if part.leads and not worker.leads and worker.topics is not None:
             worker.topics.writer.taken = False  # whoever led before is fenced with the first write
-        worker.leads, worker.leader_url = part.leads, mine.leader_url or None
+        worker.lead = Lead(part.leads, mine.leader_url or None)
         given_back = [name for name in worker.duties.held if name not in mine.connectors]
         worker.perform(worker.duties.assigned(mine.connectors, part.generation, now_ms()))
         if given_back:
@@ -90,7 +90,7 @@ class WorkerMember:
 
     def lost(self) -> None:
         worker = self._worker
-        worker.leads, worker.leader_url = False, None
+        worker.lead = Lead()
         worker.perform(worker.duties.lost())
 
     def _assign(self, protocol: str, peers: Sequence[Peer]) -> Mapping[str, bytes]:

@@ -187,7 +187,8 @@ def _judge_topics(config: Texts, blame) -> None:  # type: ignore[no-untyped-def]
         said = f"('topics.regex={regex}')"
         blame(
             "topics.regex",
-            f"The DLQ topic '{letters}' may not be matched by the regex for the topics {said} consumed by the connector",
+            f"The DLQ topic '{letters}' may not be matched by the regex for the topics {said} consumed by the "
+            "connector",
         )
 
 

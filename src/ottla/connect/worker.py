@@ -1,7 +1,7 @@
 """Runs the cores of one worker: reads the topics into them, decides and writes as leader, does what its duties say.
 
-A record of `connect-configs` is the only way a wish becomes true, also for the worker that wrote it. Who leads is told by
-the group; the topic refuses whoever only thinks so.
+A record of `connect-configs` is the only way a wish becomes true, also for the worker that wrote it. Who leads is told
+by the group; the topic refuses whoever only thinks so.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.client.aio.cluster import Cluster
@@ -70,8 +71,15 @@ class Topics:
         self.producer = producer
 
 
+@dataclass(frozen=True, slots=True)
+class Lead:
+    mine: bool = False
+    url: str | None = None
+    """Of who leads; None while nobody is known to."""
+
+
 class Worker:
-    """`leads` and `leader_url` are set by the membership; everything else follows from the topics."""
+    """`lead` is set by the membership; everything else follows from the topics."""
 
     __slots__ = (
         "_closing",
@@ -83,8 +91,7 @@ class Worker:
         "duties",
         "herder",
         "jobs",
-        "leader_url",
-        "leads",
+        "lead",
         "on_connectors",
         "on_logger",
         "providers",
@@ -101,8 +108,7 @@ class Worker:
         self.jobs = jobs
         self.providers = providers
         self.topics: Topics | None = None
-        self.leads = False
-        self.leader_url: str | None = None
+        self.lead = Lead()
         self.on_connectors: Callable[[], None] = lambda: None
         """Connectors came or went: the group has to share them out anew."""
         self.on_logger: Callable[[LoggerLevelPut], None] = lambda _: None
@@ -114,6 +120,10 @@ class Worker:
         self._secrets: dict[str, tuple[str, ...]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
+
+    @property
+    def leads(self) -> bool:
+        return self.lead.mine
 
     # ---- its life
 
@@ -128,7 +138,11 @@ class Worker:
         await asyncio.gather(*(each.caught_up() for each in self._followers()))
         self._live = True
         loop = asyncio.get_running_loop()
-        self.jobs.listen(lambda report: loop.call_soon_threadsafe(self._reported, report))
+
+        def heard(report: Report) -> None:
+            loop.call_soon_threadsafe(self._reported, report)
+
+        self.jobs.listen(heard)
         self._begin(self._mind_time(), "connect-time")
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -202,7 +216,7 @@ class Worker:
         """The reply to a command, once it is replayed. Raises NotLeading, ClientError."""
         async with self._writing:
             if not self.leads or not self._live:
-                raise NotLeading(self.leader_url)
+                raise NotLeading(self.lead.url)
             assert self.topics is not None
             if not self.topics.writer.taken:
                 await self.topics.writer.take()
@@ -217,7 +231,7 @@ class Worker:
         try:
             end = await self.topics.writer.write([config_records.encode(record) for record in records])
         except Superseded as error:
-            self.leads = False
+            self.lead = Lead()
             raise NotLeading(None) from error
         await self.topics.configs.reached({self.topics.writer.place: end})
 
