@@ -2,8 +2,8 @@
 
 The type of the group is Java's, `connect`, the protocol our own, `ottla`: a connector is one query here, where Java
 hands out a connector and its tasks one by one, to workers that must have its jar. A Java worker that is started with
-the same group.id, while workers of ours are there, is refused by the coordinator (INCONSISTENT_GROUP_PROTOCOL), and so is
-one of ours beside Java's: the two take over from each other, they do not mix.
+the same group.id, while workers of ours are there, is refused by the coordinator (INCONSISTENT_GROUP_PROTOCOL), and so
+is one of ours beside Java's: the two take over from each other, they do not mix.
 """
 
 from __future__ import annotations

@@ -187,6 +187,11 @@ class ConnectService:
             await self._producer.__aexit__(asyncio.CancelledError, None, None)
         await self._cluster.close()
 
+    def abandon(self) -> None:
+        """The end by force, as by kill -9: sockets close, nobody is told."""
+        for listening in self._open:
+            listening.abandon()
+
     # What others see of it.
 
     def _application(self, address: Address) -> AsgiApplication:

@@ -127,7 +127,9 @@ class _Run:
                 f"\n{failure.trace}"
             )
         if len(self.letters) >= MOST_LETTERS:
-            raise Refusal(f"more than {MOST_LETTERS:,} records of one micro-batch were refused, the last: {letter.where}")
+            raise Refusal(
+                f"more than {MOST_LETTERS:,} records of one micro-batch were refused, the last: {letter.where}"
+            )
         self.letters.append(letter)
 
 

@@ -90,5 +90,3 @@ def read_positions(cluster: Cluster, topic: str, connector: str) -> Stands:
         if each.offset is not None
     }
     return Stands(connector, stands)
-
-
