@@ -53,9 +53,7 @@ class SinkDelivery:
         self._with_headers = not (chain.is_raw and sink.takes_columns) or bool(spec.policy.topic)
         sink.close()
         self._cluster = Cluster(parse_bootstrap(spec.bootstrap), client_id=f"connect-{spec.name}", timeout_s=TIMEOUT_S)
-        self._transaction = Transaction(
-            self._cluster, spec.transactional_id(0), timeout_ms=TRANSACTION_TIMEOUT_MS
-        )
+        self._transaction = Transaction(self._cluster, spec.transactional_id(0), timeout_ms=TRANSACTION_TIMEOUT_MS)
         self._sequences = Sequences()
 
     def open(self) -> type[DataSource]:

@@ -129,7 +129,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for nth, (name, partition) in enumerate(named):
             part = Part(partition, stands.start(partition), stands.key(partition), self._peeked.get(name))
             shares[nth % tasks].append(part)
-        return [Share(number, share, max(1, stands.limit // len(share))) for number, share in enumerate(shares) if share]
+        return [
+            Share(number, share, max(1, stands.limit // len(share))) for number, share in enumerate(shares) if share
+        ]
 
     def commit(self, end: dict[str, Any]) -> None:
         """The batch before is out: those who need an acknowledgement get it."""

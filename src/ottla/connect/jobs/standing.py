@@ -7,7 +7,7 @@ not matter.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -90,5 +90,3 @@ def read_positions(cluster: Cluster, topic: str, connector: str) -> Stands:
         if each.offset is not None
     }
     return Stands(connector, stands)
-
-

@@ -53,14 +53,15 @@ class Lines(NamedTuple):
 
     def as_rows(self) -> list[Row]:
         schema = STRING if _is_text(self.values) else BYTES
-        return [Row(self.topic, each, timestamp=self.timestamp, value_schema=schema) for each in self.values.to_pylist()]
+        return [
+            Row(self.topic, each, timestamp=self.timestamp, value_schema=schema) for each in self.values.to_pylist()
+        ]
 
 
 def _is_text(values: pa.Array) -> bool:
     import pyarrow as pa  # noqa: PLC0415
 
     return bool(pa.types.is_string(values.type))
-
 
 
 class Read(NamedTuple):
