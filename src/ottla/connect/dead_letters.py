@@ -1,4 +1,4 @@
-"""A record that could not be converted, transformed or written: what is said of it, and how it lies in the dead letters.
+"""A record that could not be converted, transformed or written: what is said of it, and how it lies in its topic.
 
 The record keeps its key and value bytes; what happened stands in headers with Connect's names, behind its own. A
 source's letter holds what was read, as text if it is no bytes.

@@ -1,8 +1,8 @@
 """FileStreamSink: each record's value is a line, in the words of Java's `String.valueOf`.
 
-Exactly once: a small file beside it, `.<name>.<connector>.written`, tells how long the file was when a micro-batch began and
-which offsets it began at. A batch that begins there again cuts the file back first. Whoever shortens, moves or replaces
-the file is let be: then there is nothing to cut.
+Exactly once: a small file beside it, `.<name>.<connector>.written`, tells how long the file was when a micro-batch
+began and which offsets it began at. A batch that begins there again cuts the file back first. Whoever shortens, moves
+or replaces the file is let be: then there is nothing to cut.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, BinaryIO, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -53,7 +54,7 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
         self.close()
         path = Path(self.config.file)
         try:
-            file = open(path, "ab", buffering=0)
+            file = open(path, "ab", buffering=0)  # noqa: SIM115  until the next batch
         except OSError as error:
             raise spi.TryAgain(f"{path} cannot be opened: {error.strerror}") from error
         self._file = file
@@ -100,8 +101,11 @@ def _write(file: BinaryIO, data: memoryview) -> None:
 
 def _bytes_of(lines: pa.Array) -> memoryview:
     """All values on end."""
-    content = lines.buffers()[2]
-    return memoryview(content)[: lines.nbytes] if content is not None else memoryview(b"")
+    _, cuts, content = lines.buffers()
+    if content is None:
+        return memoryview(b"")
+    first, last = np.frombuffer(cuts, np.int32, len(lines) + 1, lines.offset * 4)[[0, -1]]
+    return memoryview(content)[first:last]
 
 
 def _read(path: Path) -> _Begun | None:

@@ -90,10 +90,9 @@ class _Run:
         batch = Batch((), self._spans, (columns,))
         refused = list(self._retrying.run(lambda: self._sink.write(batch)))
         if refused:
-            raws = list(raw_records(columns))
-            records = {each.at: _as_record(raws[each.at]) for each in refused}
+            raws = raw_records(columns)
             for at, error in refused:
-                self._refuse(self._chain.refused(records[at], error))
+                self._refuse(self._chain.refused(raws[at], error))
 
     def write_records(self, columns: Columns) -> None:
         found = self._chain.inbound(columns)
@@ -109,13 +108,13 @@ class _Run:
         batch = Batch(records, self._spans)
         refused = list(self._retrying.run(lambda: self._sink.write(batch)))
         for at, error in refused:
-            self._refuse(self._chain.refused(records[at], error))
+            self._refuse(self._chain.refused(records[at].origin, error))
         self._given += records
 
     def finish(self) -> None:
         self._at = ""
         for at, error in list(self._retrying.run(self._sink.end)):
-            self._refuse(self._chain.refused(self._given[at], error))
+            self._refuse(self._chain.refused(self._given[at].origin, error))
 
     def _refuse(self, letter: Letter) -> None:
         if not self._tolerates_all:
@@ -137,10 +136,6 @@ def _at(record: ConnectRecord) -> str:
     raw = record.origin
     assert isinstance(raw, RawIn)
     return f"{raw.topic}-{raw.partition} from offset {raw.offset} on"
-
-
-def _as_record(raw: RawIn) -> ConnectRecord:
-    return ConnectRecord(raw.topic, raw.partition, offset=raw.offset, origin=raw)
 
 
 def spi_columns(topic: str, partition: int, found: Any) -> Columns:

@@ -1,7 +1,7 @@
 """A source on the driver's side: hands out transactions to tasks, and ends them.
 
-Each task has a transaction of its own, as in Kafka: id `<group>-<connector>-<task>`. It holds the records, the dead letters
-and the source offsets of what the task has read, so each of them is whole whatever becomes of the others.
+Each task has a transaction of its own, as in Kafka: id `<group>-<connector>-<task>`. It holds the records, the dead
+letters and the source offsets of what the task has read, so each of them is whole whatever becomes of the others.
 """
 
 from __future__ import annotations

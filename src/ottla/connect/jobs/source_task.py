@@ -122,8 +122,8 @@ class _Run:
         if not self._policy.tolerates_all:
             raise Refusal(
                 f"{letter.where} failed in {failure.stage} ({failure.class_name}): {failure.error_class}: "
-                f"{failure.message}. errors.tolerance is none, so nothing from it on is written. Mend what is read or the "
-                f"config, or set errors.tolerance=all and errors.deadletterqueue.topic.name\n{failure.trace}"
+                f"{failure.message}. errors.tolerance is none, so nothing from it on is written. Mend what is read or "
+                f"the config, or set errors.tolerance=all and errors.deadletterqueue.topic.name\n{failure.trace}"
             )
         self._letters.append(letter)
         if self._policy.topic:

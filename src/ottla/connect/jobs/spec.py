@@ -1,4 +1,4 @@
-"""What the job of a connector is given: its config, what the worker adds, and a folder. Plain data that crosses processes."""
+"""What the job of a connector is given: its config, what the worker adds, and a folder. Plain data."""
 
 from __future__ import annotations
 
