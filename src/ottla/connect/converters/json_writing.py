@@ -47,7 +47,7 @@ def _is_plain(value: Any) -> bool:
     if kind in _AS_IT_IS:
         return True
     if kind is float:
-        return 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3 or value == 0
+        return bool(1e-3 <= value < 1e7 or -1e7 < value <= -1e-3 or value == 0)
     if kind is dict:
         for key, each in value.items():
             if type(key) is not str or (type(each) not in _AS_IT_IS and not _is_plain(each)):
