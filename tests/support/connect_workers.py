@@ -78,6 +78,7 @@ class ConnectWorker:
         self._thread.start()
         try:
             self.do(self._start)
+            self.until("/health", lambda answer: answer.status == 200)
         except BaseException:
             self.stop()
             raise
@@ -88,9 +89,6 @@ class ConnectWorker:
             self._settings, self._bootstrap, self._made, security=security(self._settings.client)
         )
         await self.service.start()
-        async with asyncio.timeout(PATIENCE_S):
-            while not self.service.joined:
-                await asyncio.sleep(0.02)
 
     def _made(self, facts: WorkerFacts) -> RehearsedRunner:
         self.runner = RehearsedRunner(facts)

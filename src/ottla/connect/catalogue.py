@@ -7,7 +7,6 @@ tuple `PLUGINS` of rows. One that cannot be loaded costs itself alone: it is lef
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
 
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
 
@@ -24,8 +23,7 @@ def catalogue() -> Catalogue:
 def own_rows() -> list[Plugin]:
     rows: list[Plugin] = []
     for room in _ROOMS:
-        if find_spec(f"ottla.connect.{room}") is not None:
-            rows += import_module(f"ottla.connect.{room}").PLUGINS
+        rows += import_module(f"ottla.connect.{room}").PLUGINS
     return rows
 
 

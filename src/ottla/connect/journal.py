@@ -21,6 +21,7 @@ from ottla.client.errors import ClientError, KafkaError
 from ottla.client.offsets import LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.client.producing import Identity
 from ottla.client.transacting import FENCING, Transacting
+from ottla.connect.failures import WrongTopic
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import NewRecord
@@ -33,10 +34,6 @@ _AGAIN_S: Final = 0.5
 _AT_ONCE: Final = 500
 """Records that are replayed before others have their turn."""
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
-
-
-class WrongTopic(Exception):
-    """Workers cannot keep their state in this topic. The text says why, and what to do."""
 
 
 class Superseded(Exception):

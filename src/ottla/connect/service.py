@@ -16,6 +16,7 @@ from ottla.client.security import PLAINTEXT, Security
 from ottla.connect.catalogue import catalogue
 from ottla.connect.definitions import ConfigError
 from ottla.connect.duties import Duties, RestartRule
+from ottla.connect.failures import StartFailed
 from ottla.connect.herder import Herder
 from ottla.connect.journal import Writer, prepare
 from ottla.connect.membership import PROTOCOL_TYPE, WorkerMember
@@ -41,10 +42,6 @@ _LAST_WORDS_S: Final = 10.0
 
 RunnerMaker = Callable[[WorkerFacts], ConnectorRunner]
 """Makes whoever runs the connectors; starts nothing yet."""
-
-
-class StartFailed(Exception):
-    """The text says what is in the way, and what to do."""
 
 
 class ConnectService:
@@ -229,11 +226,6 @@ class ConnectService:
     def worker_id(self) -> str:
         """As statuses tell it: host:port."""
         return self.url.partition("://")[2]
-
-    @property
-    def joined(self) -> bool:
-        """Whether it knows who leads."""
-        return self._worker is not None and self._worker.lead.url is not None
 
     def troubles(self) -> Mapping[str, str]:
         """A word for programs, and what it means here, for people; empty: it does what it is for."""
