@@ -17,13 +17,14 @@ from ottla.connect.statuses import ConnectorStatusPut, State, Status, Statuses, 
 from ottla.model.ids import Millis
 
 T0 = Millis(1_000_000)
+USUAL = RestartRule()
 CONFIG = {"connector.class": "C"}
 
 
 class Scene:
     """One worker; what it says is read back at once."""
 
-    def __init__(self, rule: RestartRule = RestartRule()) -> None:
+    def __init__(self, rule: RestartRule = USUAL) -> None:
         self.configs, self.statuses = Configs(), Statuses()
         self.duties = Duties("w:1", self.configs, self.statuses, rule, {"C": "1.0"})
 
