@@ -23,9 +23,8 @@ from ottla.connect.data.logical import (
     timestamp_from_millis,
 )
 from ottla.connect.data.schema import Schema
-from ottla.connect.data.struct import Struct
+from ottla.connect.data.struct import Struct, validate_value
 from ottla.connect.data.types import BITS, Type, wrapped
-from ottla.connect.data.validation import validate_value
 
 Read: TypeAlias = Callable[[Any], Any]
 

@@ -22,9 +22,8 @@ from ottla.connect.data.logical import (
     timestamp_to_millis,
 )
 from ottla.connect.data.schema import Schema
-from ottla.connect.data.struct import Struct
+from ottla.connect.data.struct import Struct, fits
 from ottla.connect.data.types import BITS, Float32, Instant, Int8, Int16, Int32, Type
-from ottla.connect.data.validation import fits
 
 Write: TypeAlias = Callable[[Any], str]
 

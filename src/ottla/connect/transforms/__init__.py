@@ -1,9 +1,9 @@
 """Connect's transforms, each in a file of its own, for records with schemas and without.
 
-`base` is what a transform is, `chain` puts those of a connector together with their predicates and runs them over
-batches: a record, none (dropped) or a failure comes out for each that goes in. What several need: `fields` has the
-checks and the paths of fields (KIP-821), `patterns` Java's regular expressions. A schema is changed once and then
-remembered; rows are made without checking again what was checked before.
+`base` is what a transform is; `connect.chain` puts those of a connector together with their predicates. What several
+need: `fields` has the checks and the paths of fields (KIP-821), `patterns` Java's regular expressions, `java_numbers`
+Java's numbers in texts. A schema is changed once and then remembered; rows are made without checking again what was
+checked before. Debezium's two are here too, as nearly everybody who reads from a database uses one of them.
 """
 
 from typing import Final
@@ -44,4 +44,6 @@ PLUGINS: Final = (
         for part in ("Key", "Value")
     ),
     *(_row(f"{_PACKAGE}.{name}", f"{module}:{name}") for name, module in _OF_RECORDS.items()),
+    _row("io.debezium.transforms.ExtractNewRecordState", "extract_new_record_state:ExtractNewRecordState"),
+    _row("io.debezium.transforms.outbox.EventRouter", "event_router:EventRouter"),
 )

@@ -16,9 +16,8 @@ from ottla.connect.data.logical import (
 )
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import Schema, struct_schema
-from ottla.connect.data.struct import Struct
+from ottla.connect.data.struct import Struct, with_default
 from ottla.connect.data.types import BITS, NARROW, Float32, Instant, Int8, Int16, Int32, Type
-from ottla.connect.data.validation import with_default
 from ottla.connect.data.values import date_format_for, is_number, number_to_float, number_to_int
 from ottla.connect.definitions import HIGH, LIST, REQUIRED, ConfigDef, ConfigError, ConfigKey, Texts, Value
 from ottla.connect.transforms.base import REPLACE_NULL, PartTransform, Remembered, basics, field_values, row_of

@@ -6,9 +6,8 @@ from ottla.connect.data.errors import DataException
 from ottla.connect.data.java_text import java_class_name
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import Schema, struct_schema
-from ottla.connect.data.struct import Struct
+from ottla.connect.data.struct import Struct, with_default
 from ottla.connect.data.types import Type
-from ottla.connect.data.validation import with_default
 from ottla.connect.definitions import MEDIUM, STRING, ConfigDef, ConfigKey, Texts
 from ottla.connect.transforms.base import PartTransform, Remembered, basics, row_of
 from ottla.connect.transforms.cast import CLASSES

@@ -7,8 +7,8 @@ from ottla.connect.data.errors import DataException, NumberFormatException
 from ottla.connect.data.java_text import java_class_name
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import Schema
+from ottla.connect.data.struct import validate_value
 from ottla.connect.data.types import NARROW, Float32, Instant, Int8, Int16, Int32, Type
-from ottla.connect.data.validation import validate_value
 from ottla.connect.data.values import big_decimal, convert_number
 from ottla.connect.definitions import (
     HIGH,

@@ -20,9 +20,8 @@ from ottla.connect.data.logical import (
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import INT64, OPTIONAL_INT64, OPTIONAL_STRING, Schema, struct_schema
 from ottla.connect.data.schema import STRING as STRING_SCHEMA
-from ottla.connect.data.struct import Struct
+from ottla.connect.data.struct import Struct, with_default
 from ottla.connect.data.types import Instant, Type
-from ottla.connect.data.validation import with_default
 from ottla.connect.definitions import (
     HIGH,
     LOW,
