@@ -70,6 +70,13 @@ class Read(NamedTuple):
     rows: Sequence[Row] | Lines
     end: Offset | None
     """None: as before. It is written down even if there are no rows."""
+    more: bool | None = None
+    """Whether there is more behind `end` already; None: if there are about as many rows as were asked for."""
+
+    def has_more(self, limit: int) -> bool:
+        rows = self.rows
+        count = len(rows.values) if isinstance(rows, Lines) else len(rows)
+        return bool(count) and self.end is not None and (count >= limit // 2 if self.more is None else self.more)
 
 
 class Source(Generic[C]):
@@ -107,7 +114,7 @@ class Source(Generic[C]):
         raise NotImplementedError
 
     def poll_interval_ms(self) -> int:
-        """How long to wait after a read that found nothing."""
+        """How long to wait after a read that left nothing behind."""
         return 1000
 
     def is_done(self, start: Offset | None) -> bool:
