@@ -69,7 +69,11 @@ def steps(sink_file: str) -> list[Step]:
         Step("GET", "/connectors/s"),
         Step("PATCH", "/connectors/s/offsets", {"offsets": []}),
         Step("PATCH", "/connectors/s/offsets", {}),
-        Step("PATCH", "/connectors/s/offsets", {"offsets": [{"partition": {"filename": "/a"}, "offset": {"position": 4}}]}),
+        Step(
+            "PATCH",
+            "/connectors/s/offsets",
+            {"offsets": [{"partition": {"filename": "/a"}, "offset": {"position": 4}}]},
+        ),
         Step("GET", "/connectors/s/offsets"),
         Step("PATCH", "/connectors/s/offsets", {"offsets": [{"partition": {"filename": "/a"}, "offset": None}]}),
         Step("GET", "/connectors/s/offsets"),
@@ -100,7 +104,11 @@ def steps(sink_file: str) -> list[Step]:
         Step("GET", "/connectors/k"),
         Step("GET", "/connectors?expand=info&expand=nonsense"),
         Step("GET", "/connectors?expand=status&expand=info"),
-        Step("PATCH", "/connectors/k/offsets", {"offsets": [{"partition": {"kafka_topic": "lines", "kafka_partition": 0}}]}),
+        Step(
+            "PATCH",
+            "/connectors/k/offsets",
+            {"offsets": [{"partition": {"kafka_topic": "lines", "kafka_partition": 0}}]},
+        ),
         Step("PUT", "/connectors/k/stop"),
         Step("GET", "/connectors/k/status", before=is_state("k", "STOPPED", 0)),
         Step("PATCH", "/connectors/k/offsets", {"offsets": [{"partition": {"kafka_topic": "lines"}, "offset": None}]}),
@@ -121,7 +129,14 @@ def steps(sink_file: str) -> list[Step]:
         Step(
             "PUT",
             "/connector-plugins/FileStreamSink/config/validate",
-            {**sink, "name": "v", "topics.regex": "l.*", "errors.tolerance": "some", "transforms": "a", "key.converter": "No"},
+            {
+                **sink,
+                "name": "v",
+                "topics.regex": "l.*",
+                "errors.tolerance": "some",
+                "transforms": "a",
+                "key.converter": "No",
+            },
         ),
         Step("GET", "/admin/loggers/no.such.logger"),
         Step("PUT", "/admin/loggers/a.b", {"level": "nonsense"}),
@@ -157,7 +172,7 @@ def held_with(url: str, sink_file: str) -> list[tuple[str, Answered]]:
         if step.before is not None:
             until(url, *step.before)
         answer = ask(url, step.method, step.path, step.body)
-        while answer.status == 409 and "rebalance" in str(answer.body) or "rebalance is expected" in str(answer.body):
+        while (answer.status == 409 and "rebalance" in str(answer.body)) or "rebalance is expected" in str(answer.body):
             answer = ask(url, step.method, step.path, step.body)
         words = "" if step.body is None else f" {str(step.body)[:60]}"
         found.append((f"{step.method} {step.path}{words}", answer))
