@@ -119,7 +119,7 @@ def test_the_logger_of_a_module_is_called_logger() -> None:
 
 def test_spark_is_imported_where_it_runs_and_nowhere_else() -> None:
     """The rest works without pyspark installed: a broker, the command line, a topology in a test."""
-    rooms = ("pipelines", "streams/run")
+    rooms = ("pipelines", "streams/run", "connect/jobs")
     found = [
         str(path.relative_to(ROOT))
         for path, tree in SOURCES.items()
