@@ -43,9 +43,20 @@ def _leniently(data: bytes, exact: bool, why: Exception) -> Any:
             return MISSING
         text = _TOKEN.sub(lambda token: token[0] if token[0][0] == '"' else token[1], text)
         decoder = json.JSONDecoder(parse_float=Decimal if exact else float, parse_constant=_no_constant)
-        return decoder.raw_decode(text)[0]
+        found, end = decoder.raw_decode(text)
+        if not isinstance(found, str | dict | list) and not _ends(text, end, found):
+            raise ValueError("something stands on end with it")
+        return found
     except (ValueError, RecursionError):
         raise DataException(f"{_NOT_JSON}{why}") from why
+
+
+def _ends(text: str, end: int, found: Any) -> bool:
+    """A number has to be followed by a blank or nothing, a word by anything but a letter."""
+    behind = text[end : end + 1]
+    if found is None or isinstance(found, bool):
+        return not (behind.isalnum() or behind == "_")
+    return behind in ("", " ", "\t", "\r", "\n")
 
 
 def _no_constant(name: str) -> Any:

@@ -13,6 +13,6 @@ headers. Values are plain Python, and what Java tells by class is told here by t
 | java.util.Date          | `Instant`          | the same                                        |
 
 `types` has those few classes; `values` turns values into others (Java's `Values`: headers are written and read by it,
-`parsing` has the reader), `java_text` writes them as `toString` does, which users see in files and messages. `dates` and
-`date_format` are Java's calendar and SimpleDateFormat. `errors` are Java's exceptions, which dead letters name by class.
+`parsing` has the reader), `java_text` writes them as `toString` does, which users see in files and messages. `dates`
+and `date_format` are Java's calendar and SimpleDateFormat. `errors` are Java's exceptions, which dead letters name.
 """

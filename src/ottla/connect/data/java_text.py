@@ -34,6 +34,10 @@ _OF_TYPES: Final = {
 }
 
 
+_LEAST_NORMAL: Final = 2.0**-126
+"""Of four bytes; smaller ones have fewer digits."""
+
+
 def java_class_name(value: object, of: Type | None = None) -> str:
     """Of the class that a value has in Java; `of`: the type that its schema has, as an int does not tell its width."""
     if of is not None and type(value) in (int, float):
@@ -70,14 +74,18 @@ def java_text(value: Any, of: Type | None = None) -> str:
 
 def double_text(value: float) -> str:
     """Double.toString, with the fewest digits that tell the number (Java 19 and later)."""
-    return _java_digits(repr(float(value))) if isfinite(value) else _not_finite(value)
+    if not isfinite(value):
+        return _not_finite(value)
+    text = repr(float(value))
+    # Of numbers that one digit tells, Java writes the nearest of two: 4.9E-324, where Python says 5e-324.
+    return _java_digits(f"{value:.1e}" if text.lstrip("-")[1:2] == "e" else text)
 
 
 def float_text(value: float) -> str:
     """Float.toString."""
     if not isfinite(value):
         return _not_finite(value)
-    for digits in range(6, 10):
+    for digits in range(6 if abs(value) >= _LEAST_NORMAL else 2, 10):
         text = f"{value:.{digits}g}"
         if as_float32(float(text)) == value:
             break

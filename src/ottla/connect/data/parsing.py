@@ -24,7 +24,7 @@ from ottla.connect.data.schema import (
     array_schema,
     map_schema,
 )
-from ottla.connect.data.types import BITS, Instant, Type
+from ottla.connect.data.types import BITS, NARROW, Instant, Type
 from ottla.connect.data.values import (
     DATE_ONLY_FORMAT,
     TIME_FORMAT,
@@ -104,7 +104,7 @@ class _Reader:
             if not self._more():
                 return False
             self._next = self._scan()
-        while not self._next.strip() and self._place < len(self._text):
+        while not self._next.strip(_BLANKS) and self._place < len(self._text):
             self._next = self._scan()
         if self._next.strip(_BLANKS) != expected:
             return False
@@ -140,7 +140,7 @@ class _Reader:
         except DataException:
             self._rewind(start)
         token = self._token()
-        if not token.strip():
+        if not token.strip(_BLANKS):
             return SchemaAndValue(STRING, token)
         return self._single(embedded, token.strip(_BLANKS))
 
@@ -194,7 +194,7 @@ class _Reader:
                 raise DataException(f"Unable to parse an empty array element: {self._text}")
             element = self.parse(depth)
             common.merge(element)
-            found.append(None if element is None else element.value)
+            found.append(None if element is None else _remembering(element))
             place = self._mark()
             if self._consume("]"):
                 self._rewind(place)
@@ -217,7 +217,7 @@ class _Reader:
             if not self._consume(":"):
                 raise DataException(f"Map entry is missing ':' at {self._place} in {self._text}")
             value = self.parse(depth)
-            found.append((key.value, None if value is None else value.value))
+            found.append((_remembering(key), None if value is None else _remembering(value)))
             self._consume(",")
             keys.merge(key)
             values.merge(value)
@@ -241,6 +241,14 @@ def _dict_of(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         return dict(pairs)
     except TypeError as error:  # a list or a map as a key: Java has such, Python does not
         raise DataException("Map entry may not have a list or a map as key") from error
+
+
+def _remembering(found: SchemaAndValue) -> Any:
+    """A number knows how wide it is, should no schema be found that suits it and those beside it."""
+    schema, value = found
+    if schema is None or schema.name is not None or schema.type not in NARROW:
+        return value
+    return NARROW[schema.type](value)
 
 
 def _temporal(token: str) -> SchemaAndValue | None:

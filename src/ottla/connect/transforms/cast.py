@@ -121,7 +121,7 @@ class Cast(PartTransform):
         updated = self._schema(schema)
         if self._whole is not None:
             return updated, cast_value(schema, value, self._whole)
-        row = require_struct(value, _PURPOSE)
+        row = require_struct(value, _PURPOSE, schema)
         values = field_values(row, self._replace_null)
         for index, field in enumerate(row.schema.fields):
             target = self._casts.get(field.name)

@@ -28,7 +28,7 @@ class ExtractField(PartTransform):
     def changed(self, record: ConnectRecord, schema: Schema | None, value: Any) -> tuple[Schema | None, Any]:
         if schema is None:
             return None, None if value is None else self._path.value_from_map(require_map(value, _PURPOSE))
-        row = None if value is None else require_struct(value, _PURPOSE)
+        row = None if value is None else require_struct(value, _PURPOSE, schema)
         field = self._path.field_from(schema)
         if field is None:
             raise IllegalArgumentException(f"Unknown field: {self._text}")

@@ -97,8 +97,8 @@ class ExtractNewRecordState(Transform):
             STRING,
             "tombstone",
             MEDIUM,
-            "What becomes of deletes and of the tombstones behind them. drop: both are dropped. tombstone: a delete is a "
-            "tombstone, the one behind it is dropped. rewrite: a delete is the old row with __deleted=true, the "
+            "What becomes of deletes and of the tombstones behind them. drop: both are dropped. tombstone: a delete is "
+            "a tombstone, the one behind it is dropped. rewrite: a delete is the old row with __deleted=true, the "
             "tombstone is dropped. rewrite-with-tombstone: the same, and the tombstone stays. delete-to-tombstone: a "
             "delete is a tombstone without a schema, the one behind it is dropped.",
             OneOfIgnoringCase(_MODES),
@@ -261,13 +261,12 @@ class ExtractNewRecordState(Transform):
         added = [Header(name, None, value) for name, there, value in found if there]
         record = record.with_headers((*record.headers, *added))
         now, was = envelope.get("after"), envelope.get("before")
-        if now is None and was is None:
-            return None
-        if now is None and self._mode == "drop":
+        row: dict[str, Any] | None = was if now is None else now
+        if row is None or (now is None and self._mode == "drop"):
             return None
         if now is None and not self._rewrites:
-            return self._routed_map(record.with_value(None, None), was)
-        row = dict(was if now is None else now)
+            return self._routed_map(record.with_value(None, None), row)
+        row = dict(row)
         if self._rewrites:
             row["__deleted"] = "true" if now is None else "false"
         routed = self._routed_map(record, row)

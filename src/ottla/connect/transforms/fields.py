@@ -33,9 +33,11 @@ def require_map(value: Any, purpose: str) -> dict[str, Any]:
     return value
 
 
-def require_struct(value: Any, purpose: str) -> Struct:
+def require_struct(value: Any, purpose: str, schema: Schema | None = None) -> Struct:
+    """`schema` tells how wide a number is that stands there instead."""
     if type(value) is not Struct:
-        raise DataException(f"Only Struct objects supported for [{purpose}], found: {_class_of(value)}")
+        found = "null" if value is None else java_class_name(value, None if schema is None else schema.type)
+        raise DataException(f"Only Struct objects supported for [{purpose}], found: {found}")
     return value
 
 

@@ -35,7 +35,7 @@ class Flatten(PartTransform):
             flat: dict[str, Any] = {}
             self._flatten_map(require_map(value, _PURPOSE), "", flat)
             return None, flat
-        row = require_struct(value, _PURPOSE)
+        row = require_struct(value, _PURPOSE, schema)
         updated = self._schema(schema)
         by_name: dict[str, Any] = {}
         self._flatten_struct(row, "", by_name)

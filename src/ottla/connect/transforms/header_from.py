@@ -64,7 +64,7 @@ class HeaderFrom(PartTransform):
         return (None, found), added
 
     def _by_schema(self, schema: Schema, value: Any) -> tuple[tuple[Schema, Any], list[Header]]:
-        row = require_struct(value, f"header {self._operation}")
+        row = require_struct(value, f"header {self._operation}", schema)
         values = field_values(row, self._replace_null)
         updated: tuple[Schema, Any] = (schema, row)
         if self._operation == "move":

@@ -79,7 +79,7 @@ class InsertField(PartTransform):
                 if found is not None or each.key in ("topic.field", "offset.field"):
                     updated[each.name] = Int32(found) if each.key == "partition.field" else found
             return None, updated
-        row = require_struct(value, _PURPOSE)
+        row = require_struct(value, _PURPOSE, schema)
         made = self._schema(row.schema)
         values = field_values(row, self._replace_null)
         row_of(row.schema, values)

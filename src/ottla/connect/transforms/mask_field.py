@@ -74,7 +74,7 @@ class MaskField(PartTransform):
             for name in self._fields:
                 updated[name] = self._masked(updated.get(name), None)
             return None, updated
-        row = require_struct(value, _PURPOSE)
+        row = require_struct(value, _PURPOSE, schema)
         values = field_values(row, self._replace_null)
         for index, field in enumerate(row.schema.fields):
             if field.name in self._fields:

@@ -127,7 +127,7 @@ def _reference(found: Match, groups: int, text: str, place: int) -> tuple[str, i
         except (IndexError, KeyError) as error:
             raise IllegalArgumentException(f"No group with name {{{name}}}") from error
     if not text[place : place + 1].isdigit():
-        raise IllegalArgumentException("Illegal group reference")
+        raise IllegalArgumentException("Illegal group reference: group index is missing")
     number = int(text[place])
     if number > groups:
         raise IndexOutOfBoundsException(f"No group {number}")

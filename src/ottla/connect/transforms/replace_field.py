@@ -58,7 +58,7 @@ class ReplaceField(PartTransform):
             found = require_map(value, _PURPOSE)
             renames = self._renames
             return None, {renames.get(name, name): each for name, each in found.items() if self._kept(name)}
-        row = require_struct(value, _PURPOSE)
+        row = require_struct(value, _PURPOSE, schema)
         updated, places = self._plan(row.schema)
         values = field_values(row, self._replace_null)
         return updated, row_of(updated, [values[place] for place in places])

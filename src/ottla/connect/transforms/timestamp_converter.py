@@ -101,7 +101,7 @@ class TimestampConverter(PartTransform):
             return None, updated
         if not self._field:
             return _SCHEMAS[self._target][schema.optional], self._converted(value, _kind_of(schema))
-        row = None if value is None else require_struct(value, _PURPOSE)
+        row = None if value is None else require_struct(value, _PURPOSE, schema)
         made = self._schema(schema)
         return made, None if row is None else self._row(row, made)
 

@@ -28,7 +28,7 @@ class ValueToKey(Transform):
         if record.value_schema is None:
             value = require_map(record.value, _PURPOSE)
             return record.with_key(None, {name: value.get(name) for name in self._fields})
-        row = require_struct(record.value, _PURPOSE)
+        row = require_struct(record.value, _PURPOSE, record.value_schema)
         schema, places = self._plan(row.schema)
         values = field_values(row, self._replace_null)
         made = record.with_key(schema, row_of(schema, [values[place] for place in places]))
