@@ -19,7 +19,7 @@ from ottla.connect.data.record import ConnectRecord, Header, SchemaAndValue
 from ottla.connect.data.struct import Struct
 from ottla.connect.dead_letters import Failure, Letter, RawHeader, Stage, as_bytes
 from ottla.connect.definitions import ConfigError
-from ottla.connect.jobs.outgoing import RawRecord
+from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.plugins import PluginType
 from ottla.connect.spi import Columns, ConfigRefused, Partition, Row
