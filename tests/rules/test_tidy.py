@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.connect import converters, header_converters, predicates, transforms
 from ottla.model.properties import CLIENT_METRICS, DYNAMIC_ONLY, GROUP, STATIC, TOPIC
 from ottla.registry.settings import SETTINGS as REGISTRY_SETTINGS
 from ottla.streams.run.config import SETTINGS as STREAMS_SETTINGS
@@ -80,7 +81,9 @@ READS_A_SETTING = frozenset(
 ASKS_FOR_ONE = frozenset(("number", "millis"))
 """Functions inside those that read many."""
 HOLDS_SETTINGS = frozenset(("settings", "_settings", "config", "given"))
+PLUGGED_IN = (*converters.PLUGINS, *header_converters.PLUGINS, *transforms.PLUGINS, *predicates.PLUGINS)
 SETTINGS = frozenset((*STATIC, *DYNAMIC_ONLY, *TOPIC, *GROUP, *CLIENT_METRICS, *STREAMS_SETTINGS, *REGISTRY_SETTINGS))
+SETTINGS |= {key for row in PLUGGED_IN for key in row.load().CONFIG.keys}
 
 
 def test_every_setting_that_the_code_names_is_declared_in_a_table() -> None:
