@@ -1,5 +1,5 @@
-"""Java's Connect worker and ours on one broker: the same questions get the same answers, and each goes on where the other
-has stopped."""
+"""Java's Connect worker and ours on one broker: the same questions get the same answers, and each goes on where the
+other has stopped."""
 
 import re
 from collections.abc import Iterator, Mapping

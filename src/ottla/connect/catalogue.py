@@ -29,8 +29,9 @@ def connector_named(name: str, plugins: Catalogue) -> Plugin | None:
         kind = getattr(getattr(import_module(module), attribute), "PLUGIN_TYPE", None)
     except Exception:  # noqa: BLE001  somebody else's module may raise anything at all
         return None
-    is_connector = isinstance(kind, PluginType) and kind.is_connector
-    return Plugin(name, kind, name, version="undefined") if is_connector else None
+    if not isinstance(kind, PluginType) or not kind.is_connector:
+        return None
+    return Plugin(name, kind, name, version="undefined")
 
 
 def own_rows() -> list[Plugin]:
