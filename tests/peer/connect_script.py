@@ -61,7 +61,6 @@ def steps(sink_file: str) -> list[Step]:
         Step("POST", "/connectors", {"name": "s", "config": {"connector.class": "Nothing"}}),
         Step("POST", "/connectors", {"name": "s", "config": {**SOURCE, "name": "other"}}),
         Step("POST", "/connectors", {"name": "s", "config": {**SOURCE, "tasks.max": "x"}}),
-        Step("POST", "/connectors", {"name": "s", "config": {**SOURCE, "topic": None}}),
         Step("POST", "/connectors", {"name": "", "config": SOURCE}),
         Step("POST", "/connectors", {"name": "s", "config": SOURCE, "initial_state": "STOPPED"}),
         Step("GET", "/connectors/s/status", before=is_state("s", "STOPPED", 0)),

@@ -231,3 +231,12 @@ def test_a_misspelt_class_is_answered_with_the_nearest_name(worker: ConnectWorke
     answer = worker.ask("POST", "/connectors", {"name": "x", "config": {"connector.class": "FileStreamSnik"}})
     assert answer.status == 400
     assert answer.body["message"].endswith("Did you mean FileStreamSink?")
+
+
+def test_metrics_are_told_under_connects_names(worker: ConnectWorker) -> None:
+    worker.ask("PUT", "/connectors/m/config", SINK)
+    worker.until("/connectors/m/status", in_state("RUNNING", 2))
+    text = worker.ask("GET", "/metrics", None, Accept="text/plain;version=0.0.4").body
+    assert "kafka_connect_worker_connector_count 1\n" in text
+    assert "kafka_connect_worker_task_count 2\n" in text
+    assert 'kafka_connect_connector_status{connector="m",status="running"} 1\n' in text

@@ -352,11 +352,9 @@ class Worker:
         return self.duties.worker_id
 
     def kind_of(self, config: Mapping[str, str | None]) -> str:
-        from ottla.connect.catalogue import catalogue  # noqa: PLC0415  with the first connector
-        from ottla.connect.plugins import PluginType  # noqa: PLC0415
+        from ottla.connect.catalogue import catalogue, connector_named  # noqa: PLC0415  with the first connector
 
-        name = (config.get("connector.class") or "").strip()
-        found = catalogue().find(name, PluginType.SOURCE, PluginType.SINK)
+        found = connector_named((config.get("connector.class") or "").strip(), catalogue())
         return "unknown" if found is None else found.kind.value
 
 
