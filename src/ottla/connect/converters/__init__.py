@@ -2,8 +2,9 @@
 
 A converter works on columns: `to_connect` is given the keys (or values) of many records of one topic and gives for each
 a schema and a value or the exception that says what is wrong with it; `from_connect` the other way round. `base` is
-what they have in common. `json` is three files: `json_schemas` for the envelope's schema, `json_reading` and
-`json_writing` for payloads, compiled once per schema; what is written is what Java writes, byte for byte.
+what they have in common, `registered` what those by schemas of a registry have. `json` is three files: `json_schemas`
+for the envelope's schema, `json_reading` and `json_writing` for payloads, compiled once per schema; what is written is
+what Java writes, byte for byte. Avro, JSON Schema and Protobuf have a file for each direction.
 """
 
 from typing import Final
@@ -25,4 +26,5 @@ PLUGINS: Final = (
     _row("org.apache.kafka.connect.converters.ShortConverter", "numbers:ShortConverter"),
     _row("org.apache.kafka.connect.json.JsonConverter", "json:JsonConverter"),
     _row("org.apache.kafka.connect.storage.StringConverter", "string:StringConverter"),
+    _row("io.confluent.connect.avro.AvroConverter", "avro:AvroConverter"),
 )
