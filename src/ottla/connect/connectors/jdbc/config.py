@@ -11,7 +11,7 @@ def said(text: str) -> Any:
     return msgspec.Meta(description=text)
 
 
-class Connection(spi.Config):
+class Connection(spi.Config, kw_only=True):
     connection_url: Annotated[str, said("Where the database is: jdbc:postgresql://host:port/name, or another.")]
     connection_user: Annotated[str, said("Who connects.")] = ""
     connection_username: Annotated[str, said("Debezium's name of connection.user.")] = ""
@@ -26,7 +26,7 @@ InsertMode = Literal["insert", "upsert", "update"]
 KeyMode = Literal["none", "kafka", "record_key", "record_value"]
 
 
-class SinkConfig(Connection):
+class SinkConfig(Connection, kw_only=True):
     insert_mode: Annotated[InsertMode, said("insert; upsert: by the key; update: only rows that are there.")] = "insert"
     pk_mode: Annotated[
         KeyMode,
@@ -35,8 +35,8 @@ class SinkConfig(Connection):
         ),
     ] = "none"
     primary_key_mode: Annotated[KeyMode | None, said("Debezium's name of pk.mode.")] = None
-    pk_fields: Annotated[list[str], said("The fields, or the names of the columns, that make the key.")] = []
-    primary_key_fields: Annotated[list[str], said("Debezium's name of pk.fields.")] = []
+    pk_fields: Annotated[tuple[str, ...], said("The fields, or the names of the columns, that make the key.")] = ()
+    primary_key_fields: Annotated[tuple[str, ...], said("Debezium's name of pk.fields.")] = ()
     delete_enabled: Annotated[bool, said("Whether a null value deletes the row of its key.")] = False
     auto_create: Annotated[bool, said("Whether a missing table is made.")] = False
     auto_evolve: Annotated[bool, said("Whether missing columns are added.")] = False
@@ -45,8 +45,8 @@ class SinkConfig(Connection):
     ] = "none"
     table_name_format: Annotated[str, said("The table, in which ${topic} is the topic.")] = "${topic}"
     collection_name_format: Annotated[str, said("Debezium's name of table.name.format.")] = ""
-    fields_whitelist: Annotated[list[str], said("The fields to write, besides those of the key; none: all.")] = []
-    field_include_list: Annotated[list[str], said("Debezium's name of fields.whitelist.")] = []
+    fields_whitelist: Annotated[tuple[str, ...], said("The fields to write, besides those of the key; none: all.")] = ()
+    field_include_list: Annotated[tuple[str, ...], said("Debezium's name of fields.whitelist.")] = ()
     batch_size: Annotated[int, msgspec.Meta(ge=1, description="At most so many rows in one statement.")] = 10_000
 
     @property
@@ -54,11 +54,11 @@ class SinkConfig(Connection):
         return self.primary_key_mode or self.pk_mode
 
     @property
-    def key_fields(self) -> list[str]:
+    def key_fields(self) -> tuple[str, ...]:
         return self.pk_fields or self.primary_key_fields
 
     @property
-    def fields(self) -> list[str]:
+    def fields(self) -> tuple[str, ...]:
         return self.fields_whitelist or self.field_include_list
 
     @property
@@ -74,18 +74,18 @@ class SinkConfig(Connection):
         return named.replace("${topic}", topic.replace(".", "_") if self.collection_name_format else topic)
 
 
-class SourceConfig(Connection):
+class SourceConfig(Connection, kw_only=True):
     mode: Annotated[
         Literal["bulk", "incrementing", "timestamp", "timestamp+incrementing"],
         said("How new rows are known: bulk reads all of it each time."),
     ] = "bulk"
     incrementing_column_name: Annotated[str, said("The column whose values only grow.")] = ""
     timestamp_column_name: Annotated[
-        list[str], said("Columns with the time of the last change; the first not null.")
-    ] = []
-    table_whitelist: Annotated[list[str], said("The tables to read; none: all.")] = []
-    table_include_list: Annotated[list[str], said("Another name of table.whitelist.")] = []
-    table_blacklist: Annotated[list[str], said("The tables not to read.")] = []
+        tuple[str, ...], said("Columns with the time of the last change; the first not null.")
+    ] = ()
+    table_whitelist: Annotated[tuple[str, ...], said("The tables to read; none: all.")] = ()
+    table_include_list: Annotated[tuple[str, ...], said("Another name of table.whitelist.")] = ()
+    table_blacklist: Annotated[tuple[str, ...], said("The tables not to read.")] = ()
     query: Annotated[str, said("A SELECT in place of tables.")] = ""
     topic_prefix: Annotated[str, said("What stands before a table's name in its topic; of a query, the topic.")]
     poll_interval_ms: Annotated[int, msgspec.Meta(ge=1, description="How long to wait when nothing is new.")] = 5000

@@ -135,4 +135,5 @@ class MySQL:
 
 
 def dialect_of(name: DialectName) -> Dialect:
-    return {"postgresql": PostgreSQL, "sqlite": SQLite, "mysql": MySQL}[name]()
+    known: dict[DialectName, Dialect] = {"postgresql": PostgreSQL(), "sqlite": SQLite(), "mysql": MySQL()}
+    return known[name]
