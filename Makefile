@@ -41,9 +41,9 @@ $(NODE): requirements/runtime.txt requirements/platform.txt pyproject.toml tools
 	fi
 	@touch $(NODE)
 
-$(STREAMS): $(NODE) requirements/streams.txt
-	@echo "setting up $(VENV) for streams: Spark is 500 MB to fetch and 1 GB on the disk, once"
-	@$(PIP) -r requirements/streams.txt
+$(STREAMS): $(NODE) requirements/streams.txt requirements/connect.txt
+	@echo "setting up $(VENV) for streams and connectors: Spark is 500 MB to fetch and 1 GB on the disk, once"
+	@$(PIP) -r requirements/streams.txt -r requirements/connect.txt
 	@touch $(STREAMS)
 
 $(SETUP): $(STREAMS) requirements/dev.txt
