@@ -40,17 +40,14 @@ class Checkpoints:
         )
         return [checkpoint for checkpoint in found if checkpoint is not None and self._is_news(checkpoint)]
 
-    def to_commit(self, group: str, idle: Mapping[Partition, Committed | None] | None) -> dict[Partition, Committed]:
-        """Offsets to write for a group on the target. `idle`: what it has there, None for a group that is not there.
-        Never backwards: where its readers on the target were further, that counts."""
-        translated = {
+    def to_commit(self, group: str, there: Mapping[Partition, Committed]) -> dict[Partition, Committed]:
+        """Offsets to write for a group that is idle on the target and has committed `there`. Never backwards: where its
+        readers on the target were further, that counts."""
+        return {
             partition: Committed(checkpoint.downstream_offset, checkpoint.metadata)
             for partition, checkpoint in self._last.get(group, {}).items()
+            if partition not in there or there[partition].offset < checkpoint.downstream_offset
         }
-        if idle is None:
-            return translated
-        there = {partition: at.offset for partition, at in idle.items() if at is not None}
-        return {partition: at for partition, at in translated.items() if there.get(partition, -1) < at.offset}
 
     def groups(self) -> Iterable[str]:
         return sorted(self._last)
