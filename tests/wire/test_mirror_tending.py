@@ -11,11 +11,12 @@ from ottla.client.errors import KafkaError
 from ottla.client.groups import commit
 from ottla.mirror.checkpoints import Committed
 from ottla.mirror.following import Follower, committed_of, groups_of, is_at_work
-from ottla.mirror.formats import OffsetSync
+from ottla.mirror.formats import Checkpoint, Heartbeat, OffsetSync
 from ottla.mirror.policy import policy_of
 from ottla.mirror.remote import Remote
 from ottla.mirror.selection import Selection, TopicSettings, topics_of
 from ottla.mirror.sides import SideError, connected
+from ottla.mirror.standing import FlowTopics, GroupStanding, Standing, TopicStanding
 from ottla.mirror.syncs import SyncStore
 from ottla.mirror.tending import Tending
 from ottla.model.ids import TopicPartition
@@ -137,3 +138,43 @@ def test_a_side_without_an_address_is_refused_by_the_name_that_is_missing(config
     del config["target.cluster.bootstrap.servers"]
     with pytest.raises(SideError, match=r"target\.cluster\.bootstrap\.servers is missing"):
         connected(config, "target")
+
+
+def test_how_a_flow_stands_is_told_by_its_topics_though_nothing_runs(
+    us: Cluster, eu: Cluster, tending: Tending
+) -> None:
+    us.create_topic("orders", partitions=2)
+    us.produce("orders", *"abcde", partition=0)
+    eu.create_topic("us.orders", partitions=2)
+    eu.create_topic("mm2-offsets.us.internal", partitions=5, cleanup_policy="compact")
+    eu.create_topic("us.checkpoints.internal", partitions=1, cleanup_policy="compact")
+    eu.create_topic("us.heartbeats", partitions=1)
+    standing = Standing(
+        tending.remote.policy,
+        tending.remote.selection,
+        "us",
+        tending.source,
+        tending.target,
+        FlowTopics("mm2-offsets.us.internal", "us.checkpoints.internal", "us.heartbeats"),
+    )
+    assert standing.heartbeat_age_ms(1_000) is None
+    assert standing.of_groups("eu") == []
+    eu.produce(
+        "mm2-offsets.us.internal",
+        b'{"offset":2}',
+        key=b'["MirrorSourceConnector",{"cluster":"us","partition":0,"topic":"orders"}]',
+    )
+    checkpoint = Checkpoint("app", "us.orders", 0, 3, 3, "")
+    eu.produce("us.checkpoints.internal", checkpoint.value(), key=checkpoint.key())
+    heartbeat = Heartbeat("us", "eu", 400)
+    eu.produce("us.heartbeats", heartbeat.value(), key=heartbeat.key())
+    commit(tending.source, "app", {TopicPartition("orders", 0): 3})
+
+    topics = standing.of_topics("MirrorSourceConnector")
+    assert topics == [TopicStanding("orders", 0, "us.orders", 3, 5), TopicStanding("orders", 1, "us.orders", 0, 0)]
+    assert [topic.lag for topic in topics] == [2, 0]
+    (group,) = standing.of_groups("eu")
+    assert group == GroupStanding(checkpoint, committed_upstream=3, committed_target=None)
+    assert group.in_step
+    assert standing.heartbeat_age_ms(1_000) == 600
+    assert standing.failover("app", "eu") == {("us.orders", 0): Committed(3)}

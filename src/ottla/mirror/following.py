@@ -1,11 +1,10 @@
 """Reads the topics of syncs and checkpoints into their cores, and groups of both clusters.
 
-Both topics are compacted and have one partition, 0; they are read from the beginning, and then as far as they go each
-time somebody asks.
+Such topics are compacted; they are read from the beginning, and then as far as they go each time somebody asks.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.consumer import Consumer
@@ -13,7 +12,6 @@ from ottla.client.errors import KafkaError
 from ottla.client.groups import committed, describe, list_groups
 from ottla.client.offsets import EARLIEST, LATEST, list_offsets, offset_of
 from ottla.mirror.checkpoints import Committed, Partition
-from ottla.mirror.formats import Unreadable
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 
@@ -26,42 +24,46 @@ _WITH_OFFSETS = ("", "classic", "consumer")
 
 
 class Follower:
-    """One partition of a topic, read to its end each time `catch_up` is called."""
+    """A compacted topic, read to its end each time `catch_up` is called."""
 
-    __slots__ = ("_cluster", "_next", "_place", "_replay")
+    __slots__ = ("_cluster", "_next", "_replay", "_topic")
 
     def __init__(self, cluster: Cluster, topic: str, replay: Callable[[bytes, bytes], None]) -> None:
-        """`replay` is given keys and values; it may raise Unreadable, which is told and passed over."""
+        """`replay` is given keys and values; it may raise ValueError, which is told and passed over."""
         self._cluster = cluster
-        self._place = TopicPartition(topic, 0)
+        self._topic = topic
         self._replay = replay
-        self._next: int | None = None
+        self._next: dict[TopicPartition, int] = {}
 
     def catch_up(self) -> None:
         """Raises KafkaError where the topic is not there or may not be read."""
-        end = self._asked(LATEST)
-        begin = self._asked(EARLIEST)
-        first = begin if self._next is None else max(self._next, begin)
-        if first < end:
-            self._read(first, end)
-        self._next = max(first, end)
+        places = [TopicPartition(self._topic, partition) for partition in self._cluster.partitions(self._topic)]
+        begins, ends = self._asked(places, EARLIEST), self._asked(places, LATEST)
+        spans: dict[TopicPartition, tuple[int, int | None]] = {
+            place: (max(self._next.get(place, 0), begins[place]), ends[place]) for place in places
+        }
+        self._read({place: span for place, span in spans.items() if span[0] < ends[place]})
+        self._next |= ends
 
-    def _read(self, first: int, end: int) -> None:
-        consumer = Consumer(self._cluster, {self._place: (first, end)})
+    def _read(self, spans: Mapping[TopicPartition, tuple[int, int | None]]) -> None:
+        if not spans:
+            return
+        consumer = Consumer(self._cluster, spans)
         while consumer.active:
             for fetched in consumer.poll(_WAIT_S):
                 for record in fetched.records:
                     if record.key is not None and record.value is not None:
-                        self._take(bytes(record.key), bytes(record.value), record.offset)
+                        self._take(bytes(record.key), bytes(record.value), fetched.place, record.offset)
 
-    def _take(self, key: bytes, value: bytes, offset: int) -> None:
+    def _take(self, key: bytes, value: bytes, place: TopicPartition, offset: int) -> None:
         try:
             self._replay(key, value)
-        except Unreadable as reason:
-            logger.warning("%s has something else at offset %d: %s", self._place, offset, reason)
+        except ValueError as reason:
+            logger.warning("%s has something else at offset %d: %s", place, offset, reason)
 
-    def _asked(self, which: int) -> int:
-        return offset_of(list_offsets(self._cluster, {self._place: which})[self._place])
+    def _asked(self, places: Sequence[TopicPartition], which: int) -> dict[TopicPartition, int]:
+        found = list_offsets(self._cluster, dict.fromkeys(places, which))
+        return {place: offset_of(outcome) for place, outcome in found.items()}
 
 
 def groups_of(cluster: Cluster) -> list[str]:
