@@ -27,4 +27,25 @@ PLUGINS = (
         f"{_ROOM}.http_sink:HttpSink",
         ("io.aiven.kafka.connect.http.HttpSinkConnector", "http-sink"),
     ),
+    Plugin(
+        "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.elasticsearch.sink:ElasticsearchSink",
+        (
+            "io.aiven.connect.elasticsearch.ElasticsearchSinkConnector",
+            "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector",
+        ),
+    ),
+    Plugin(
+        "io.delta.connect.DeltaSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.tables.delta:DeltaSink",
+        ("delta-sink",),
+    ),
+    Plugin(
+        "org.apache.iceberg.connect.IcebergSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.tables.iceberg:IcebergSink",
+        ("io.tabular.iceberg.connect.IcebergSinkConnector", "iceberg-sink"),
+    ),
 )

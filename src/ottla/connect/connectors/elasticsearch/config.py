@@ -7,7 +7,7 @@ from msgspec import Meta
 from ottla.connect import spi
 
 
-class ElasticsearchConfig(spi.Config, frozen=True, kw_only=True):
+class ElasticsearchConfig(spi.Config):
     connection_url: Annotated[
         tuple[str, ...], Meta(min_length=1, description="Addresses of the cluster, as http://host:9200.")
     ]
