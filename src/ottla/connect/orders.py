@@ -19,7 +19,7 @@ class WorkerFacts:
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of clients: security.protocol and the like. Secrets are among them."""
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Worker settings that connectors inherit: key.converter, value.converter.schemas.enable, producer.* and the like."""
+    """Worker settings that connectors inherit: key.converter, value.converter.schemas.enable, producer.* and more."""
     exactly_once_sources: bool = False
     topic_creation: bool = True
 

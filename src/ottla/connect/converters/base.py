@@ -12,7 +12,7 @@ Role: TypeAlias = Literal["key", "value", "header"]
 RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
 Converted: TypeAlias = SchemaAndValue | ConnectException
 """What became of one record's bytes."""
-Written: TypeAlias = bytes | None | ConnectException
+Written: TypeAlias = bytes | ConnectException | None
 
 TYPE: Final = ConfigKey(
     "converter.type",

@@ -1,7 +1,7 @@
 """Payloads of JSON as values of a schema: a function per schema.
 
-Java narrows what does not fit without a word: a text in an int32 field reads as 0, 3000000000 as a negative number. Here
-that is an error of the record, which a dead letter keeps.
+Java narrows what does not fit without a word: a text in an int32 field reads as 0, 3000000000 as a negative number.
+Here that is an error of the record, which a dead letter keeps.
 """
 
 import binascii
@@ -23,9 +23,8 @@ from ottla.connect.data.logical import (
     timestamp_from_millis,
 )
 from ottla.connect.data.schema import Schema
-from ottla.connect.data.struct import Struct
+from ottla.connect.data.struct import Struct, validate_value
 from ottla.connect.data.types import BITS, Type, wrapped
-from ottla.connect.data.validation import validate_value
 
 Read: TypeAlias = Callable[[Any], Any]
 
@@ -79,8 +78,8 @@ def node_type(found: Any) -> str:
         return "NULL"
     if isinstance(found, bool):
         return "BOOLEAN"
-    kinds = {str: "STRING", dict: "OBJECT", list: "ARRAY"}
-    return kinds.get(type(found), "NUMBER")
+    kinds: tuple[tuple[type, str], ...] = ((str, "STRING"), (dict, "OBJECT"), (list, "ARRAY"))
+    return next((name for kind, name in kinds if isinstance(found, kind)), "NUMBER")
 
 
 def _whole(type: Type) -> Read:

@@ -2,12 +2,13 @@
 
 from typing import Any, Final
 
+from ottla.connect.converters.json_reading import reader_of
 from ottla.connect.converters.json_texts import MISSING, quoted
 from ottla.connect.converters.json_writing import Writers
 from ottla.connect.data.errors import DataException
 from ottla.connect.data.schema import Schema, array_schema, map_schema, struct_schema
+from ottla.connect.data.struct import with_default
 from ottla.connect.data.types import Type, wrapped
-from ottla.connect.data.validation import with_default
 
 _NAMES: Final = {
     Type.BOOLEAN: "boolean",
@@ -75,8 +76,6 @@ def schema_of(found: Any, *, replace_null: bool = True, depth: int = 0) -> Schem
         parameters=_parameters(found),
     )
     if "default" in found:
-        from ottla.connect.converters.json_reading import reader_of  # noqa: PLC0415 (payloads have schemas)
-
         return with_default(schema, reader_of(schema, replace_null)(found["default"]))
     return schema
 

@@ -22,9 +22,8 @@ from ottla.connect.data.logical import (
     timestamp_to_millis,
 )
 from ottla.connect.data.schema import Schema
-from ottla.connect.data.struct import Struct
+from ottla.connect.data.struct import Struct, fits
 from ottla.connect.data.types import BITS, Float32, Instant, Int8, Int16, Int32, Type
-from ottla.connect.data.validation import fits
 
 Write: TypeAlias = Callable[[Any], str]
 
@@ -47,7 +46,7 @@ def _is_plain(value: Any) -> bool:
     if kind in _AS_IT_IS:
         return True
     if kind is float:
-        return 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3 or value == 0
+        return bool(1e-3 <= value < 1e7 or -1e7 < value <= -1e-3 or value == 0)
     if kind is dict:
         for key, each in value.items():
             if type(key) is not str or (type(each) not in _AS_IT_IS and not _is_plain(each)):

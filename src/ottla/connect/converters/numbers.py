@@ -16,7 +16,7 @@ from ottla.connect.data.schema import (
     OPTIONAL_INT64,
     Schema,
 )
-from ottla.connect.data.validation import fits
+from ottla.connect.data.struct import fits
 
 
 class NumberConverter(Converter):

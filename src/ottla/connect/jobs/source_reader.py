@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from ottla.connect.jobs.reports import Counts, Failed, SourceReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_reader import REPORTS, report_row
-from ottla.connect.jobs.source_task import Part, SourceTask, partition_text
+from ottla.connect.jobs.source_task import PEEK, Part, SourceTask, partition_text
 from ottla.connect.jobs.spec import JobSpec, opened_source
 from ottla.connect.jobs.standing import Standing, Stands
 from ottla.connect.jobs.workers import forget, kept
@@ -33,8 +33,6 @@ from ottla.pipelines.workers import settle_worker
 ERRANDS: Final = "ottla.connect.errands"
 """A local property of the driver's thread, which tasks can read: by number of the task, what its transaction is."""
 BATCH: Final = "batch"
-PEEK: Final = 500
-"""At most so many records go along with a plan."""
 PARTITIONS_AGE_S: Final = 10.0
 """How late a new source partition may be noticed."""
 

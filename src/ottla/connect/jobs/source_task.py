@@ -27,6 +27,10 @@ FULL: Final = 0.5
 """A read of this share of its limit tells that there is more."""
 
 
+PEEK: Final = 500
+"""At most so many records go along with a plan."""
+
+
 class Part(NamedTuple):
     """One source partition of a task."""
 
@@ -92,7 +96,8 @@ class _Run:
         else:
             count = len(rows)
             self._take_rows(rows, part.partition)
-        self._full = self._full or count >= limit * FULL
+        asked = PEEK if part.peeked is not None else limit
+        self._full = self._full or count >= asked * FULL
         end = read.end
         if end is not None and end != part.start:
             self._out.send([RawRecord(part.key, value_of(end), self._spec.offsets_topic)])

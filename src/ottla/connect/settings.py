@@ -1,0 +1,300 @@
+"""The settings of a worker: a table as the broker's, with the names of Kafka's connect-distributed.properties."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ottla.http.addresses import Address, parse
+from ottla.model.properties.property import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    SHORT,
+    STRING,
+    Differs,
+    Property,
+    Value,
+    closest,
+    table,
+)
+
+
+class SettingsError(ValueError):
+    """Everything that is wrong, one problem a line."""
+
+
+def _listeners(value: Value) -> str | None:
+    assert isinstance(value, tuple)
+    try:
+        for each in value:
+            parse(each)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
+
+SETTINGS: Final = table(
+    (
+        Property(
+            "connect.listeners",
+            LIST,
+            ("http://127.0.0.1:8083",),
+            "Where the worker listens: http://host:port, separated by commas. Kafka's name for it is listeners.",
+            check=_listeners,
+        ),
+        Property(
+            "bootstrap.servers",
+            LIST,
+            (),
+            "Brokers to start from; the node's own where the worker is part of one.",
+            HIGH,
+        ),
+        Property(
+            "group.id",
+            STRING,
+            "connect-cluster",
+            "Workers of one group share the connectors.",
+            HIGH,
+            allow_empty=False,
+            differs=Differs(None, "a worker beside a node needs no file"),
+        ),
+        Property(
+            "config.storage.topic",
+            STRING,
+            "connect-configs",
+            "The compacted topic of one partition that connectors are kept in.",
+            HIGH,
+            allow_empty=False,
+            differs=Differs(None, "a worker beside a node needs no file"),
+        ),
+        Property(
+            "config.storage.replication.factor", SHORT, 3, "Of that topic; fewer where there are fewer brokers.", LOW
+        ),
+        Property(
+            "offset.storage.topic",
+            STRING,
+            "connect-offsets",
+            "The compacted topic in which it is kept how far sources have come.",
+            HIGH,
+            allow_empty=False,
+            differs=Differs(None, "a worker beside a node needs no file"),
+        ),
+        Property("offset.storage.partitions", INT, 25, "Of that topic when it is made.", LOW, at_least=-1),
+        Property(
+            "offset.storage.replication.factor", SHORT, 3, "Of that topic; fewer where there are fewer brokers.", LOW
+        ),
+        Property(
+            "status.storage.topic",
+            STRING,
+            "connect-status",
+            "The compacted topic in which it is kept what becomes of connectors.",
+            HIGH,
+            allow_empty=False,
+            differs=Differs(None, "a worker beside a node needs no file"),
+        ),
+        Property("status.storage.partitions", INT, 5, "Of that topic when it is made.", LOW, at_least=-1),
+        Property(
+            "status.storage.replication.factor", SHORT, 3, "Of that topic; fewer where there are fewer brokers.", LOW
+        ),
+        Property(
+            "key.converter", STRING, _JSON, "How keys are read and written where a connector does not say it.", HIGH
+        ),
+        Property("value.converter", STRING, _JSON, "The same for values.", HIGH),
+        Property(
+            "header.converter",
+            STRING,
+            "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+            "The same for headers.",
+            LOW,
+        ),
+        Property(
+            "session.timeout.ms", INT, 10_000, "A worker that is silent for so long has lost its connectors.", HIGH
+        ),
+        Property("heartbeat.interval.ms", INT, 3_000, "How often a worker says that it is there.", HIGH),
+        Property(
+            "rebalance.timeout.ms", INT, 60_000, "How long workers may take to give connectors back.", HIGH, at_least=1
+        ),
+        Property(
+            "scheduled.rebalance.max.delay.ms",
+            INT,
+            0,
+            "Taken, and without effect: what a worker that is gone had is shared out at once.",
+            LOW,
+            differs=Differs(300_000, "connectors of a killed worker go on elsewhere without waiting for it"),
+        ),
+        Property("offset.flush.interval.ms", LONG, 60_000, "Taken: positions are written with each batch.", LOW),
+        Property("offset.flush.timeout.ms", LONG, 5_000, "Taken: positions are written with each batch.", LOW),
+        Property(
+            "task.shutdown.graceful.timeout.ms", LONG, 5_000, "How long the last batch of a connector may take.", LOW
+        ),
+        Property(
+            "exactly.once.source.support",
+            STRING,
+            "disabled",
+            "Whether sources write in transactions (KIP-618). Ours always do; this says what is told.",
+            HIGH,
+            one_of=("disabled", "preparing", "enabled"),
+            ignore_case=True,
+        ),
+        Property("topic.tracking.enable", BOOLEAN, True, "Whether it is kept which topics connectors use.", LOW),
+        Property("topic.tracking.allow.reset", BOOLEAN, True, "Whether that may be forgotten on demand.", LOW),
+        Property("topic.creation.enable", BOOLEAN, True, "Whether sources may make topics by topic.creation.*.", LOW),
+        Property(
+            "connector.client.config.override.policy",
+            STRING,
+            "All",
+            "Which client settings a connector may override: All, None or Principal.",
+            LOW,
+            one_of=("All", "None", "Principal"),
+        ),
+        Property(
+            "inter.worker.key.ttl.ms",
+            INT,
+            3_600_000,
+            "How long workers sign with one key.",
+            LOW,
+            at_least=0,
+        ),
+        Property("inter.worker.key.size", INT, 0, "Bits of that key; 0: as its algorithm wants it.", LOW, at_least=0),
+        Property(
+            "config.providers", LIST, (), "Names of config providers, each with config.providers.NAME.class.", LOW
+        ),
+        Property("rest.advertised.host.name", STRING, "", "By which other workers reach this one.", LOW),
+        Property(
+            "rest.advertised.port", INT, 0, "By which other workers reach this one; 0: that of the listener.", LOW
+        ),
+        Property("rest.advertised.listener", STRING, "", "http or https: which listener others are told.", LOW),
+        Property(
+            "connector.auto.restart",
+            BOOLEAN,
+            True,
+            "Whether a connector that failed is started again by itself; a connector's own config may say otherwise.",
+        ),
+        Property(
+            "connector.auto.restart.backoff.ms", LONG, 1_000, "The pause before that, doubled each time.", at_least=1
+        ),
+        Property("connector.auto.restart.backoff.max.ms", LONG, 300_000, "The longest pause before that.", at_least=1),
+        Property("connect.body.max.bytes", INT, 16 << 20, "The longest request that is read.", at_least=1 << 10),
+        Property(
+            "connect.request.timeout.ms", INT, 90_000, "How long a request may take, also at the leader.", at_least=1
+        ),
+        Property("connect.spark.master", STRING, "local[*]", "Where connectors run, as Spark names it."),
+        Property(
+            "connect.state.dir",
+            STRING,
+            "",
+            "Where checkpoints and the Spark host's socket are; one of its own under the temporary directory if empty.",
+        ),
+    ),
+)
+
+SYNONYMS: Final = {"listeners": "connect.listeners", "rest.port": "rest.advertised.port"}
+_IN_A_NODE: Final = "connect."
+_CLIENT: Final = ("security.", "ssl.", "sasl.")
+_INHERITED: Final = (
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "producer.",
+    "consumer.",
+    "admin.",
+    "config.providers",
+)
+_TAKEN: Final = (
+    "plugin.path",
+    "plugin.discovery",
+    "connect.protocol",
+    "offset.storage.file.filename",
+    "client.",
+    "metadata.",
+    "reconnect.",
+    "request.",
+    "retry.",
+    "send.",
+    "receive.",
+    "connections.",
+    "socket.",
+    "metric",
+    "rest.",
+    "admin.listeners",
+    "access.control.",
+    "response.http.",
+    "worker.",
+    "inter.worker.",
+    "config.storage.",
+    "offset.storage.",
+    "status.storage.",
+    "errors.",
+    "auto.include.",
+)
+"""Kafka's names that a file may have and that ask for nothing here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectSettings:
+    """Every setting has a value. `unused` are names that mean nothing here."""
+
+    values: Mapping[str, Any]
+    given: Mapping[str, str]
+    client: Mapping[str, str]
+    """Kafka's client settings, by which the worker reaches the brokers."""
+    inherited: Mapping[str, str]
+    """Converters with their own settings, and producer., consumer., admin.: what connectors have from their worker."""
+    unused: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None = None) -> "ConnectSettings":
+        """Of a worker's properties file. A name that is nearly a known one is refused. Raises SettingsError."""
+        problems: list[str] = []
+        values: dict[str, Any] = {}
+        client: dict[str, str] = {}
+        inherited: dict[str, str] = {}
+        unused: list[str] = []
+        for said, value in (given or {}).items():
+            name = SYNONYMS.get(said, said)
+            if name.startswith(_CLIENT):
+                client[name] = str(value)
+                continue
+            if name.startswith(_INHERITED):
+                inherited[name] = str(value)
+            if name in SETTINGS:
+                try:
+                    values[name] = SETTINGS[name].take(value)
+                except ValueError as error:
+                    problems.append(str(error))
+            elif name not in inherited and not name.startswith(_TAKEN):
+                near = closest(name, SETTINGS, 0.9)
+                if near is not None:
+                    problems.append(f"{said} is not a setting of a Connect worker: did you mean {near}?")
+                unused.append(said)
+        if problems:
+            raise SettingsError("\n".join(problems))
+        defaults = {name: entry.default for name, entry in SETTINGS.items()}
+        texts = {name: str(value) for name, value in (given or {}).items()}
+        return cls({**defaults, **values}, texts, client, inherited, tuple(unused))
+
+    @classmethod
+    def beside_a_node(cls, given: Mapping[str, str]) -> "ConnectSettings":
+        """Out of a node's own settings, where the worker's stand with `connect.` before them. What is converted there
+        is JSON without schemas: who starts a node to try things has plain JSON."""
+        own = {name: value for name, value in given.items() if name.startswith(_IN_A_NODE)}
+        said = {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
+        plain = {"key.converter.schemas.enable": "false", "value.converter.schemas.enable": "false"}
+        converters = {"key.converter": _JSON, "value.converter": _JSON}
+        return cls.of({**converters, **plain, **said})
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def listeners(self) -> list[Address]:
+        return [parse(each) for each in self["connect.listeners"]]
+
+    def seconds(self, name: str) -> float:
+        """Of a setting in milliseconds."""
+        return float(self[name]) / 1000
