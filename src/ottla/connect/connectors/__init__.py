@@ -37,6 +37,12 @@ PLUGINS = (
         ),
     ),
     Plugin(
+        "io.confluent.connect.s3.S3SinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.files.sink:FilesSink",
+        ("io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector", "files-sink"),
+    ),
+    Plugin(
         "io.delta.connect.DeltaSinkConnector",
         PluginType.SINK,
         f"{_ROOM}.tables.delta:DeltaSink",

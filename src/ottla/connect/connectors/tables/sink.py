@@ -26,6 +26,7 @@ class TableSink(spi.Sink[T]):
         may have been lost with what died."""
         self._written: dict[tuple[str, int | None], int] = {}
         self._seen = 0
+        self._refused: list[spi.Refused] = []
 
     def validate(self) -> None:
         self.config.check()
@@ -33,6 +34,7 @@ class TableSink(spi.Sink[T]):
     def begin(self, spans: Sequence[spi.Span]) -> None:
         self._spans = spans
         self._pending = {}
+        self._refused = []
         self._seen = 0
         self._written = {(span.topic, span.partition): self.written_until(span) for span in spans}
 
@@ -54,18 +56,23 @@ class TableSink(spi.Sink[T]):
         return refused
 
     def end(self) -> spi.Verdicts:
-        refused: list[spi.Refused] = []
-        for (topic, written), pending in self._pending.items():
-            spans = [span for span in self._spans if span.topic == topic]
-            if self.config.insert_mode == "upsert":
-                made = upserts(pending, self.config, self.columns(topic))
-                refused += made.refused
-                if not written and (made.rows is not None or made.deleted):
-                    self.upsert(topic, made.rows, made.deleted, made.keys, spans)
-            elif (rows := pending.table()) is not None and not written:
-                self.append(topic, rows, spans)
-        self._pending = {}
-        return refused
+        """May be called again after it raised TryAgain: what was committed is not there any more then."""
+        for table in list(self._pending):
+            self._refused += self._commit(*table, self._pending[table])
+            del self._pending[table]
+        return self._refused
+
+    def _commit(self, topic: str, written: bool, pending: Pending) -> list[spi.Refused]:
+        spans = [span for span in self._spans if span.topic == topic]
+        if self.config.insert_mode == "upsert":
+            made = upserts(pending, self.config, self.columns(topic))
+            if not written and (made.rows is not None or made.deleted):
+                self.upsert(topic, made.rows, made.deleted, made.keys, spans)
+            return made.refused
+        rows = pending.table()
+        if rows is not None and not written:
+            self.append(topic, rows, spans)
+        return []
 
     def application(self, span: spi.Span) -> str:
         """What the offsets of a partition are filed under in the table."""
