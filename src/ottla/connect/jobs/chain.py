@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ottla.connect.catalogue import catalogue
+from ottla.connect.chain import Chain as TransformChain
 from ottla.connect.converters.base import Converter, Role
 from ottla.connect.data.errors import ConnectException
 from ottla.connect.data.record import ConnectRecord, Header, SchemaAndValue
@@ -72,7 +73,7 @@ class Chain:
         self._key = _converter(spec, "key")
         self._value = _converter(spec, "value")
         self._header = _converter(spec, "header")
-        self._transforms = Transforms(spec)
+        self._transforms = _transforms(spec)
         self.is_raw = not spec.config.get("transforms") and all(_is_raw(spec, side) for side in ("key", "value"))
         """Bytes pass as they are."""
 
@@ -83,22 +84,32 @@ class Chain:
         raws = raw_records(columns)
         keys = self._key.to_connect(columns.topic, [raw.key for raw in raws])
         values = self._value.to_connect(columns.topic, [raw.value for raw in raws])
-        records: list[ConnectRecord] = []
+        made: list[ConnectRecord] = []
         letters: list[Letter] = []
-        skipped = 0
         for raw, key, value in zip(raws, keys, values, strict=True):
-            made = self._record(raw, key, value)
-            if isinstance(made, ConnectRecord):
-                changed = self._transforms.apply(made)
-                if isinstance(changed, ConnectRecord):
-                    records.append(changed)
-                    continue
-                if changed is None:
-                    skipped += 1
-                    continue
-                made = changed
-            letters.append(raw.letter(made))
+            record = self._record(raw, key, value)
+            if isinstance(record, ConnectRecord):
+                made.append(record)
+            else:
+                letters.append(raw.letter(record))
+        records, failed, skipped = self._transformed(made)
+        letters += [_origin(record).letter(failure) for record, failure in failed]
         return Inbound(records, letters, skipped)
+
+    def _transformed(
+        self, made: list[ConnectRecord]
+    ) -> tuple[list[ConnectRecord], list[tuple[ConnectRecord, Failure]], int]:
+        """Those that are left, those that failed, and how many were left out."""
+        if not self._transforms.stages:
+            return made, [], 0
+        records: list[ConnectRecord] = []
+        failed: list[tuple[ConnectRecord, Failure]] = []
+        for before, after in zip(made, self._transforms.run(made), strict=True):
+            if isinstance(after, ConnectRecord):
+                records.append(after)
+            elif after is not None:
+                failed.append((before, Failure.of(Stage.TRANSFORMATION, after.class_name, after.error)))
+        return records, failed, len(made) - len(records) - len(failed)
 
     def _record(
         self, raw: RawIn, key: SchemaAndValue | ConnectException, value: SchemaAndValue | ConnectException
@@ -129,17 +140,11 @@ class Chain:
 
     def outbound(self, rows: Sequence[Row], partition: Partition) -> Outbound:
         letters: list[Letter] = []
-        skipped = 0
         now_ms = time.time_ns() // 1_000_000
-        kept: list[ConnectRecord] = []
-        for row in rows:
-            changed = self._transforms.apply(_connect_record(row, now_ms))
-            if isinstance(changed, ConnectRecord):
-                kept.append(changed)
-            elif changed is None:
-                skipped += 1
-            else:
-                letters.append(_source_letter(row, partition, changed))
+        kept, failed, skipped = self._transformed([_connect_record(row, now_ms) for row in rows])
+        for record, failure in failed:
+            assert isinstance(record.origin, Row)
+            letters.append(_source_letter(record.origin, partition, failure))
         records: list[RawRecord] = []
         for topic, these in _by_topic(kept).items():
             keys = self._key.from_connect(topic, [SchemaAndValue(each.key_schema, each.key) for each in these])
@@ -172,20 +177,6 @@ class Chain:
         return Failure.of(_STAGES[converter.role], java_name(converter), error)
 
 
-class Transforms:
-    """Those of `transforms`, in their order."""
-
-    __slots__ = ("_steps",)
-
-    def __init__(self, spec: JobSpec) -> None:
-        """Raises ConfigRefused."""
-        self._steps: list[Any] = []
-
-    def apply(self, record: ConnectRecord) -> ConnectRecord | Failure | None:
-        """None: left out."""
-        return record
-
-
 def raw_records(columns: Columns) -> list[RawIn]:
     count = len(columns.offsets)
     headers: Sequence[Any] = [None] * count if columns.headers is None else columns.headers.to_pylist()
@@ -201,6 +192,11 @@ def raw_records(columns: Columns) -> list[RawIn]:
             strict=True,
         )
     ]
+
+
+def _origin(record: ConnectRecord) -> RawIn:
+    assert isinstance(record.origin, RawIn)
+    return record.origin
 
 
 def _connect_record(row: Row, now_ms: int) -> ConnectRecord:
@@ -233,6 +229,13 @@ def _source_letter(row: Row, partition: Partition, failure: Failure) -> Letter:
     return Letter(
         as_bytes(row.key), as_bytes(row.value), headers, row.timestamp, row.topic, row.partition, None, failure, told
     )
+
+
+def _transforms(spec: JobSpec) -> TransformChain:
+    try:
+        return TransformChain.of(spec.config, catalogue())
+    except (ConfigError, ImportError, AttributeError) as error:
+        raise ConfigRefused("transforms", str(error)) from error
 
 
 def _converter(spec: JobSpec, role: Role) -> Converter:

@@ -83,6 +83,8 @@ class ConnectorWork:
         self._failed: Failed | None = None
         self._counts = Counts()
         self._batches = 0
+        self._begun = False
+        """Its query runs: what could be refused at once was not."""
         self._topics: dict[str, None] = {}
         self._last_error_ms: int | None = None
 
@@ -90,6 +92,7 @@ class ConnectorWork:
         """Raises CannotStart: whether it is started again is for the worker to decide."""
         try:
             query = self._begin()
+            self._begun = True
             self._watch(query)
         except (ClientError, ConfigRefused, ConnectorFailed) as error:
             raise CannotStart(_text(Failed.of(error))) from error
@@ -101,6 +104,7 @@ class ConnectorWork:
 
     def progress(self) -> Mapping[str, Any]:
         return {
+            "begun": self._begun,
             "epoch": self._spec.epoch,
             "counts": self._counts._asdict(),
             "batches": self._batches,
