@@ -1,5 +1,5 @@
-"""The fixtures of ottla: `kafka`, one node, and `kafka_cluster`, three; `schema_registry`, beside `kafka`. Each is
-started once for the whole session, and empty and healthy at the start of every test.
+"""The fixtures of ottla: `kafka`, one node, and `kafka_cluster`, three; `schema_registry` and `connect`, beside
+`kafka`. Each is started once for the whole session, and empty and healthy at the start of every test.
 
 A distribution of its own: pytest rewrites the asserts of every module that comes with a plugin, and all of ottla would
 take longer to rewrite than a node to start.
@@ -34,6 +34,12 @@ def kafka(ottla_cluster: "Cluster") -> Iterator["Cluster"]:
 def schema_registry(kafka: "Cluster") -> str:
     """The URL of a schema registry with no schemas in it, beside `kafka`."""
     return kafka.schema_registry_url
+
+
+@pytest.fixture
+def connect(kafka: "Cluster") -> str:
+    """The URL of a Connect worker with no connectors in it, beside `kafka`; Spark comes with the first one."""
+    return kafka.connect_url
 
 
 @pytest.fixture(scope="session")

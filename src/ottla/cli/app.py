@@ -91,7 +91,7 @@ def _take_command(words: list[str], by_name: dict[str, Command]) -> Command | No
         if word.startswith("--") and word[2:] in by_name:
             del words[index]
             return by_name[word[2:]]
-    return None
+    return next((each for each in by_name.values() if each.of_file and os.path.isfile(words[0])), None)
 
 
 def _run(path: str, command: Command, words: Sequence[str]) -> int:

@@ -103,7 +103,8 @@ class Arguments:
 class Command:
     """One thing the command line can do."""
 
-    __slots__ = ("aliases", "arguments", "details", "examples", "form", "name", "options", "run", "summary")
+    __slots__ = ("aliases", "arguments", "details", "examples", "form", "name", "of_file", "options", "run",
+                 "summary")  # fmt: skip
 
     def __init__(
         self,
@@ -117,6 +118,7 @@ class Command:
         options: Sequence[Option] = (),
         examples: Sequence[tuple[str, str]] = (),
         aliases: Sequence[str] = (),
+        of_file: bool = False,
     ) -> None:
         self.name = name
         self.run = run
@@ -128,6 +130,8 @@ class Command:
         self.options = tuple(options)
         self.examples = tuple(examples)
         self.aliases = tuple(aliases)
+        self.of_file = of_file
+        """Its name may be left out where the first word is a file."""
 
 
 HELP = Option("--help", "-h", help="Show this text.")

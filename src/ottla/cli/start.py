@@ -197,8 +197,9 @@ COMMANDS = (
         details="""
 Without a file one node starts that is broker and controller, on loopback, and creates its data directory when there is
 none; http://127.0.0.1:9404 has its /metrics, /healthz, /readyz and /version, http://127.0.0.1:8081 is a schema
-registry, a process of its own that comes with the first request. These ports move with --port (9192 has 9504 and 8181);
--o http.listeners=http://HOST:PORT and -o registry.listeners=... choose others.
+registry and http://127.0.0.1:8083 a Connect worker, in a process of their own that comes with the first request. These
+ports move with --port (9192 has 9504, 8181 and 8183); -o http.listeners=http://HOST:PORT, -o registry.listeners=... and
+-o connect.listeners=... choose others.
 With a file, what the file says is what happens; Kafka's server.properties is taken as it is.
 A new data directory is formatted by itself; cluster.id may be given as a setting, else one is made. Nodes whose files
 name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.servers) form one cluster.""",
@@ -229,12 +230,12 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
             Option(
                 "--secure",
                 help="TLS, logins and ACLs, with one administrator: certificates and his password are made by the "
-                "first start, and told once. Without the schema registry beside it.",
+                "first start, and told once. Without what is beside it.",
             ),
             Option(
                 "--only",
                 value="WHAT",
-                help="kafka: the broker alone, without the schema registry beside it. A file starts what it names.",
+                help="kafka: the broker alone, without registry and Connect beside it. A file starts what it names.",
             ),
             Option(
                 "--log-level",

@@ -21,6 +21,7 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
     "leader-election": ("ottla.cli.leader_election", "Elect preferred leaders, or any live one when all else is lost."),
     "registry": ("ottla.cli.registry", "Start a schema registry by itself; `ottla start` brings one along."),
     "schemas": ("ottla.cli.schemas", "List, register, check, compare, delete and copy schemas of a schema registry."),
+    "connect": ("ottla.cli.connect", "Run a Connect worker; list, create, watch, stop and restart connectors."),
     "users": ("ottla.cli.users", "Who may log in by SCRAM: add, list, remove, other passwords; the first user, too."),
     "tokens": ("ottla.cli.tokens", "Delegation tokens: let somebody else act as you for a while."),
     "streams": (

@@ -309,3 +309,26 @@ def delete(routing: Routing, names: Sequence[str]) -> Steps[dict[str, KafkaError
         else:
             outcomes[name] = None
     return outcomes
+
+
+@operation
+def delete_offsets(
+    routing: Routing, name: str, places: Sequence[TopicPartition]
+) -> Steps[dict[TopicPartition, KafkaError | None]]:
+    """Forgets what a group has committed of these partitions (KIP-496). Raises KafkaError."""
+    kind = messages.OffsetDeleteRequest
+    topics: dict[str, messages.OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
+    for place in places:
+        topic = topics.setdefault(place.topic, kind.OffsetDeleteRequestTopic(name=place.topic))
+        topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
+    ask = asking(kind(group_id=name, topics=list(topics.values())), messages.OffsetDeleteResponse)
+    _, answer = yield from at_coordinator(
+        routing, (GROUP, name), ask, messages.OffsetDeleteResponse, lambda found: found.error_code
+    )
+    return {
+        TopicPartition(topic.name, partition.partition_index): KafkaError(known(partition.error_code), topic.name)
+        if partition.error_code
+        else None
+        for topic in answer.topics
+        for partition in topic.partitions
+    }

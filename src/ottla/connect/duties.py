@@ -90,14 +90,14 @@ class _Duty:
 
 
 class Duties:
-    __slots__ = ("_assigned", "_configs", "_duties", "_epochs", "_rule", "_statuses", "_versions", "_worker_id",
-                 "generation")  # fmt: skip
+    __slots__ = ("_assigned", "_configs", "_duties", "_epochs", "_rule", "_statuses", "_versions", "generation",
+                 "worker_id")  # fmt: skip
 
     def __init__(
         self, worker_id: str, configs: Configs, statuses: Statuses, rule: RestartRule, versions: Mapping[str, str]
     ) -> None:
         """`versions`: of connector classes, for the status."""
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self._configs = configs
         self._statuses = statuses
         self._rule = rule
@@ -215,6 +215,7 @@ class Duties:
         if not ready or (same and duty.said not in (State.PAUSED, State.STOPPED)):
             return []
         stop: list[Effect] = [StopJob(connector.name)] if duty.running else []
+        stop += self._say(connector, State.RESTARTING if duty.running else State.UNASSIGNED)
         duty.failures = 0
         return stop + self._start(connector, duty, now)
 
@@ -223,8 +224,6 @@ class Duties:
         duty.epoch = self._epochs
         duty.version, duty.tasks = connector.version, connector.task_count
         duty.running, duty.begun_ms, duty.again_ms = True, now, None
-        if duty.said is not State.RESTARTING:
-            duty.said = None
         job = StartJob(connector.name, connector.config, connector.task_count, self.generation, duty.epoch)
         return [job]
 
@@ -262,7 +261,7 @@ class Duties:
         self, connector: Connector, state: State, trace: str | None, restarts: int, again_ms: int | None
     ) -> list[Effect]:
         version = self._versions.get(connector.class_name)
-        status = Status(state, self._worker_id, self.generation, trace, version, restarts, again_ms)
+        status = Status(state, self.worker_id, self.generation, trace, version, restarts, again_ms)
         effects: list[Effect] = [Say(ConnectorStatusPut(connector.name, status))]
         wanted = 0 if state is State.STOPPED else connector.task_count
         effects += [Say(TaskStatusPut(connector.name, number, status)) for number in range(wanted)]

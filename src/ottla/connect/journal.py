@@ -1,8 +1,8 @@
 """The three topics of a cluster of workers: made when missing, followed, and written.
 
 `Follower` reads a whole topic into whatever replays it and goes on reading. `Writer` writes `connect-configs` as the
-one who may: it takes the identity of the transactional id that Java's leaders have too, `connect-cluster-<group.id>`, so a
-leader that was superseded is refused by the topic itself, whichever of the two it is.
+one who may: it takes the identity of the transactional id that Java's leaders have too, `connect-cluster-<group.id>`:
+a leader that was superseded is refused by the topic itself, whichever of the two it is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ottla.client.errors import ClientError, KafkaError
 from ottla.client.offsets import LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.client.producing import Identity
 from ottla.client.transacting import FENCING, Transacting
+from ottla.connect.failures import WrongTopic
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import NewRecord
@@ -33,10 +34,6 @@ _AGAIN_S: Final = 0.5
 _AT_ONCE: Final = 500
 """Records that are replayed before others have their turn."""
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
-
-
-class WrongTopic(Exception):
-    """Workers cannot keep their state in this topic. The text says why, and what to do."""
 
 
 class Superseded(Exception):

@@ -49,6 +49,8 @@ class Plugin:
     other_names: tuple[str, ...] = ()
     """Class names of others for the same thing, such as Confluent's and Aiven's."""
     version: str = KAFKA_VERSION
+    splits: bool = False
+    """Whether a source has `tasks.max` tasks; a sink always has. Else it has one, whatever is asked for."""
 
     @property
     def simple_name(self) -> str:

@@ -162,18 +162,18 @@ class Node:
                     self._registry_url,
                 )
             )
-            await self._start_platform()
+            await self._start_platform(control_plane)
 
     def _registry_url(self) -> str | None:
         """Where the broker asks for schemas: as told, else the registry beside it."""
         told = self.settings.get_list("confluent.schema.registry.url")
         return told[0] if told else self.registry_beside
 
-    async def _start_platform(self) -> None:
-        if self.settings.get_list("registry.listeners"):
+    async def _start_platform(self, control_plane: ControlPlane) -> None:
+        if any(self.settings.get_list(name) for name in ("registry.listeners", "connect.listeners")):
             from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
 
-            platform = await self._table.start(Platform(self.settings, self.listeners))
+            platform = await self._table.start(Platform(self.settings, self.listeners, control_plane.image.topics))
             self.registry_beside = platform.addresses.get("registry")
 
     # ---- stopping

@@ -1,8 +1,9 @@
-"""The platform beside a node: the schema registry (and what comes after it) in a process of its own.
+"""The platform beside a node: the schema registry and the Connect worker in a process of their own.
 
 The node takes the ports when it starts, so that they are there as soon as it is ready; the process behind them comes
 with the first connection, which waits in the backlog meanwhile. Who never asks never pays for it, and nothing that it
-does is in the way of a produce request. If it dies the ports stay, and the next connection starts it anew.
+does is in the way of a produce request. If it dies the ports stay, and the next connection starts it anew. Where there
+are connectors it comes with the node, and comes back by itself: they have to run, whether anybody asks or not.
 
 A port that is taken costs its service, said in one line, never the node.
 """
@@ -11,9 +12,9 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ottla.http.addresses import Address, parse
 from ottla.model.properties import Listener, Settings
@@ -21,15 +22,16 @@ from ottla.net.listening import listening_socket, refusal
 from ottla.node.services import CannotStart, Ending, Health, Service
 from ottla.runtime.child import Child, Died, Unavailable
 
-if TYPE_CHECKING:
-    from ottla.registry.settings import RegistrySettings
-
 logger = logging.getLogger(__name__)
 
 MODULE: Final = "ottla.node.platform_process"
-SERVICES: Final = ("registry",)
-"""Each has its addresses in `<name>.listeners`."""
-_LISTENERS: Final = "registry.listeners"
+SERVICES: Final = {
+    "registry": "registry.kafkastore.",
+    "connect": "connect.",
+}
+"""Each has its addresses in `<name>.listeners`; its client settings (security.protocol and the like) stand behind the
+prefix."""
+_CONFIG_TOPIC: Final = "config.storage.topic"
 _BACKLOG: Final = 128
 _LAST_REQUESTS_S: Final = 5.0
 """How long requests may take to end when the process is told to go."""
@@ -49,10 +51,13 @@ class Door:
 class Work:
     """What the process is told first."""
 
-    bootstrap: str
+    bootstrap: dict[str, str]
+    """By service: it reaches the node by the listener that speaks as it does."""
     doors: tuple[Door, ...]
     given: dict[str, str] = field(repr=False)
     """The node's own settings, in which those of its services are, and secrets."""
+    at_once: tuple[str, ...] = ()
+    """Services that start with the process; others wait for a connection of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +68,21 @@ class Lost:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What the process says of a service that has work to do: it is to come back by itself if it dies."""
+
+    service: str
+
+
 class Platform(Service):
     name = "platform"
 
-    def __init__(self, settings: Settings, listeners: Sequence[Listener]) -> None:
-        """`listeners` are the node's own, by which the services reach it."""
+    def __init__(self, settings: Settings, listeners: Sequence[Listener], topics: Container[str] = ()) -> None:
+        """`listeners` are the node's own, by which the services reach it; `topics` those there are now."""
         self._settings = settings
         self._listeners = listeners
+        self._at_once = ("connect",) if _has_connectors(settings, topics) else ()
         self._open: list[tuple[str, Address, socket.socket]] = []
         self._missing: list[str] = []
         self._loop = asyncio.get_running_loop()
@@ -80,28 +93,32 @@ class Platform(Service):
 
     async def start(self) -> None:
         """Raises CannotStart for settings that the services would not take."""
-        if _is_special(self._settings.given):
-            from ottla.registry.settings import RegistrySettings  # noqa: PLC0415  seldom needed
-
-            try:
-                _check(RegistrySettings.beside_a_node(self._settings.given))
-            except ValueError as error:
-                raise CannotStart(f"the registry's settings: {error}") from error
+        for service in SERVICES:
+            if _is_special(self._settings.given, service):
+                try:
+                    _CHECKS[service](self._settings.given)
+                except ValueError as error:
+                    raise CannotStart(f"the {service}'s settings: {error}") from error
         for service in SERVICES:
             for address in map(parse, self._settings.get_list(f"{service}.listeners")):
                 if self._reaches_the_node(service):
                     self._take(service, address)
         self._watch_ports()
+        self._start_if_wanted()
+
+    def _start_if_wanted(self) -> None:
+        if any(service in self._at_once for service, _, _ in self._open):
+            self._somebody_came()
 
     def _reaches_the_node(self, service: str) -> bool:
         """Else it would try for ever, and its clients would wait as long."""
-        wanted = _protocol(self._settings.given)
+        wanted = _protocol(self._settings.given, service)
         offered = sorted({each.protocol for each in self._listeners})
         if wanted in offered:
             return True
         self._miss(
             f"no {service}: it would speak {wanted} to this node, whose listeners are {', '.join(offered)}; "
-            "registry.kafkastore.security.protocol says how, and registry.kafkastore.sasl.* and .ssl.* who it is"
+            f"{SERVICES[service]}security.protocol says how, and {SERVICES[service]}sasl.* and .ssl.* who it is"
         )
         return False
 
@@ -134,6 +151,8 @@ class Platform(Service):
 
     def _somebody_came(self) -> None:
         """The process takes the connection out of the backlog: until it is gone nobody looks here."""
+        if self._stopping:
+            return
         self._forget_ports()
         if self._child is None:
             doors = [bound.fileno() for _, _, bound in self._open]
@@ -144,7 +163,10 @@ class Platform(Service):
 
     def _work(self) -> Work:
         doors = tuple(Door(service, str(address), bound.fileno()) for service, address, bound in self._open)
-        return Work(_bootstrap(self._settings.given, self._listeners), doors, dict(self._settings.given))
+        given = dict(self._settings.given)
+        reached = dict.fromkeys(service for service, _, _ in self._open)
+        bootstrap = {service: _bootstrap(given, self._listeners, service) for service in reached}
+        return Work(bootstrap, doors, given, self._at_once)
 
     def _live(self, child: Child, work: Work) -> None:
         """In a thread: one life of the process."""
@@ -152,6 +174,9 @@ class Platform(Service):
             child.send(work)  # after the pause that is due, if it died before
             while True:
                 said = child.receive()
+                if isinstance(said, Keep):
+                    self._at_once = (said.service,)
+                    continue
                 assert isinstance(said, Lost)
                 self._loop.call_soon_threadsafe(self._let_go, said)
         except Died as error:
@@ -161,6 +186,7 @@ class Platform(Service):
         except Unavailable as error:
             logger.error("%s", error)
         self._loop.call_soon_threadsafe(self._watch_ports)
+        self._loop.call_soon_threadsafe(self._start_if_wanted)
 
     def _let_go(self, lost: Lost) -> None:
         """Clients are refused from now on, instead of waiting for nobody."""
@@ -207,14 +233,33 @@ class Platform(Service):
         return [f"{service:<8} {address}" for service, address, _ in self._open]
 
 
-def _is_special(given: Mapping[str, str]) -> bool:
-    """Whether the registry has settings that could be wrong."""
-    own = any(name.startswith("registry.") and name != _LISTENERS for name in given)
-    return own or "https:" in given.get(_LISTENERS, "")
+def _has_connectors(settings: Settings, topics: Container[str]) -> bool:
+    return bool(settings.get_list("connect.listeners")) and (
+        settings.given.get(f"connect.{_CONFIG_TOPIC}", "connect-configs") in topics
+    )
 
 
-def _check(settings: "RegistrySettings") -> None:
+def _is_special(given: Mapping[str, str], service: str) -> bool:
+    """Whether the service has settings that could be wrong."""
+    listeners = f"{service}.listeners"
+    own = any(name.startswith(f"{service}.") and name != listeners for name in given)
+    return own or "https:" in given.get(listeners, "")
+
+
+def _check_connect(given: Mapping[str, str]) -> None:
+    """Raises ValueError."""
+    from ottla.client.security import security  # noqa: PLC0415  seldom needed
+    from ottla.connect.settings import ConnectSettings  # noqa: PLC0415
+
+    settings = ConnectSettings.beside_a_node(given)
+    security(settings.client)
+
+
+def _check_registry(given: Mapping[str, str]) -> None:
     """Raises ValueError for a certificate that cannot be used, or a way to log in."""
+    from ottla.registry.settings import RegistrySettings  # noqa: PLC0415  seldom needed
+
+    settings = RegistrySettings.beside_a_node(given)
     from ottla.client.security import security  # noqa: PLC0415  seldom needed
 
     security(settings.client)
@@ -224,13 +269,16 @@ def _check(settings: "RegistrySettings") -> None:
         RegistryTls(settings)
 
 
-def _protocol(given: Mapping[str, str]) -> str:
-    return given.get("registry.kafkastore.security.protocol", "PLAINTEXT").upper()
+_CHECKS: Final = {"registry": _check_registry, "connect": _check_connect}
 
 
-def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener]) -> str:
-    """The listener that speaks as the services are told to, PLAINTEXT if they are told nothing."""
-    wanted = _protocol(given)
+def _protocol(given: Mapping[str, str], service: str) -> str:
+    return given.get(f"{SERVICES[service]}security.protocol", "PLAINTEXT").upper()
+
+
+def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener], service: str) -> str:
+    """The listener that speaks as the service is told to, PLAINTEXT if it is told nothing."""
+    wanted = _protocol(given, service)
     found = next(each for each in listeners if each.protocol == wanted)
     host = f"[{found.host}]" if ":" in found.host else found.host
     return f"{host}:{found.port}"

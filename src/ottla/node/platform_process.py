@@ -15,9 +15,10 @@ from typing import Final, Protocol
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.errors import ClientError
 from ottla.client.security import security
+from ottla.connect.failures import ConnectCannotStart
 from ottla.model.properties import Settings
 from ottla.node.logs import write_logs
-from ottla.node.platform import Door, Lost, Work
+from ottla.node.platform import Door, Keep, Lost, Work
 from ottla.node.process import new_event_loop
 from ottla.registry.journal.topic import WrongTopic
 from ottla.registry.service import StartFailed
@@ -25,10 +26,29 @@ from ottla.runtime.parent import Gone, Parent
 
 logger = logging.getLogger(__name__)
 
+CANNOT: Final = (StartFailed, WrongTopic, ConnectCannotStart)
+"""What cannot be mended by waiting."""
+
 
 class PlatformService(Protocol):
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
+
+
+def connect(work: Work, doors: list[Door], ports: list[socket.socket]) -> PlatformService:
+    from ottla.connect.service import ConnectService  # noqa: PLC0415  whoever is not asked for is not loaded
+    from ottla.connect.settings import ConnectSettings  # noqa: PLC0415
+    from ottla.node.connect_process import runner_maker  # noqa: PLC0415
+
+    listeners = ",".join(door.address for door in doors)
+    settings = ConnectSettings.beside_a_node({**work.given, "connect.listeners": listeners})
+    return ConnectService(
+        settings,
+        parse_bootstrap(work.bootstrap["connect"]),
+        runner_maker(settings),
+        security=security(settings.client),
+        ports=ports,
+    )
 
 
 def registry(work: Work, doors: list[Door], ports: list[socket.socket]) -> PlatformService:
@@ -37,10 +57,14 @@ def registry(work: Work, doors: list[Door], ports: list[socket.socket]) -> Platf
 
     listeners = ",".join(door.address for door in doors)
     settings = RegistrySettings.beside_a_node({**work.given, "registry.listeners": listeners})
-    return RegistryService(settings, parse_bootstrap(work.bootstrap), security=security(settings.client), ports=ports)
+    return RegistryService(
+        settings, parse_bootstrap(work.bootstrap["registry"]), security=security(settings.client), ports=ports
+    )
 
 
-MAKERS = {"registry": registry}
+MAKERS = {"registry": registry, "connect": connect}
+ON_DEMAND: Final = ("connect",)
+"""They make topics when they start, so they wait until somebody wants them; and then they are there for good."""
 
 
 _FIRST_PAUSE_S: Final = 0.5
@@ -60,6 +84,10 @@ async def _run(name: str, work: Work, parent: Parent) -> None:
     cannot be mended by waiting is told to the node, which lets go of the ports."""
     doors = [door for door in work.doors if door.service == name]
     pause_s = _FIRST_PAUSE_S
+    if name in ON_DEMAND and doors:
+        if name not in work.at_once:
+            await _somebody_came(doors)
+        parent.say(Keep(name))
     while doors:
         service: PlatformService | None = None
         try:
@@ -70,7 +98,7 @@ async def _run(name: str, work: Work, parent: Parent) -> None:
             await asyncio.get_running_loop().create_future()
         except (ClientError, OSError, TimeoutError) as error:
             logger.warning("the %s cannot start yet, and tries again in %g s: %s", name, pause_s, error)
-        except (StartFailed, WrongTopic, ImportError, ValueError) as error:
+        except (*CANNOT, ImportError, ValueError) as error:
             for door in doors:
                 os.close(door.descriptor)
             parent.say(Lost(name, str(error)))
@@ -80,6 +108,19 @@ async def _run(name: str, work: Work, parent: Parent) -> None:
                 await service.stop()
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+
+async def _somebody_came(doors: list[Door]) -> None:
+    """Returns when a connection waits in one of the ports."""
+    loop = asyncio.get_running_loop()
+    came = asyncio.Event()
+    for door in doors:
+        loop.add_reader(door.descriptor, came.set)
+    try:
+        await came.wait()
+    finally:
+        for door in doors:
+            loop.remove_reader(door.descriptor)
 
 
 def _port(door: Door) -> socket.socket:

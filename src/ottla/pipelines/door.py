@@ -107,9 +107,10 @@ class HostClient:
             raise HostGone(f"no Spark host listens at {path}: {error.strerror}") from error
         self._file = self._socket.makefile("rb")
 
-    def start(self, name: str, entry: str, arguments: Mapping[str, Any] | None = None) -> None:
-        """Raises Refused."""
-        self._ask({"do": "start", "job": {"name": name, "entry": entry, "arguments": dict(arguments or {})}})
+    def start(self, name: str, entry: str, arguments: Mapping[str, Any] | None = None, *, keep: bool = True) -> None:
+        """Without `keep` it is not written down, begun once, and not begun again. Raises Refused."""
+        job = {"name": name, "entry": entry, "arguments": dict(arguments or {})}
+        self._ask({"do": "start", "job": job, "keep": keep})
 
     def stop(self, name: str) -> None:
         """When it returns the job has ended. Raises Refused."""

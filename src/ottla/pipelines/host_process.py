@@ -49,8 +49,10 @@ class HostProcess:
         match request.get("do"):
             case "start":
                 job = Job.of_json(request.get("job"))
-                self._host.start(job)
-                self._journal.put(job)
+                keep = request.get("keep", True) is not False
+                self._host.start(job, again=keep)
+                if keep:
+                    self._journal.put(job)
                 return None
             case "stop":
                 name = str(request.get("name"))

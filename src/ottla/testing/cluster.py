@@ -29,6 +29,7 @@ from ottla.testing.records import Record, Text
 from ottla.testing.security import ClusterSecurity, new_password, scram_user
 
 if TYPE_CHECKING:
+    from ottla.testing.connect_thread import ConnectThread
     from ottla.testing.registry_thread import RegistryThread
 
 T = TypeVar("T")
@@ -53,7 +54,8 @@ class Cluster:
     `port` is where node 1 listens for clients, the others take the next ones; without it all are free ports. Other
     keyword arguments are settings of every node with underscores for dots: `Cluster(num_partitions=3)`. Nodes are
     numbered from 1; each is broker and controller. With `registry=True` a schema registry is there from the start;
-    without it, it comes when somebody asks for `schema_registry_url`.
+    without it, it comes when somebody asks for `schema_registry_url`. `connect=True` and `connect_url` are the same for
+    a Connect worker.
     With `security="SASL_PLAINTEXT"` everybody logs in; `user` makes users, with the rights that they are given.
     """
 
@@ -69,6 +71,7 @@ class Cluster:
         if nodes < 1:
             raise ValueError(f"a cluster of {nodes} nodes: it takes at least one")
         self._with_registry = bool(settings.pop("registry", False))
+        self._with_connect = bool(settings.pop("connect", False))
         self._given = {name: _text(value) for name, value in settings.items()}
         _check(self._given, nodes, port)
         # Of any type, so that a dict of settings may still be spread into the call.
@@ -82,6 +85,7 @@ class Cluster:
         self._peers: dict[int, CuttablePeers] = {}
         self._first_configs: Configs = {}
         self._registry: RegistryThread | None = None
+        self._connect: ConnectThread | None = None
 
     @property
     def schema_registry_url(self) -> str:
@@ -95,6 +99,18 @@ class Cluster:
         for node_id in self.running:
             self._node(node_id).registry_beside = self._registry.url
         return self._registry.url
+
+    @property
+    def connect_url(self) -> str:
+        """Of a Connect worker in front of this cluster, started now if it does not run. It converts as JSON without
+        schemas; Spark comes with the first connector."""
+        from ottla.testing.connect_thread import ConnectThread  # noqa: PLC0415  most clusters do without
+
+        if self._connect is None:
+            self._connect = ConnectThread()
+        if not self._connect.alive:
+            self._connect.start(self.bootstrap_servers)
+        return self._connect.url
 
     @property
     def bootstrap_servers(self) -> str:
@@ -139,6 +155,8 @@ class Cluster:
         self._first_configs = configs(self._node(1))
         if self._with_registry:
             assert self.schema_registry_url
+        if self._with_connect:
+            assert self.connect_url
         return self
 
     def _launch(self, node_id: int) -> None:
@@ -152,6 +170,9 @@ class Cluster:
 
     def stop(self) -> None:
         """A clean shutdown of every node, as by SIGTERM."""
+        if self._connect is not None:
+            self._connect.close()
+            self._connect = None
         if self._registry is not None:
             self._registry.close()
             self._registry = None
@@ -163,6 +184,8 @@ class Cluster:
         """Ends every fault, deletes every topic and every ACL and takes back what was set on brokers, groups and client
         metrics: a test that comes after finds an empty and healthy cluster. If there was no fault it takes
         milliseconds."""
+        if self._connect is not None:
+            self._connect.stop()
         if self._registry is not None:
             self._registry.stop()  # what it remembers is about to be deleted
         self._mend()

@@ -12,7 +12,7 @@ headers. Values are plain Python, and what Java tells by class is told here by t
 | BigDecimal              | decimal.Decimal    | the same                                        |
 | java.util.Date          | `Instant`          | the same                                        |
 
-`types` has those few classes. `validation` says whether a value is of a schema, in Java's words; `values` turns values
-into others (Java's `Values`: headers are written and read by it), `java_text` writes them as `toString` does, which
-users see in files and messages. `errors` are Java's exceptions, which dead letters name by class.
+`types` has those few classes; `values` turns values into others (Java's `Values`: headers are written and read by it,
+`parsing` has the reader), `java_text` writes them as `toString` does, which users see in files and messages. `dates` and
+`date_format` are Java's calendar and SimpleDateFormat. `errors` are Java's exceptions, which dead letters name by class.
 """

@@ -6,7 +6,6 @@ from math import isfinite, isinf, isnan
 from typing import Any, Final
 
 from ottla.connect.data.dates import java_date_text
-from ottla.connect.data.struct import Struct
 from ottla.connect.data.types import Float32, Instant, Int8, Int16, Int32, Type
 
 _CLASSES: Final[dict[type, str]] = {
@@ -24,7 +23,6 @@ _CLASSES: Final[dict[type, str]] = {
     list: "java.util.ArrayList",
     tuple: "java.util.ArrayList",
     dict: "java.util.HashMap",
-    Struct: "org.apache.kafka.connect.data.Struct",
     Decimal: "java.math.BigDecimal",
     Instant: "java.util.Date",
 }
@@ -40,7 +38,8 @@ def java_class_name(value: object, of: Type | None = None) -> str:
     """Of the class that a value has in Java; `of`: the type that its schema has, as an int does not tell its width."""
     if of is not None and type(value) in (int, float):
         return _OF_TYPES.get(of) or _CLASSES[type(value)]
-    return _CLASSES.get(type(value)) or f"{type(value).__module__}.{type(value).__qualname__}"
+    found = _CLASSES.get(type(value)) or getattr(type(value), "java_class", None)
+    return found or f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def java_text(value: Any, of: Type | None = None) -> str:
@@ -60,8 +59,6 @@ def java_text(value: Any, of: Type | None = None) -> str:
         return java_date_text(value)
     if isinstance(value, int):
         return int.__repr__(value)
-    if kind is Struct:
-        return _struct_text(value)
     if kind is dict:
         return "{" + ", ".join(f"{java_text(k)}={java_text(v)}" for k, v in value.items()) + "}"
     if kind in (list, tuple):
@@ -69,25 +66,6 @@ def java_text(value: Any, of: Type | None = None) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).decode(errors="replace")
     return str(value)
-
-
-def _struct_text(row: Struct) -> str:
-    shown = (
-        f"{field.name}={_by_schema(value, field.schema)}"
-        for field, value in zip(row.schema.fields, row.values, strict=True)
-        if value is not None
-    )
-    return "Struct{" + ",".join(shown) + "}"
-
-
-def _by_schema(value: Any, schema: Any) -> str:
-    """Floats of four bytes are found inside lists and maps too."""
-    if schema.type is Type.ARRAY and schema.value_schema is not None:
-        return "[" + ", ".join(_by_schema(each, schema.value_schema) for each in value) + "]"
-    if schema.type is Type.MAP and schema.key_schema is not None and schema.value_schema is not None:
-        pairs = (f"{_by_schema(k, schema.key_schema)}={_by_schema(v, schema.value_schema)}" for k, v in value.items())
-        return "{" + ", ".join(pairs) + "}"
-    return java_text(value, schema.type)
 
 
 def double_text(value: float) -> str:

@@ -45,7 +45,7 @@ def _dotted(field: str) -> str:
     return field.replace("_", ".")
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True, rename=_dotted):
+class Config(msgspec.Struct, kw_only=True, rename=_dotted):
     """Base of all models. Fields without a default are required; `Annotated[int, msgspec.Meta(ge=1, description=...)]`
     has bounds and a text; a key with an underscore of its own is `field(name="my_key")`."""
 

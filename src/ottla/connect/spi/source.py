@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
+from ottla.connect.data.schema import BYTES, STRING
 from ottla.connect.definitions import ConfigDef
 from ottla.connect.plugins import PluginType
 from ottla.connect.spi.config import Config, definition_of, model_of
@@ -49,6 +50,18 @@ class Lines(NamedTuple):
     topic: str
     values: pa.Array
     timestamp: int | None = None
+
+    def as_rows(self) -> list[Row]:
+        schema = STRING if _is_text(self.values) else BYTES
+        return [
+            Row(self.topic, each, timestamp=self.timestamp, value_schema=schema) for each in self.values.to_pylist()
+        ]
+
+
+def _is_text(values: pa.Array) -> bool:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return bool(pa.types.is_string(values.type))
 
 
 class Read(NamedTuple):

@@ -64,6 +64,7 @@ STATIC: Mapping[str, Property] = MappingProxyType({**BROKER, **OWN, **AUTHORIZER
 
 PASSED_ON = (
     "registry.",
+    "connect.",
     "listener.name.",
     "config.providers.",
     "rsm.config.",

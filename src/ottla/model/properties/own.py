@@ -42,6 +42,15 @@ PROPERTIES: tuple[Property, ...] = (
         check=grammar.http_or_https_addresses,
     ),
     Property(
+        "connect.listeners",
+        LIST,
+        (),
+        "Where a Connect worker beside this node answers: http://host:port; none by default, without a file "
+        "http://127.0.0.1:8083. Its own settings begin with connect.",
+        MEDIUM,
+        check=grammar.http_addresses,
+    ),
+    Property(
         "confluent.schema.registry.url",
         LIST,
         (),

@@ -38,7 +38,7 @@ from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.partition_reader import DataLost, PartitionReader
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.carry import Carry
-from ottla.pipelines.source.batch_size import BatchSize
+from ottla.pipelines.source.batch_size import FIRST, BatchSize
 from ottla.pipelines.source.columns import HEADERS_TYPE, NOTHING_YET, Columns, read_columns, running_maximum
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, OffsetJson, Offsets, from_json, more_of, share, to_json
 from ottla.pipelines.source.options import Position, SourceOptions, parse_options
@@ -160,14 +160,15 @@ class OttlaReader(DataSourceReader):
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming query. One instance lives on the driver; tasks have copies of their own."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, first: int = FIRST) -> None:
+        """`first`: records of the first batch, where its size is found out by time."""
         self._options = options
         self._positions_now: Positions | None = None
         self._seen: Offsets | None = None
         """The last answer of the brokers, for progress reports."""
         self._ceiling: Offsets | None = None
         """Of a query that reads what is there now and then ends."""
-        self._batch_size = None if options.target_ms is None else BatchSize(options.target_ms / 1000)
+        self._batch_size = None if options.target_ms is None else BatchSize(options.target_ms / 1000, first)
 
     @property
     def _positions(self) -> Positions:

@@ -1,0 +1,57 @@
+"""Connectors of the house, one file each. The rows here import nothing: code is loaded when a connector asks for it."""
+
+from ottla.connect.plugins import Plugin, PluginType
+
+_ROOM = "ottla.connect.connectors"
+
+PLUGINS = (
+    Plugin(
+        "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        PluginType.SOURCE,
+        f"{_ROOM}.file_source:FileStreamSource",
+    ),
+    Plugin(
+        "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.file_sink:FileStreamSink",
+    ),
+    Plugin(
+        "io.confluent.kafka.connect.datagen.DatagenConnector",
+        PluginType.SOURCE,
+        f"{_ROOM}.datagen:Datagen",
+        ("datagen",),
+    ),
+    Plugin(
+        "io.confluent.connect.http.HttpSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.http_sink:HttpSink",
+        ("io.aiven.kafka.connect.http.HttpSinkConnector", "http-sink"),
+    ),
+    Plugin(
+        "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.elasticsearch.sink:ElasticsearchSink",
+        (
+            "io.aiven.connect.elasticsearch.ElasticsearchSinkConnector",
+            "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector",
+        ),
+    ),
+    Plugin(
+        "io.confluent.connect.s3.S3SinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.files.sink:FilesSink",
+        ("io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector", "files-sink"),
+    ),
+    Plugin(
+        "io.delta.connect.DeltaSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.tables.delta:DeltaSink",
+        ("delta-sink",),
+    ),
+    Plugin(
+        "org.apache.iceberg.connect.IcebergSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.tables.iceberg:IcebergSink",
+        ("io.tabular.iceberg.connect.IcebergSinkConnector", "iceberg-sink"),
+    ),
+)

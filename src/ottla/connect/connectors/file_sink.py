@@ -1,0 +1,121 @@
+"""FileStreamSink: each record's value is a line, in the words of Java's `String.valueOf`.
+
+Exactly once: a small file beside it, `.<name>.<connector>.written`, tells how long the file was when a micro-batch
+began and which offsets it began at. A batch that begins there again cuts the file back first. Whoever shortens, moves
+or replaces the file is let be: then there is nothing to cut.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, BinaryIO, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ottla.connect import spi
+from ottla.connect.data.java_text import java_text
+
+_NULL: Final = b"null"
+
+
+class FileSinkConfig(spi.Config):
+    file: Annotated[str | None, msgspec.Meta(description="The file to append to; without one, standard output.")] = None
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    """A micro-batch."""
+
+    length: int
+    inode: int
+    starts: dict[str, int]
+    """By partition: where it began."""
+
+
+class FileStreamSink(spi.Sink[FileSinkConfig]):
+    exactly_once = True
+    takes_columns = True
+    first_records = 100_000
+
+    def __init__(self, config: FileSinkConfig, name: str) -> None:
+        super().__init__(config, name)
+        self._file: BinaryIO | None = None
+
+    def begin(self, spans: Sequence[spi.Span]) -> None:
+        if self.config.file is None:
+            self._file = sys.stdout.buffer
+            return
+        # Anew each time, as Java's does not: a file that was rotated away is made again.
+        self.close()
+        path = Path(self.config.file)
+        try:
+            file = open(path, "ab", buffering=0)  # noqa: SIM115  until the next batch
+        except OSError as error:
+            raise spi.TryAgain(f"{path} cannot be opened: {error.strerror}") from error
+        self._file = file
+        noted = path.with_name(f".{path.name}.{self.name}.written")
+        starts = {f"{span.topic}-{span.partition}": span.start for span in spans}
+        found = os.fstat(file.fileno())
+        before = _read(noted)
+        if before is not None and before.starts.items() <= starts.items() and before.inode == found.st_ino:
+            os.ftruncate(file.fileno(), min(before.length, found.st_size))
+        _note(noted, _Begun(os.fstat(file.fileno()).st_size, found.st_ino, starts))
+
+    def write(self, batch: spi.Batch) -> spi.Verdicts:
+        assert self._file is not None, "begin comes first"
+        for columns in batch.columns:
+            values = columns.values
+            if values.null_count:
+                values = pc.fill_null(values, _NULL)
+            lines = pc.binary_join_element_wise(values, b"", b"\n")
+            _write(self._file, _bytes_of(lines))
+        if batch.records:
+            text = "".join(f"{java_text(record.value)}\n" for record in batch.records)
+            _write(self._file, memoryview(text.encode(errors="surrogatepass")))
+        return ()
+
+    def end(self) -> spi.Verdicts:
+        assert self._file is not None, "begin comes first"
+        if self.config.file is not None:
+            os.fsync(self._file.fileno())
+        else:
+            self._file.flush()
+        return ()
+
+    def close(self) -> None:
+        if self._file is not None and self._file is not sys.stdout.buffer:
+            self._file.close()
+        self._file = None
+
+
+def _write(file: BinaryIO, data: memoryview) -> None:
+    """All of it: a raw file may take less. A disk that is full raises OSError, and the batch is cut back later."""
+    while data:
+        data = data[file.write(data) :]
+
+
+def _bytes_of(lines: pa.Array) -> memoryview:
+    """All values on end."""
+    _, cuts, content = lines.buffers()
+    if content is None:
+        return memoryview(b"")
+    first, last = np.frombuffer(cuts, np.int32, len(lines) + 1, lines.offset * 4)[[0, -1]]
+    return memoryview(content)[first:last]
+
+
+def _read(path: Path) -> _Begun | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Begun)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _note(path: Path, begun: _Begun) -> None:
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.write_bytes(msgspec.json.encode(begun))
+    os.replace(unfinished, path)

@@ -1,0 +1,74 @@
+"""What every converter is: made of a connector's texts, then given columns."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, Literal, TypeAlias
+
+from ottla.connect.data.errors import ConnectException
+from ottla.connect.data.record import SchemaAndValue
+from ottla.connect.definitions import LOW, REQUIRED, STRING, ConfigDef, ConfigKey, OneOf, ParsedConfig
+
+Role: TypeAlias = Literal["key", "value", "header"]
+RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
+Converted: TypeAlias = SchemaAndValue | ConnectException
+"""What became of one record's bytes."""
+Written: TypeAlias = bytes | ConnectException | None
+
+TYPE: Final = ConfigKey(
+    "converter.type",
+    STRING,
+    REQUIRED,
+    LOW,
+    "What the converter is used for: keys, values or headers. Whoever makes the converter sets it.",
+    OneOf(("key", "value", "header")),
+)
+
+
+class Converter(ABC):
+    """Subclasses say how one record is converted; those that can do better with many take the column themselves."""
+
+    CONFIG: ClassVar[ConfigDef] = ConfigDef(TYPE)
+
+    def __init__(self, given: Mapping[str, str | None], role: Role) -> None:
+        """`given`: the keys behind `key.converter.` or `value.converter.`. Raises ConfigError."""
+        self.role: Role = role
+        self.config: ParsedConfig = self.CONFIG.parse({**given, "converter.type": role})
+
+    @abstractmethod
+    def read(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """Raises ConnectException."""
+
+    @abstractmethod
+    def write(self, topic: str, given: SchemaAndValue) -> bytes | None:
+        """Raises ConnectException."""
+
+    def to_connect(
+        self, topic: str, column: Sequence[bytes | None], headers: Sequence[RawHeaders] | None = None
+    ) -> list[Converted]:
+        """`headers`: those of the same records, where a schema's id may be found."""
+        read = self.read
+        out: list[Converted] = []
+        for data in column:
+            try:
+                out.append(read(topic, data))
+            except ConnectException as error:
+                out.append(error)
+        return out
+
+    def from_connect(self, topic: str, column: Sequence[SchemaAndValue]) -> list[Written]:
+        write = self.write
+        out: list[Written] = []
+        for given in column:
+            try:
+                out.append(write(topic, given))
+            except ConnectException as error:
+                out.append(error)
+        return out
+
+    # ---- as a header converter
+
+    def read_header(self, topic: str, key: str, data: bytes | None) -> SchemaAndValue:
+        return self.read(topic, data)
+
+    def write_header(self, topic: str, key: str, given: SchemaAndValue) -> bytes | None:
+        return self.write(topic, given)

@@ -1,0 +1,268 @@
+"""Converters and transforms of one connector, with a verdict for each record: a record, nothing, or a letter.
+
+Made anew in each process from the config. `is_raw` says that bytes pass as they are, so whoever can deals in columns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ottla.connect.catalogue import catalogue
+from ottla.connect.chain import Chain as TransformChain
+from ottla.connect.converters.base import Converter, Role
+from ottla.connect.data.errors import ConnectException
+from ottla.connect.data.record import ConnectRecord, Header, SchemaAndValue
+from ottla.connect.data.struct import Struct
+from ottla.connect.dead_letters import Failure, Letter, RawHeader, Stage, as_bytes
+from ottla.connect.definitions import ConfigError
+from ottla.connect.jobs.outgoing import RawRecord
+from ottla.connect.jobs.spec import JobSpec
+from ottla.connect.plugins import PluginType
+from ottla.connect.spi import Columns, ConfigRefused, Partition, Row
+
+_RAW: Final = ("StringConverter", "ByteArrayConverter")
+_HEADER_DEFAULT: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+_STAGES: Final = {"key": Stage.KEY_CONVERTER, "value": Stage.VALUE_CONVERTER, "header": Stage.HEADER_CONVERTER}
+
+
+class RawIn(NamedTuple):
+    """A record as it lies in its topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Sequence[RawHeader] = ()
+
+    def letter(self, failure: Failure) -> Letter:
+        return Letter(
+            self.key, self.value, self.headers, self.timestamp, self.topic, self.partition, self.offset, failure
+        )
+
+
+class Inbound(NamedTuple):
+    """Records of a topic on their way to a sink. `origin` of each is its RawIn."""
+
+    records: list[ConnectRecord]
+    letters: list[Letter]
+    skipped: int
+
+
+class Outbound(NamedTuple):
+    """Rows of a source on their way to topics."""
+
+    records: list[RawRecord]
+    letters: list[Letter]
+    skipped: int
+
+
+class Chain:
+    """Of one connector."""
+
+    __slots__ = ("_class_name", "_header", "_key", "_transforms", "_value", "is_raw")
+
+    def __init__(self, spec: JobSpec) -> None:
+        """Raises ConfigRefused."""
+        self._class_name = spec.config.get("connector.class") or ""
+        self._key = _converter(spec, "key")
+        self._value = _converter(spec, "value")
+        self._header = _converter(spec, "header")
+        self._transforms = _transforms(spec)
+        self.is_raw = not spec.config.get("transforms") and all(_is_raw(spec, side) for side in ("key", "value"))
+        """Bytes pass as they are."""
+
+    # Towards a sink.
+
+    def inbound(self, columns: Columns) -> Inbound:
+        """A letter has the bytes as they were."""
+        raws = raw_records(columns)
+        keys = self._key.to_connect(columns.topic, [raw.key for raw in raws])
+        values = self._value.to_connect(columns.topic, [raw.value for raw in raws])
+        made: list[ConnectRecord] = []
+        letters: list[Letter] = []
+        for raw, key, value in zip(raws, keys, values, strict=True):
+            record = self._record(raw, key, value)
+            if isinstance(record, ConnectRecord):
+                made.append(record)
+            else:
+                letters.append(raw.letter(record))
+        records, failed, skipped = self._transformed(made)
+        letters += [_origin(record).letter(failure) for record, failure in failed]
+        return Inbound(records, letters, skipped)
+
+    def _transformed(
+        self, made: list[ConnectRecord]
+    ) -> tuple[list[ConnectRecord], list[tuple[ConnectRecord, Failure]], int]:
+        """Those that are left, those that failed, and how many were left out."""
+        if not self._transforms.stages:
+            return made, [], 0
+        records: list[ConnectRecord] = []
+        failed: list[tuple[ConnectRecord, Failure]] = []
+        for before, after in zip(made, self._transforms.run(made), strict=True):
+            if isinstance(after, ConnectRecord):
+                records.append(after)
+            elif after is not None:
+                failed.append((before, Failure.of(Stage.TRANSFORMATION, after.class_name, after.error)))
+        return records, failed, len(made) - len(records) - len(failed)
+
+    def _record(
+        self, raw: RawIn, key: SchemaAndValue | ConnectException, value: SchemaAndValue | ConnectException
+    ) -> ConnectRecord | Failure:
+        if isinstance(key, ConnectException):
+            return self._failure(self._key, key)
+        if isinstance(value, ConnectException):
+            return self._failure(self._value, value)
+        headers: tuple[Header, ...] = ()
+        if raw.headers:
+            try:
+                headers = tuple(
+                    Header(name, *self._header.read_header(raw.topic, name, data)) for name, data in raw.headers
+                )
+            except ConnectException as error:
+                return self._failure(self._header, error)
+        return ConnectRecord(
+            raw.topic, raw.partition, key.schema, key.value, value.schema, value.value, raw.timestamp, headers,
+            raw.offset, raw,
+        )  # fmt: skip
+
+    def refused(self, raw: object, error: Exception | str) -> Letter:
+        """Of a record that the sink did not take."""
+        assert isinstance(raw, RawIn)
+        return raw.letter(Failure.of(Stage.TASK_PUT, self._class_name, error))
+
+    # Out of a source.
+
+    def outbound(self, rows: Sequence[Row], partition: Partition) -> Outbound:
+        letters: list[Letter] = []
+        now_ms = time.time_ns() // 1_000_000
+        kept, failed, skipped = self._transformed([_connect_record(row, now_ms) for row in rows])
+        for record, failure in failed:
+            assert isinstance(record.origin, Row)
+            letters.append(_source_letter(record.origin, partition, failure))
+        records: list[RawRecord] = []
+        for topic, these in _by_topic(kept).items():
+            keys = self._key.from_connect(topic, [SchemaAndValue(each.key_schema, each.key) for each in these])
+            values = self._value.from_connect(topic, [SchemaAndValue(each.value_schema, each.value) for each in these])
+            for record, key, value in zip(these, keys, values, strict=True):
+                made = self._raw(record, key, value)
+                if isinstance(made, RawRecord):
+                    records.append(made)
+                else:
+                    assert isinstance(record.origin, Row)
+                    letters.append(_source_letter(record.origin, partition, made))
+        return Outbound(records, letters, skipped)
+
+    def _raw(
+        self, record: ConnectRecord, key: bytes | ConnectException | None, value: bytes | ConnectException | None
+    ) -> RawRecord | Failure:
+        if isinstance(key, ConnectException):
+            return self._failure(self._key, key)
+        if isinstance(value, ConnectException):
+            return self._failure(self._value, value)
+        headers: list[RawHeader] = []
+        try:
+            for name, schema, given in record.headers:
+                headers.append((name, self._header.write_header(record.topic, name, SchemaAndValue(schema, given))))
+        except ConnectException as error:
+            return self._failure(self._header, error)
+        return RawRecord(key, value, record.topic, record.partition, record.timestamp, headers)
+
+    def _failure(self, converter: Converter, error: ConnectException) -> Failure:
+        return Failure.of(_STAGES[converter.role], java_name(converter), error)
+
+
+def raw_records(columns: Columns) -> list[RawIn]:
+    count = len(columns.offsets)
+    headers: Sequence[Any] = [None] * count if columns.headers is None else columns.headers.to_pylist()
+    topic, partition = columns.topic, columns.partition
+    return [
+        RawIn(topic, partition, offset, key, value, timestamp, [(h["key"], h["value"]) for h in told] if told else ())
+        for key, value, offset, timestamp, told in zip(
+            columns.keys.to_pylist(),
+            columns.values.to_pylist(),
+            columns.offsets.tolist(),
+            columns.timestamps.tolist(),
+            headers,
+            strict=True,
+        )
+    ]
+
+
+def _origin(record: ConnectRecord) -> RawIn:
+    assert isinstance(record.origin, RawIn)
+    return record.origin
+
+
+def _connect_record(row: Row, now_ms: int) -> ConnectRecord:
+    value_schema = row.value.schema if isinstance(row.value, Struct) else row.value_schema
+    key_schema = row.key.schema if isinstance(row.key, Struct) else row.key_schema
+    return ConnectRecord(
+        row.topic,
+        row.partition,
+        key_schema,
+        row.key,
+        value_schema,
+        row.value,
+        now_ms if row.timestamp is None else row.timestamp,
+        tuple(Header(name, None, value) for name, value in row.headers),
+        None,
+        row,
+    )
+
+
+def _by_topic(records: Sequence[ConnectRecord]) -> dict[str, list[ConnectRecord]]:
+    found: dict[str, list[ConnectRecord]] = {}
+    for record in records:
+        found.setdefault(record.topic, []).append(record)
+    return found
+
+
+def _source_letter(row: Row, partition: Partition, failure: Failure) -> Letter:
+    told = msgspec.json.encode(dict(partition)).decode()
+    headers = [(name, as_bytes(value)) for name, value in row.headers]
+    return Letter(
+        as_bytes(row.key), as_bytes(row.value), headers, row.timestamp, row.topic, row.partition, None, failure, told
+    )
+
+
+def _transforms(spec: JobSpec) -> TransformChain:
+    try:
+        return TransformChain.of(spec.config, catalogue())
+    except (ConfigError, ImportError, AttributeError) as error:
+        raise ConfigRefused("transforms", str(error)) from error
+
+
+def _converter(spec: JobSpec, role: Role) -> Converter:
+    """The connector's own, else the worker's. Raises ConfigRefused."""
+    name = f"{role}.converter"
+    kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
+    wanted = spec.setting(name) or (_HEADER_DEFAULT if role == "header" else "JsonConverter")
+    row = catalogue().find(wanted, kind)
+    if row is None:
+        near = catalogue().nearest(wanted, kind)
+        raise ConfigRefused(name, f"{wanted} is no converter here{f'; is {near} meant?' if near else ''}")
+    try:
+        made: Any = row.load()
+        found: Converter = made(spec.with_prefix(f"{name}."), role)
+    except (ConfigError, ImportError, AttributeError) as error:
+        raise ConfigRefused(name, str(error)) from error
+    return found
+
+
+def java_name(plugin: object) -> str:
+    """What dead letters call it."""
+    location = f"{type(plugin).__module__}:{type(plugin).__qualname__}"
+    row = next((each for each in catalogue().rows if each.location == location), None)
+    return location if row is None else row.class_name
+
+
+def _is_raw(spec: JobSpec, side: str) -> bool:
+    name = (spec.setting(f"{side}.converter") or "").rpartition(".")[2]
+    encoding = spec.with_prefix(f"{side}.converter.").get("converter.encoding", "UTF-8")
+    return name in _RAW and encoding.upper().replace("-", "") == "UTF8"

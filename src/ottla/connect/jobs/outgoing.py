@@ -1,0 +1,131 @@
+"""Records into topics, inside a transaction that somebody else ends: by the task itself, several requests under way.
+
+One writer for each producer id, so sequence numbers are counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ottla.client.blocking.cluster import Cluster
+from ottla.connect.dead_letters import RawHeader
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.sink.delivery import Delivery
+from ottla.pipelines.sink.encoding import encode_batches, next_sequence
+from ottla.pipelines.sink.packing import CHUNK_BYTES, Packer, Topics, chunks_of, merged
+from ottla.pipelines.sink.transaction import Transaction
+from ottla.pipelines.sink.writer import Errand
+from ottla.pipelines.source.columns import HEADERS_TYPE
+
+ROWS: Any = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("timestamp", pa.int64()),
+        ("headers", HEADERS_TYPE),
+    ]
+)
+
+
+class RawRecord(NamedTuple):
+    """Bytes for a topic."""
+
+    key: bytes | None
+    value: bytes | None
+    topic: str
+    partition: int | None = None
+    timestamp: int | None = None
+    headers: Sequence[RawHeader] = ()
+
+
+class Outgoing:
+    """`send` any number of times, then `flush`. Raises ClientError."""
+
+    __slots__ = ("_cluster", "_delivery", "_errand", "_packer", "_sequences", "topics")
+
+    def __init__(self, cluster: Cluster, errand: Errand) -> None:
+        self._cluster = cluster
+        self._errand = errand
+        self._delivery = Delivery(cluster, errand.transactional_id, second=errand.second)
+        self._packer = Packer(_Asked(cluster, errand.topics), writers=1, task=0, spread=errand.batch_id)
+        self._sequences = dict(errand.sequences)
+        self.topics: dict[str, int] = {}
+        """Records by topic."""
+
+    def send(self, records: Iterable[RawRecord]) -> None:
+        columns = list(zip(*records, strict=True))
+        if not columns:
+            return
+        *plain, headers = columns
+        told = [[{"key": name, "value": value} for name, value in each] or None for each in headers]
+        arrays = [pa.array(column, kind.type) for column, kind in zip((*plain, told), ROWS, strict=True)]
+        self.send_rows(pa.RecordBatch.from_arrays(arrays, schema=ROWS))
+
+    def send_values(self, topic: str, values: pa.Array, timestamp_ms: int) -> None:
+        """Without keys: no object is made for any of them."""
+        count = len(values)
+        if not count:
+            return
+        rows = pa.RecordBatch.from_arrays(
+            [
+                pa.nulls(count, pa.binary()),
+                values if values.type == pa.binary() else values.cast(pa.binary()),
+                pa.repeat(pa.scalar(topic, pa.string()), count),
+                pa.repeat(pa.scalar(timestamp_ms, pa.int64()), count),
+            ],
+            names=["key", "value", "topic", "timestamp"],
+        )
+        step = max(1, count * CHUNK_BYTES // max(rows.nbytes, 1))
+        for start in range(0, count, step):
+            self.send_rows(rows.slice(start, step))
+
+    def send_rows(self, rows: pa.RecordBatch) -> None:
+        errand = self._errand
+        for chunk in self._packer.pack([rows]):
+            for place, chunks in groupby(chunks_of([chunk]), key=lambda each: each.place):
+                self._announce(place)
+                for portion in merged(chunks, 4 * errand.max_batch_bytes):
+                    self._encode(place, portion)
+
+    def _encode(self, place: TopicPartition, portion: Any) -> None:
+        errand = self._errand
+        sequence = self._sequences.get(place, 0)
+        for encoded in encode_batches(
+            portion, errand.sender, sequence, max_bytes=errand.max_batch_bytes, codec=errand.codec
+        ):
+            self._delivery.send(place, encoded)
+            sequence = next_sequence(sequence, encoded.records)
+            self.topics[place.topic] = self.topics.get(place.topic, 0) + encoded.records
+        self._sequences[place] = sequence
+
+    def flush(self) -> None:
+        """Returns when all is acknowledged."""
+        self._delivery.flush()
+
+    @property
+    def written(self) -> dict[TopicPartition, int]:
+        """Records by partition, for the sequence numbers of the next transaction."""
+        return {place: delivered.records for place, delivered in self._delivery.delivered.items()}
+
+    def _announce(self, place: TopicPartition) -> None:
+        if not self._errand.second and place not in self._delivery.delivered:
+            joined = Transaction(self._cluster, self._errand.transactional_id, timeout_ms=0)
+            joined.sender = self._errand.sender
+            joined.add_partitions([place])
+
+
+class _Asked(Topics):
+    __slots__ = ("_cluster",)
+
+    def __init__(self, cluster: Cluster, counts: Mapping[str, int]) -> None:
+        super().__init__(counts)
+        self._cluster = cluster
+
+    def ask(self, topic: str) -> int:
+        return len(self._cluster.partitions(topic, auto_create=True))

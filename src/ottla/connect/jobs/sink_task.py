@@ -1,0 +1,144 @@
+"""One task of a sink: fetches its partitions, converts, transforms and writes, and tells what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from ottla.connect.data.record import ConnectRecord
+from ottla.connect.dead_letters import Letter
+from ottla.connect.jobs.chain import Chain, RawIn, raw_records
+from ottla.connect.jobs.reports import Counts, Failed, SinkReport
+from ottla.connect.jobs.retrying import Retrying
+from ottla.connect.jobs.spec import JobSpec, opened_sink
+from ottla.connect.spi import Batch, Columns, Sink, Span
+
+MOST_LETTERS: Final = 100_000
+"""In one micro-batch of one task: who refuses more is broken itself."""
+
+
+class Refusal(Exception):
+    """A record that is no good, where none is tolerated."""
+
+
+class SinkTask:
+    """Stays open from one micro-batch to the next."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        """Raises ConfigRefused."""
+        self.spec = spec
+        self._policy = spec.policy
+        self._chain = Chain(spec)
+        self._sink: Sink[Any] = opened_sink(spec)
+        self._by_columns = self._chain.is_raw and self._sink.takes_columns
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def run(self, number: int, spans: Sequence[Span], columns: Iterator[Columns]) -> SinkReport:
+        """`columns` of all spans, in their order. What fails is told, not raised."""
+        run = _Run(self._chain, self._sink, Retrying(self._policy), spans, self._policy.tolerates_all)
+        try:
+            self._sink.begin(spans)
+            for each in columns:
+                if self._by_columns:
+                    run.write_columns(each)
+                else:
+                    run.write_records(each)
+            run.finish()
+        except Exception as error:  # noqa: BLE001  a connector may raise anything at all
+            return SinkReport(number, run.counts(), (), Failed.of(error, run.where(error)))
+        return SinkReport(number, run.counts(), run.letters)
+
+
+class _Told(NamedTuple):
+    read: int = 0
+    skipped: int = 0
+
+
+class _Run:
+    """One micro-batch."""
+
+    def __init__(
+        self, chain: Chain, sink: Sink[Any], retrying: Retrying, spans: Sequence[Span], tolerates_all: bool
+    ) -> None:
+        self._chain = chain
+        self._sink = sink
+        self._retrying = retrying
+        self._spans = spans
+        self._tolerates_all = tolerates_all
+        self._given: list[ConnectRecord] = []
+        """All records of this micro-batch, if the sink may speak of them at its end."""
+        self._told = _Told()
+        self.letters: list[Letter] = []
+        self._at = ""
+
+    def counts(self) -> Counts:
+        read, skipped = self._told
+        failed = len(self.letters)
+        return Counts(read, read - skipped - failed, skipped, failed, self._retrying.retries, failed)
+
+    def where(self, error: BaseException) -> str:
+        return f"while writing {self._at}: " if self._at and not isinstance(error, Refusal) else ""
+
+    def write_columns(self, columns: Columns) -> None:
+        count = len(columns.offsets)
+        self._told = self._told._replace(read=self._told.read + count)
+        self._at = f"{columns.topic}-{columns.partition} from offset {int(columns.offsets[0])} on"
+        batch = Batch((), self._spans, (columns,))
+        refused = list(self._retrying.run(lambda: self._sink.write(batch)))
+        if refused:
+            raws = raw_records(columns)
+            for at, error in refused:
+                self._refuse(self._chain.refused(raws[at], error))
+
+    def write_records(self, columns: Columns) -> None:
+        found = self._chain.inbound(columns)
+        self._told = _Told(self._told.read + len(columns.offsets), self._told.skipped + found.skipped)
+        for letter in found.letters:
+            self._refuse(letter)
+        most = self._sink.batch_records
+        for start in range(0, len(found.records), most):
+            self._write(found.records[start : start + most])
+
+    def _write(self, records: list[ConnectRecord]) -> None:
+        self._at = _at(records[0])
+        batch = Batch(records, self._spans)
+        refused = list(self._retrying.run(lambda: self._sink.write(batch)))
+        for at, error in refused:
+            self._refuse(self._chain.refused(records[at].origin, error))
+        self._given += records
+
+    def finish(self) -> None:
+        self._at = ""
+        for at, error in list(self._retrying.run(self._sink.end)):
+            self._refuse(self._chain.refused(self._given[at].origin, error))
+
+    def _refuse(self, letter: Letter) -> None:
+        if not self._tolerates_all:
+            failure = letter.failure
+            raise Refusal(
+                f"{letter.where} failed in {failure.stage} ({failure.class_name}): "
+                f"{failure.error_class}: {failure.message}. errors.tolerance is none, so nothing behind it is written. "
+                "Mend the record or the config, or set errors.tolerance=all and errors.deadletterqueue.topic.name"
+                f"\n{failure.trace}"
+            )
+        if len(self.letters) >= MOST_LETTERS:
+            raise Refusal(
+                f"more than {MOST_LETTERS:,} records of one micro-batch were refused, the last: {letter.where}"
+            )
+        self.letters.append(letter)
+
+
+def _at(record: ConnectRecord) -> str:
+    raw = record.origin
+    assert isinstance(raw, RawIn)
+    return f"{raw.topic}-{raw.partition} from offset {raw.offset} on"
+
+
+def spi_columns(topic: str, partition: int, found: Any) -> Columns:
+    """Of what the source's decoder gives."""
+    keys: pa.Array = found.keys
+    return Columns(topic, partition, keys, found.values, found.offsets, found.timestamps, found.headers)

@@ -1,0 +1,149 @@
+"""One task of a source: reads its partitions, converts, transforms, and writes into the transaction that it is given.
+
+Records, dead letters and source offsets go into it; the driver ends it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ottla.client.blocking.cluster import Cluster
+from ottla.connect.dead_letters import Letter, letter_headers
+from ottla.connect.jobs.chain import Chain
+from ottla.connect.jobs.outgoing import Outgoing, RawRecord
+from ottla.connect.jobs.reports import Counts, Failed, SourceReport
+from ottla.connect.jobs.retrying import Retrying
+from ottla.connect.jobs.sink_task import Refusal
+from ottla.connect.jobs.spec import JobSpec, opened_source
+from ottla.connect.offsets import value_of
+from ottla.connect.spi import Lines, Offset, Partition, Read, Source
+from ottla.pipelines.sink.writer import Errand
+
+FULL: Final = 0.5
+"""A read of this share of its limit tells that there is more."""
+
+
+PEEK: Final = 500
+"""At most so many records go along with a plan."""
+
+
+class Part(NamedTuple):
+    """One source partition of a task."""
+
+    partition: Partition
+    start: Offset | None
+    key: bytes
+    """Under which its position is filed."""
+    peeked: Read | None = None
+    """Read already, when it was found out whether there is something."""
+
+
+class SourceTask:
+    """Stays open from one micro-batch to the next."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        """Raises ConfigRefused."""
+        self.spec = spec
+        self._chain = Chain(spec)
+        self._sources: dict[bytes, Source[Any]] = {}
+
+    def close(self) -> None:
+        for source in self._sources.values():
+            source.close()
+        self._sources.clear()
+
+    def run(self, number: int, parts: Sequence[Part], limit: int, cluster: Cluster, errand: Errand) -> SourceReport:
+        """What fails is told, not raised."""
+        run = _Run(self.spec, self._chain, Outgoing(cluster, errand), number)
+        try:
+            for part in parts:
+                read = part.peeked or run.retrying.run(lambda part=part: self._source(part).read(part.start, limit))  # type: ignore[misc]
+                run.take(part, read, limit)
+            return run.finish()
+        except Exception as error:  # noqa: BLE001  a connector may raise anything at all
+            return SourceReport(number, run.counts, failed=Failed.of(error))
+
+    def _source(self, part: Part) -> Source[Any]:
+        if part.key not in self._sources:
+            self._sources[part.key] = opened_source(self.spec, part.partition)
+        return self._sources[part.key]
+
+
+class _Run:
+    """One micro-batch."""
+
+    def __init__(self, spec: JobSpec, chain: Chain, out: Outgoing, number: int) -> None:
+        self._spec = spec
+        self._policy = spec.policy
+        self._chain = chain
+        self._out = out
+        self._number = number
+        self._ends: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = []
+        self._full = False
+        self._letters: list[Letter] = []
+        self.counts = Counts()
+        self.retrying = Retrying(self._policy)
+
+    def take(self, part: Part, read: Read, limit: int) -> None:
+        rows = read.rows
+        if isinstance(rows, Lines):
+            count = len(rows.values)
+            self._take_lines(rows, part.partition)
+        else:
+            count = len(rows)
+            self._take_rows(rows, part.partition)
+        asked = PEEK if part.peeked is not None else limit
+        self._full = self._full or count >= asked * FULL
+        end = read.end
+        if end is not None and end != part.start:
+            self._out.send([RawRecord(part.key, value_of(end), self._spec.offsets_topic)])
+            self._ends.append((part.partition, end))
+
+    def _take_lines(self, lines: Lines, partition: Partition) -> None:
+        if not self._chain.is_raw:
+            self._take_rows(lines.as_rows(), partition)
+            return
+        count = len(lines.values)
+        now_ms = time.time_ns() // 1_000_000
+        self._out.send_values(lines.topic, lines.values, now_ms if lines.timestamp is None else lines.timestamp)
+        self.counts = self.counts.plus(Counts(count, count))
+
+    def _take_rows(self, rows: Sequence[Any], partition: Partition) -> None:
+        found = self._chain.outbound(rows, partition)
+        for letter in found.letters:
+            self._refuse(letter)
+        self._out.send(found.records)
+        failed = len(found.letters)
+        letters = failed if self._policy.topic else 0
+        counts = Counts(len(rows), len(found.records), found.skipped, failed, 0, letters)
+        self.counts = self.counts.plus(counts)
+
+    def _refuse(self, letter: Letter) -> None:
+        failure = letter.failure
+        if not self._policy.tolerates_all:
+            raise Refusal(
+                f"{letter.where} failed in {failure.stage} ({failure.class_name}): {failure.error_class}: "
+                f"{failure.message}. errors.tolerance is none, so nothing from it on is written. Mend what is read or "
+                f"the config, or set errors.tolerance=all and errors.deadletterqueue.topic.name\n{failure.trace}"
+            )
+        self._letters.append(letter)
+        if self._policy.topic:
+            headers = letter_headers(letter, self._spec.name, self._number) if self._policy.with_headers else ()
+            record = RawRecord(letter.key, letter.value, self._policy.topic, None, letter.timestamp, headers)
+            self._out.send([record])
+
+    def finish(self) -> SourceReport:
+        self._out.flush()
+        counts = self.counts._replace(retries=self.retrying.retries)
+        own = {self._spec.offsets_topic, self._policy.topic}
+        topics = [topic for topic in self._out.topics if topic not in own]
+        letters = self._letters[:10]
+        return SourceReport(self._number, counts, self._ends, self._out.written, topics, self._full, letters)
+
+
+def partition_text(partition: Partition) -> str:
+    return msgspec.json.encode(dict(partition), order="sorted").decode()

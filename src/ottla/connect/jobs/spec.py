@@ -1,0 +1,109 @@
+"""What the job of a connector is given: its config, what the worker adds, and a folder. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ottla.connect.catalogue import catalogue
+from ottla.connect.dead_letters import LetterPolicy
+from ottla.connect.plugins import PluginType
+from ottla.connect.spi import ConfigRefused, Sink, Source, parse
+
+GROUP_PREFIX: Final = "connect-"
+"""Of a sink's consumer group."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    name: str
+    config: Mapping[str, str | None] = field(repr=False)
+    """References to secrets are resolved in it."""
+    bootstrap: str
+    group_id: str
+    """The worker's."""
+    offsets_topic: str
+    directory: str
+    defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Worker settings that connectors inherit: converters."""
+    tasks: int = 1
+    epoch: int = 0
+    once: bool = False
+    """Ends when all that is there now is done."""
+
+    @staticmethod
+    def of(arguments: Mapping[str, Any]) -> JobSpec:
+        return JobSpec(**arguments)
+
+    @property
+    def policy(self) -> LetterPolicy:
+        return LetterPolicy.of(self.config)
+
+    @property
+    def group(self) -> str:
+        """Of a sink; `consumer.override.group.id` names another one."""
+        return self.config.get("consumer.override.group.id") or f"{GROUP_PREFIX}{self.name}"
+
+    def transactional_id(self, task: int) -> str:
+        """As KIP-618 names it."""
+        return f"{self.group_id}-{self.name}-{task}"
+
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """`key.converter.schemas.enable` for the prefix `key.converter.`; those of the worker hold as long as the
+        connector names no converter of its own."""
+        named = prefix.rstrip(".")
+        base = {} if self.config.get(named) else self.defaults
+        found = {**base, **{name: value for name, value in self.config.items() if value is not None}}
+        return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
+
+    def setting(self, name: str) -> str | None:
+        return self.config.get(name) or self.defaults.get(name)
+
+    def plugin(self) -> type[Source[Any]] | type[Sink[Any]]:
+        """The connector's class. Raises ConfigRefused."""
+        wanted = self.config.get("connector.class") or ""
+        if ":" in wanted:
+            return _by_location(wanted)
+        row = catalogue().find(wanted, PluginType.SOURCE, PluginType.SINK)
+        if row is None:
+            near = catalogue().nearest(wanted, PluginType.SOURCE, PluginType.SINK)
+            hint = f"; is {near} meant?" if near else ""
+            raise ConfigRefused("connector.class", f"{wanted or 'nothing'} is no connector here{hint}")
+        try:
+            found: Any = row.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigRefused("connector.class", f"{wanted} cannot be loaded: {error}") from error
+        kind: type[Source[Any]] | type[Sink[Any]] = found
+        return kind
+
+
+def _by_location(location: str) -> type[Source[Any]] | type[Sink[Any]]:
+    from importlib import import_module  # noqa: PLC0415
+
+    module, _, name = location.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigRefused("connector.class", f"{location} cannot be loaded: {error}") from error
+    if not isinstance(found, type) or not issubclass(found, Source | Sink):
+        raise ConfigRefused("connector.class", f"{location} is neither a Source nor a Sink")
+    return found
+
+
+def opened_sink(spec: JobSpec) -> Sink[Any]:
+    """Raises ConfigRefused."""
+    kind = spec.plugin()
+    assert issubclass(kind, Sink)
+    sink = kind(parse(kind.model, spec.config), spec.name)
+    sink.validate()
+    return sink
+
+
+def opened_source(spec: JobSpec, partition: Mapping[str, Any] | None = None) -> Source[Any]:
+    """Raises ConfigRefused."""
+    kind = spec.plugin()
+    assert issubclass(kind, Source)
+    source = kind(parse(kind.model, spec.config), spec.name, partition or {})
+    source.validate()
+    return source

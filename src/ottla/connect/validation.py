@@ -1,0 +1,229 @@
+"""Judges a connector's config: every key of the framework, of the connector, its converters, transforms and predicates.
+
+References to config providers are resolved before, so that what is judged is what will run; what is shown is the text
+that was sent, never what a provider gave.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ottla.connect.catalogue import catalogue as all_plugins
+from ottla.connect.definitions import ConfigDef, ConfigError, ConfigKey, ConfigValue, Texts
+from ottla.connect.framework_keys import Defaults, chain_keys, config_def_of, connector_keys
+from ottla.connect.plugins import Catalogue, Plugin, PluginType
+from ottla.connect.providers import Providers, masked
+
+_OVERRIDES = {"producer.override.": "producer", "consumer.override.": "consumer", "admin.override.": "admin"}
+_PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
+
+
+class NotJudged(Exception):
+    """The config cannot even be judged: 400, with this text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`configs` pairs each definition with its verdict; a key that nobody defines has none."""
+
+    connector_class: str
+    groups: tuple[str, ...]
+    configs: tuple[tuple[ConfigKey | None, ConfigValue], ...]
+
+    @property
+    def error_count(self) -> int:
+        return sum(len(value.errors) for _, value in self.configs)
+
+    def complaint(self) -> str:
+        """What a POST or PUT with such a config is answered."""
+        errors = [error for _, value in self.configs for error in value.errors]
+        lines = [f"Connector configuration is invalid and contains the following {len(errors)} error(s):", *errors]
+        where = "at the endpoint `/connector-plugins/{connectorType}/config/validate`"
+        return "\n".join([*lines, f"You can also find the above list of errors {where}"])
+
+
+class Judge:
+    """For one worker: its plug-ins, what it gives its connectors, its config providers."""
+
+    __slots__ = ("_defaults", "_policy", "_providers", "catalogue")
+
+    def __init__(
+        self,
+        defaults: Mapping[str, str],
+        providers: Providers,
+        override_policy: str = "All",
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        self._defaults = Defaults(dict(defaults))
+        self._providers = providers
+        self._policy = override_policy
+        self.catalogue = catalogue or all_plugins()
+
+    def plugin(self, config: Texts) -> Plugin:
+        """The connector a config names. Raises NotJudged."""
+        said = config.get("connector.class")
+        if said is None:
+            shown = ", ".join(sorted(config))
+            raise NotJudged(
+                f"Connector config with the keys [{shown}] contains no connector type: connector.class is missing"
+            )
+        found = self.catalogue.find(said.strip(), PluginType.SOURCE, PluginType.SINK)
+        if found is None:
+            rows = self.catalogue.of(PluginType.SOURCE, PluginType.SINK)
+            near = self.catalogue.nearest(said, PluginType.SOURCE, PluginType.SINK)
+            hint = f" Did you mean {near}?" if near else ""
+            raise NotJudged(
+                f"Failed to find any class that implements Connector and which name matches {said}, available "
+                f"connectors are: {', '.join(row.class_name for row in rows)}.{hint}"
+            )
+        return found
+
+    def definitions(self, plugin: Plugin) -> list[ConfigKey]:
+        """GET /connector-plugins/{p}/config: the plug-in's own keys first, the framework's after them."""
+        own = config_def_of(plugin)
+        if not plugin.kind.is_connector:
+            return list(own.keys.values())
+        framework = connector_keys(self.catalogue, plugin)
+        return [*own.keys.values(), *(key for name, key in framework.keys.items() if name not in own.keys)]
+
+    def judge(self, given: Texts) -> Verdict:
+        """Raises NotJudged."""
+        try:
+            resolved = self._providers.resolve(given)
+            secrets = self._providers.secrets(given)
+            plugin = self.plugin(resolved)
+            own = config_def_of(plugin)
+            framework = connector_keys(self.catalogue, plugin, self._defaults)
+            enriched = framework.with_keys(chain_keys(self.catalogue, resolved))
+        except ConfigError as error:
+            raise NotJudged(str(error)) from None
+        verdicts = {**enriched.validate(resolved), **own.validate(resolved)}
+        keys = {**enriched.keys, **own.keys}
+        self._judge_together(plugin, resolved, verdicts)
+        for name, value in given.items():
+            if value is None:
+                before = verdicts.get(name, ConfigValue(name))
+                verdicts[name] = before.with_error("Null value can not be supplied as the configuration value.")
+        shown = [(keys.get(name), _shown(value, given, resolved, secrets)) for name, value in verdicts.items()]
+        groups = tuple(dict.fromkeys((*enriched.groups, *own.groups)))
+        extra = [*self._converters(resolved), *self._overrides(resolved)]
+        told = [(key, _shown(value, given, resolved, secrets)) for key, value in extra]
+        return Verdict(given.get("connector.class") or "", groups, (*shown, *told))
+
+    def _judge_together(self, plugin: Plugin, config: Texts, verdicts: dict[str, ConfigValue]) -> None:
+        """What no key can judge by itself."""
+
+        def blame(name: str, problem: str) -> None:
+            verdicts[name] = verdicts.get(name, ConfigValue(name, config.get(name))).with_error(problem)
+
+        if plugin.kind is PluginType.SINK:
+            _judge_topics(config, blame)
+        elif (config.get("exactly.once.support") or "").lower() == "required" and not _is_exactly_once(plugin):
+            blame(
+                "exactly.once.support",
+                "The connector does not support exactly-once semantics with the provided configuration.",
+            )
+        aliases = [part.strip() for part in (config.get("predicates") or "").split(",") if part.strip()]
+        for alias in [part.strip() for part in (config.get("transforms") or "").split(",") if part.strip()]:
+            name = f"transforms.{alias}.predicate"
+            wanted = config.get(name)
+            if wanted is not None and wanted not in aliases:
+                blame(name, f"Invalid value {wanted} for configuration {name}: predicates names no such alias")
+
+    def _converters(self, config: Texts) -> list[tuple[ConfigKey | None, ConfigValue]]:
+        """Keys of converters that the connector itself names; with the class, they are judged under its prefix."""
+        found: list[tuple[ConfigKey | None, ConfigValue]] = []
+        for part, kind in (
+            ("key.converter", PluginType.CONVERTER),
+            ("value.converter", PluginType.CONVERTER),
+            ("header.converter", PluginType.HEADER_CONVERTER),
+        ):
+            said = config.get(part)
+            row = None if said is None else self.catalogue.find(said.strip(), kind)
+            if row is None:
+                continue
+            prefix = f"{part}."
+            own = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+            definition = config_def_of(row)
+            for name, value in definition.validate(own).items():
+                key = definition.keys.get(name)
+                found.append(
+                    (None if key is None else replace(key, name=prefix + name), replace(value, name=prefix + name))
+                )
+        return found
+
+    def _overrides(self, config: Texts) -> list[tuple[ConfigKey | None, ConfigValue]]:
+        found: list[tuple[ConfigKey | None, ConfigValue]] = []
+        for name, value in config.items():
+            prefix = next((each for each in _OVERRIDES if name.startswith(each)), None)
+            if prefix is None:
+                continue
+            allowed = self._policy == "All" or (self._policy == "Principal" and name.removeprefix(prefix) in _PRINCIPAL)
+            key = name.removeprefix(prefix)
+            problem = (
+                f"The '{self._policy}' policy does not allow '{key}' to be overridden in the connector configuration."
+            )
+            found.append((None, ConfigValue(name, value, errors=() if allowed else (problem,))))
+        return found
+
+
+def _judge_topics(config: Texts, blame) -> None:  # type: ignore[no-untyped-def]
+    topics, regex = (config.get("topics") or "").strip(), (config.get("topics.regex") or "").strip()
+    letters = (config.get("errors.deadletterqueue.topic.name") or "").strip()
+    if topics and regex:
+        for name in ("topics", "topics.regex"):
+            blame(name, "topics and topics.regex are mutually exclusive options, but both are set.")
+    if not topics and not regex:
+        for name in ("topics", "topics.regex"):
+            blame(name, "Must configure one of topics or topics.regex")
+    listed = [part.strip() for part in topics.split(",")]
+    if letters and letters in listed:
+        said = f"('topics=[{', '.join(listed)}]')"
+        blame(
+            "topics",
+            f"The DLQ topic '{letters}' may not be included in the list of topics {said} consumed by the connector",
+        )
+    if letters and regex and _matches(regex, letters):
+        said = f"('topics.regex={regex}')"
+        blame(
+            "topics.regex",
+            f"The DLQ topic '{letters}' may not be matched by the regex for the topics {said} consumed by the "
+            "connector",
+        )
+
+
+def _matches(regex: str, text: str) -> bool:
+    try:
+        return re.fullmatch(regex, text) is not None
+    except (re.error, RecursionError, OverflowError):
+        return False  # judged by its own key
+
+
+def _is_exactly_once(plugin: Plugin) -> bool:
+    try:
+        return bool(getattr(plugin.load(), "exactly_once", True))
+    except (ImportError, AttributeError):
+        return True  # said by whoever asks for its keys
+
+
+def _shown(value: ConfigValue, given: Texts, resolved: Texts, secrets: tuple[str, ...]) -> ConfigValue:
+    """As it may be seen: the reference in place of what a provider gave for it."""
+    errors = tuple(masked(error, secrets) for error in value.errors)
+    if given.get(value.name) != resolved.get(value.name):
+        return replace(value, value=given[value.name], errors=errors)
+    return replace(value, errors=errors)
+
+
+def task_configs(catalogue: Catalogue, config: Texts) -> tuple[Texts, ...]:
+    """How a connector is shared out: `tasks.max` parts of a sink, as many of a source as it splits into. Each has the
+    whole config, and the class of its task as Java names it, so that a Java worker finds what it would have written."""
+    found = catalogue.find((config.get("connector.class") or "").strip(), PluginType.SOURCE, PluginType.SINK)
+    most = config.get("tasks.max") or "1"
+    wanted = int(most) if most.strip().isdecimal() and len(most) < 6 else 1
+    splits = found is None or found.kind is PluginType.SINK or found.splits
+    class_name = found.class_name if found is not None else (config.get("connector.class") or "")
+    task = {**config, "task.class": f"{class_name.removesuffix('Connector')}Task"}
+    return (task,) * (wanted if splits else 1)
+
+
+__all__ = ["ConfigDef", "Judge", "NotJudged", "Verdict", "task_configs"]

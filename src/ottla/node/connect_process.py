@@ -1,0 +1,122 @@
+"""A Connect worker as a process by itself, against any Kafka cluster: `ottla connect worker.properties`."""
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from ottla import __version__
+from ottla.client.addresses import Address
+from ottla.client.errors import ClientError
+from ottla.client.security import Security
+from ottla.connect.failures import ConnectCannotStart
+from ottla.connect.orders import ConnectorRunner, WorkerFacts
+from ottla.connect.service import ConnectService, RunnerMaker
+from ottla.connect.settings import ConnectSettings
+from ottla.http.asking import NoAnswer, ask
+from ottla.net.listening import refusal
+from ottla.node.logs import write_text_logs
+from ottla.node.process import new_event_loop
+from ottla.node.services import CannotStart
+from ottla.runtime.standard_streams import announce
+from ottla.runtime.stop_signals import stop_signals
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_S: Final = 60.0
+
+
+def runner_maker(settings: ConnectSettings) -> RunnerMaker:
+    """Whoever runs the connectors has a Spark host, which comes with the first of them."""
+
+    def made(facts: WorkerFacts) -> ConnectorRunner:
+        from ottla.connect.jobs.runner import HostRunner  # noqa: PLC0415  with the worker
+        from ottla.node.spark_host import SparkHost  # noqa: PLC0415
+
+        directory = Path(settings["connect.state.dir"] or tempfile.mkdtemp(prefix="ottla-connect-"))
+        directory.mkdir(parents=True, exist_ok=True)
+        host = SparkHost(directory, settings["connect.spark.master"])
+        return HostRunner(facts, host, directory)
+
+    return made
+
+
+def run_connect(
+    settings: ConnectSettings,
+    bootstrap: list[Address],
+    security: Security,
+    connectors: Sequence[Mapping[str, str]] = (),
+) -> int:
+    """Until SIGTERM, SIGINT or SIGHUP. `connectors` are put once it runs, as connect-standalone does. Raises
+    CannotStart."""
+    write_text_logs()
+    if settings.unused:
+        logger.warning("not used, since no setting of a worker has such a name: %s", ", ".join(settings.unused))
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(_serve(settings, bootstrap, security, connectors))
+    finally:
+        loop.close()
+
+
+async def _serve(
+    settings: ConnectSettings, bootstrap: list[Address], security: Security, connectors: Sequence[Mapping[str, str]]
+) -> int:
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    for number in stop_signals():
+        loop.add_signal_handler(number, asked.set)
+    service = ConnectService(settings, bootstrap, runner_maker(settings), security=security)
+    starting = loop.create_task(_started(service, settings))
+    stopping = loop.create_task(asked.wait())
+    try:
+        await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            await starting
+            told = "\n".join(f"  {line}" for line in service.banner())
+            announce(f"ottla {__version__}: a Connect worker is ready\n{told}\n  stop with Ctrl-C")
+            for connector in connectors:
+                await _put(service, connector)
+            await stopping
+    finally:
+        for task in (starting, stopping):
+            task.cancel()
+        await asyncio.gather(starting, stopping, return_exceptions=True)
+        await service.stop()
+    return 0
+
+
+async def _started(service: ConnectService, settings: ConnectSettings) -> None:
+    try:
+        await service.start()
+    except (ClientError, ConnectCannotStart) as error:
+        raise CannotStart(str(error)) from error
+    except OSError as error:
+        first = settings.listeners[0]
+        raise CannotStart(refusal(error, first.host, first.port, "listeners")) from error
+
+
+async def _put(service: ConnectService, connector: Mapping[str, str]) -> None:
+    """As a PUT of its config would; a config that is no good is said, and the others go on."""
+    name = connector.get("name", "")
+    try:
+        reply = await ask(
+            service.url,
+            "PUT",
+            f"/connectors/{quote(name, safe='')}/config",
+            {"content-type": "application/json"},
+            msgspec.json.encode(dict(connector)),
+            connect_s=_PATIENCE_S,
+            answer_s=_PATIENCE_S,
+        )
+    except NoAnswer as error:
+        logger.error("the connector %s was not created: %s", name, error)
+        return
+    if reply.status >= 300:
+        logger.error("the connector %s was not created: %s", name, reply.body.decode(errors="replace"))
