@@ -3,6 +3,8 @@
 from ottla.connect.plugins import Plugin, PluginType
 
 _ROOM = "ottla.connect.connectors"
+_MIRROR = "org.apache.kafka.connect.mirror"
+"""Mirroring is a room above this one, and loaded by name as every other connector."""
 
 PLUGINS = (
     Plugin(
@@ -53,5 +55,12 @@ PLUGINS = (
         PluginType.SINK,
         f"{_ROOM}.tables.iceberg:IcebergSink",
         ("io.tabular.iceberg.connect.IcebergSinkConnector", "iceberg-sink"),
+    ),
+    Plugin(f"{_MIRROR}.MirrorSourceConnector", PluginType.SOURCE, "ottla.mirror.source_connector:MirrorSource"),
+    Plugin(
+        f"{_MIRROR}.MirrorCheckpointConnector", PluginType.SOURCE, "ottla.mirror.checkpoint_connector:MirrorCheckpoint"
+    ),
+    Plugin(
+        f"{_MIRROR}.MirrorHeartbeatConnector", PluginType.SOURCE, "ottla.mirror.heartbeat_connector:MirrorHeartbeat"
     ),
 )

@@ -20,7 +20,7 @@ from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_task import Refusal
 from ottla.connect.jobs.spec import JobSpec, opened_source
 from ottla.connect.offsets import value_of
-from ottla.connect.spi import Lines, Offset, Partition, Read, Source
+from ottla.connect.spi import Copies, Lines, Offset, Partition, Read, Source
 from ottla.pipelines.sink.writer import Errand
 
 FULL: Final = 0.5
@@ -60,9 +60,12 @@ class SourceTask:
         """What fails is told, not raised."""
         run = _Run(self.spec, self._chain, Outgoing(cluster, errand), number)
         try:
+            reads = []
             for part in parts:
                 read = part.peeked or run.retrying.run(lambda part=part: self._source(part).read(part.start, limit))  # type: ignore[misc]
                 run.take(part, read, limit)
+                reads.append((self._source(part), read))
+            run.settle(reads)
             return run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
             return SourceReport(number, run.counts, failed=Failed.of(error))
@@ -93,6 +96,9 @@ class _Run:
         if isinstance(rows, Lines):
             count = len(rows.values)
             self._take_lines(rows, part.partition)
+        elif isinstance(rows, Copies):
+            count = len(rows.values)
+            self._take_copies(rows, part.partition)
         else:
             count = len(rows)
             self._take_rows(rows, part.partition)
@@ -111,6 +117,24 @@ class _Run:
         now_ms = time.time_ns() // 1_000_000
         self._out.send_values(lines.topic, lines.values, now_ms if lines.timestamp is None else lines.timestamp)
         self.counts = self.counts.plus(Counts(count, count))
+
+    def _take_copies(self, copies: Copies, partition: Partition) -> None:
+        if not self._chain.is_raw:
+            self._take_rows(copies.as_rows(), partition)
+            return
+        count = len(copies.values)
+        self._out.send_copies(copies)
+        self.counts = self.counts.plus(Counts(count, count))
+
+    def settle(self, reads: Sequence[tuple[Source[Any], Read]]) -> None:
+        """What was read is in its topics; those who want to know get to know where."""
+        asking = [(source, read) for source, read in reads if type(source).delivered is not Source.delivered]
+        if not asking:
+            return
+        self._out.flush()
+        for source, read in asking:
+            more = source.delivered(read, self._out.first_offsets)
+            self._out.send(self._chain.outbound(more, source.partition).records)
 
     def _take_rows(self, rows: Sequence[Any], partition: Partition) -> None:
         found = self._chain.outbound(rows, partition)
