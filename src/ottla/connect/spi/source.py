@@ -145,8 +145,8 @@ class Source(Generic[C]):
         return False
 
     def delivered(self, read: Read, first_offsets: Mapping[tuple[str, int], int]) -> Sequence[Row]:
-        """What was read lies in its topics, from these offsets on, but is not committed yet. What is given back is written
-        and committed with it."""
+        """What was read lies in its topics, from these offsets on, but is not committed yet. What is given back is
+        written and committed with it."""
         return ()
 
     def written(self, end: Offset) -> None:
