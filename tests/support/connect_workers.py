@@ -51,6 +51,11 @@ class RehearsedRunner:
     async def close(self) -> None:
         self.running.clear()
 
+    def config_of(self, connector: str) -> Mapping[str, str | None]:
+        """What it runs with; nothing while it does not run."""
+        order = self.running.get(connector)
+        return {} if order is None else order.config
+
     def fail(self, connector: str, trace: str) -> None:
         order = self.running.pop(connector)
         self._listener(Report(connector, order.epoch, Event.FAILED, trace))
@@ -108,16 +113,19 @@ class ConnectWorker:
             await self.service.stop()
 
     def kill(self) -> None:
-        """The loop stands still: no farewell, no heartbeat; its sockets close."""
+        """Tasks end where they are, sockets close: no farewell."""
         self._ended = True
         self.do(self._abandon)
         self._end_loop()
 
     async def _abandon(self) -> None:
         self.service.abandon()
-        for task in asyncio.all_tasks():
-            if task is not asyncio.current_task():
-                task.cancel()
+        here = asyncio.current_task()
+        others = [task for task in asyncio.all_tasks() if task is not here]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self.service.stop(hand_over=False)
 
     def _end_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

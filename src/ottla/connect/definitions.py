@@ -73,7 +73,7 @@ __all__ = [
     "render",
 ]
 
-_JAVA_BLANKS = "".join(map(chr, range(33)))
+JAVA_BLANKS = "".join(map(chr, range(33)))
 _COMMA = re.compile(r"\s*,\s*")
 _BOUNDS = {SHORT: 1 << 15, INT: 1 << 31, LONG: 1 << 63}
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|Infinity|NaN)[dDfF]?")
@@ -159,7 +159,7 @@ class ConfigKey:
         """The typed value of a text, not yet judged by the validator. Raises ConfigError."""
         if text is None:
             return None
-        trimmed = text.strip(_JAVA_BLANKS)
+        trimmed = text.strip(JAVA_BLANKS)
         match self.type:
             case Type.BOOLEAN:
                 lowered = trimmed.lower()

@@ -164,15 +164,15 @@ class ConnectService:
             settings["heartbeat.interval.ms"],
         )
 
-    async def stop(self) -> None:
+    async def stop(self, *, hand_over: bool = True) -> None:
         """Jobs end first, then the group is left, so that others go on where they ended. May be called whatever became
-        of the start."""
+        of the start. Without `hand_over` nobody is told, as after kill -9."""
         for listening in self._open:
             await listening.stop()
         if self._worker is not None:
-            if self._worker.ready:
+            if hand_over and self._worker.ready:
                 await self._worker.close()
-            if self._member is not None and self._membership is not None:
+            if hand_over and self._member is not None and self._membership is not None:
                 self._member.leave()
                 await asyncio.wait([self._membership], timeout=_LAST_WORDS_S)
             await self._worker.jobs.close()
@@ -226,6 +226,10 @@ class ConnectService:
     def worker_id(self) -> str:
         """As statuses tell it: host:port."""
         return self.url.partition("://")[2]
+
+    @property
+    def leads(self) -> bool:
+        return self._worker is not None and self._worker.leads
 
     def troubles(self) -> Mapping[str, str]:
         """A word for programs, and what it means here, for people; empty: it does what it is for."""

@@ -85,7 +85,7 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
     def read(self, start: spi.Offset | None, limit: int) -> spi.Read:
         place = TopicPartition(str(self.partition["topic"]), int(self.partition["partition"]))
         try:
-            columns, last = self._columns(place, start, limit)
+            columns, last, more = self._columns(place, start, limit)
         except KafkaError as error:
             if error.error == Errors.UNKNOWN_TOPIC_OR_PARTITION:
                 return spi.Read([], None)  # deleted on the source: its copy stays
@@ -94,18 +94,18 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
             raise spi.TryAgain(str(error)) from error
         if last is None:
             return spi.Read([], None)
-        return spi.Read(self._copies(place, columns), {"offset": last})
+        return spi.Read(self._copies(place, columns), {"offset": last}, more)
 
-    def delivered(self, read: spi.Read, first_offsets: Mapping[tuple[str, int], int]) -> Sequence[spi.Row]:
-        rows = read.rows
-        if not isinstance(rows, spi.Copies) or not self.config.emit_offset_syncs_enabled:
-            return ()
-        downstream = first_offsets.get((rows.topic, rows.partition))
-        if downstream is None:
+    def delivered(self, reads: Sequence[spi.Read], first_offsets: Mapping[tuple[str, int], int]) -> Sequence[spi.Row]:
+        if not self.config.emit_offset_syncs_enabled:
             return ()
         topic, partition = str(self.partition["topic"]), int(self.partition["partition"])
+        downstream = first_offsets.get((self._policy.remote_topic(self._alias, topic), partition))
+        offsets = [read.rows.offsets.to_numpy() for read in reads if isinstance(read.rows, spi.Copies)]
+        if downstream is None or not offsets:
+            return ()
         pairs: list[tuple[int, int]] = []
-        for upstream, count in _stretches(rows.offsets.to_numpy()):
+        for upstream, count in _stretches(np.concatenate(offsets)):
             pairs += self._syncs.copied_span(upstream, downstream, count)
             downstream += count
             last = (upstream + count - 1, downstream - 1)
@@ -120,8 +120,10 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
             self._source.close()
             self._source = None
 
-    def _columns(self, place: TopicPartition, start: spi.Offset | None, limit: int) -> tuple[list[Columns], int | None]:
-        """What lies behind `start`, and the last offset that was looked at."""
+    def _columns(
+        self, place: TopicPartition, start: spi.Offset | None, limit: int
+    ) -> tuple[list[Columns], int | None, bool]:
+        """What lies behind `start`, the last offset that was looked at, and whether there is more."""
         source = self._opened()
         committed = isolation_of(self.config.everything) == "read_committed"
         isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
@@ -133,12 +135,12 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
             begin = first
         stop = min(end, begin + limit)
         if begin >= stop:
-            return [], None
+            return [], None, False
         found: list[Columns] = []
         reader = PartitionReader(source, place, begin, stop, isolation=isolation, skip_lost=True)
         for low, batches in reader:
             found += read_columns(str(place), batches, low, stop, with_headers=True)
-        return found, stop - 1
+        return found, stop - 1, stop < end
 
     def _copies(self, place: TopicPartition, found: Sequence[Columns]) -> spi.Copies | list[spi.Row]:
         taken = [columns for columns in found if len(columns)]

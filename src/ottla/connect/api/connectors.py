@@ -9,6 +9,7 @@ from ottla.connect.api.bodies import ConfigBody, CreateBody, named, texts
 from ottla.connect.api.desk import Desk, passing
 from ottla.connect.config_records import TargetState
 from ottla.connect.configs import Connector
+from ottla.connect.definitions import JAVA_BLANKS
 from ottla.connect.herder import CreateConnector, DeleteConnector, Done, PutConnector
 from ottla.http.answers import NO_CONTENT, Answer
 from ottla.http.call import Call
@@ -77,7 +78,7 @@ class Connectors:
             state = _INITIAL.get(body.initial_state.upper())
             if state is None:
                 raise Problem(400, f"initial_state: {body.initial_state} is none of {', '.join(_INITIAL)}")
-        name = (body.name or "").strip()
+        name = (body.name or "").strip(JAVA_BLANKS)
         config = named(name, body.config)
         await self._desk.lead_or_pass(call)
         await self._desk.check(config)

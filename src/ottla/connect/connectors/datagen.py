@@ -32,7 +32,7 @@ class DatagenConfig(spi.Config):
     schema_filename: Annotated[str | None, msgspec.Meta(description="A file with one.")] = None
     schema_keyfield: Annotated[str | None, msgspec.Meta(description="The field that is the key as well.")] = None
     max_interval: Annotated[int, msgspec.Meta(ge=0, description="Longest pause between records, in ms.")] = 500
-    rate: Annotated[float | None, msgspec.Meta(gt=0, description="Records a second, in place of max.interval.")] = None
+    rate: Annotated[float, msgspec.Meta(gt=0, description="Records a second, in place of max.interval.")] | None = None
     iterations: Annotated[int, msgspec.Meta(description="How many altogether; -1: without end.")] = -1
     random_seed: Annotated[int, msgspec.Meta(description="Another one, other records.")] = 0
 

@@ -67,6 +67,9 @@ class FileStreamSource(spi.Source[FileSourceConfig]):
         except FileNotFoundError:
             return spi.Read((), None)  # not there yet, or being rotated just now
 
+    def poll_interval_ms(self) -> int:
+        return 100
+
     # Which file.
 
     def _renamed(self, place: _Place, file: BinaryIO) -> Path | None:
@@ -119,8 +122,9 @@ class FileStreamSource(spi.Source[FileSourceConfig]):
         if not used:
             return spi.Read((), None)
         end = place.position + used
-        placed = _Place(end, os.fstat(file.fileno()).st_ino, _head(file, end))
-        return spi.Read(self._lines(values), placed.as_offset())
+        found = os.fstat(file.fileno())
+        placed = _Place(end, found.st_ino, _head(file, end))
+        return spi.Read(self._lines(values), placed.as_offset(), more=len(data) == size or len(values) == most)
 
     def _lines(self, values: pa.Array) -> spi.Lines:
         try:

@@ -1,8 +1,9 @@
 """HTTP sink: each record, or some of them together, as the body of a request.
 
 At least once, with `Idempotency-Key: topic-partition-offset` of the first record (and partition and offset of the last,
-for several), so that a server can tell a repetition. A status of `retry.on.status.codes` or a connection that breaks is tried again;
-another refusal is the verdict of the record. A batch that is refused is sent again record by record, to find out which.
+for several), so that a server can tell a repetition. A status of `retry.on.status.codes` or a connection that breaks is
+tried again; another refusal is the verdict of the record. A batch that is refused is sent again record by record, to
+find out which.
 """
 
 from __future__ import annotations

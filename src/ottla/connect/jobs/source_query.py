@@ -6,7 +6,6 @@ letters and the source offsets of what the task has read, so each of them is who
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,7 @@ from ottla.connect.jobs.query import BatchFailed, Outcome, reports_of
 from ottla.connect.jobs.reports import Counts, Failed, SourceReport
 from ottla.connect.jobs.source_reader import ERRANDS, errands_text, source_source
 from ottla.connect.jobs.spec import JobSpec, opened_source
-from ottla.connect.jobs.standing import FIRST_LIMIT, Standing, Stands, read_positions
+from ottla.connect.jobs.standing import Standing, Stands, read_positions
 from ottla.model.errors import Errors
 from ottla.pipelines.sink.transaction import FENCING, Sequences, Transaction
 from ottla.pipelines.sink.writer import Errand
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 60.0
 TRANSACTION_TIMEOUT_MS: Final = 5 * 60_000
-TARGET_S: Final = 1.0
-"""A batch of a backlog takes about so long."""
-GROWTH: Final = 4
-LEAST_LIMIT: Final = 500
 
 
 class _Task:
@@ -86,7 +81,6 @@ class SourceDelivery:
         self._cluster.close()
 
     def write(self, rows: DataFrame, batch_id: int, checkpoint: str) -> Outcome:
-        began = time.monotonic()
         errands = {number: task.errand(self._spec, batch_id) for number, task in enumerate(self._tasks)}
         rows.sparkSession.sparkContext.setLocalProperty(ERRANDS, errands_text(errands))
         reports: list[SourceReport] = reports_of(rows)
@@ -99,7 +93,7 @@ class SourceDelivery:
         counts = Counts()
         for report in reports:
             counts = counts.plus(report.counts)
-        self._moved(reports, counts.read, time.monotonic() - began)
+        self._moved(reports)
         topics = dict.fromkeys(topic for report in reports for topic in report.topics)
         return Outcome(counts, topics, [letter for report in reports for letter in report.letters])
 
@@ -124,12 +118,8 @@ class SourceDelivery:
             return BatchFailed(Failed(str(refusal), ""))
         return BatchFailed(report.failed)
 
-    def _moved(self, reports: list[SourceReport], read: int, took_s: float) -> None:
+    def _moved(self, reports: list[SourceReport]) -> None:
         """For the next batch."""
-        limit = self._stands.limit
-        full = any(report.full for report in reports)
-        if full and took_s > 0 and read >= limit * 0.5:
-            limit = max(LEAST_LIMIT, min(int(read / took_s * TARGET_S), limit * GROWTH))
         ends = [end for report in reports for end in report.ends]
-        self._stands = self._stands.moved(ends, limit=max(limit, FIRST_LIMIT // 10), full=full)
+        self._stands = self._stands.moved(ends, full=any(report.full for report in reports))
         self._standing.write(self._stands)

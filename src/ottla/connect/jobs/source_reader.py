@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from ottla.connect.jobs.reports import Counts, Failed, SourceReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_reader import REPORTS, report_row
-from ottla.connect.jobs.source_task import PEEK, Part, SourceTask, partition_text
+from ottla.connect.jobs.source_task import LIMIT, PEEK, Part, SourceTask, partition_text
 from ottla.connect.jobs.spec import JobSpec, opened_source
 from ottla.connect.jobs.standing import Standing, Stands
 from ottla.connect.jobs.workers import forget, kept
@@ -40,11 +40,10 @@ PARTITIONS_AGE_S: Final = 10.0
 class Share(InputPartition):
     """What one task reads."""
 
-    def __init__(self, task: int, parts: Sequence[Part], limit: int) -> None:
+    def __init__(self, task: int, parts: Sequence[Part]) -> None:
         super().__init__(task)
         self.task = task
         self.parts = parts
-        self.limit = limit
 
 
 class _Watched(NamedTuple):
@@ -110,7 +109,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             read = Retrying(self._spec.policy).run(lambda: watched.source.read(start, PEEK))  # noqa: B023
             if len(_rows(read)) or (read.end is not None and read.end != start):
                 self._peeked[name] = read
-            else:
+            if not read.has_more(PEEK):
                 self._next_look[name] = now + watched.source.poll_interval_ms() / 1000
         return bool(self._peeked)
 
@@ -127,9 +126,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for nth, (name, partition) in enumerate(named):
             part = Part(partition, stands.start(partition), stands.key(partition), self._peeked.get(name))
             shares[nth % tasks].append(part)
-        return [
-            Share(number, share, max(1, stands.limit // len(share))) for number, share in enumerate(shares) if share
-        ]
+        return [Share(number, share) for number, share in enumerate(shares) if share]
 
     def commit(self, end: dict[str, Any]) -> None:
         """The batch before is out: those who need an acknowledgement get it."""
@@ -150,7 +147,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except Exception as error:  # noqa: BLE001  a connector may raise anything when it is opened
             yield report_row(SourceReport(partition.task, Counts(), failed=Failed.of(error)))
             return
-        report = task.run(partition.task, partition.parts, partition.limit, cluster, errand)
+        report = task.run(partition.task, partition.parts, LIMIT, cluster, errand)
         if report.failed is not None:
             forget(self._spec.name)
         yield report_row(report)

@@ -23,8 +23,10 @@ from ottla.connect.offsets import value_of
 from ottla.connect.spi import Copies, Lines, Offset, Partition, Read, Source
 from ottla.pipelines.sink.writer import Errand
 
-FULL: Final = 0.5
-"""A read of this share of its limit tells that there is more."""
+TARGET_S: Final = 1.0
+"""A batch of a backlog takes about so long."""
+LIMIT: Final = 50_000
+"""Records of one read."""
 
 
 PEEK: Final = 500
@@ -60,15 +62,31 @@ class SourceTask:
         """What fails is told, not raised."""
         run = _Run(self.spec, self._chain, Outgoing(cluster, errand), number)
         try:
-            reads = []
             for part in parts:
-                read = part.peeked or run.retrying.run(lambda part=part: self._source(part).read(part.start, limit))  # type: ignore[misc]
-                run.take(part, read, limit)
-                reads.append((self._source(part), read))
-            run.settle(reads)
+                self._drain(run, part, limit, time.monotonic() + TARGET_S / len(parts))
+            run.settle()
             return run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
             return SourceReport(number, run.counts, failed=Failed.of(error))
+
+    def _drain(self, run: _Run, part: Part, limit: int, until_s: float) -> None:
+        """Reads on while there is more, for about as long as a batch should take."""
+        start = part.start
+        read, more = part.peeked, True
+        asked = PEEK
+        while more:
+            if read is None:
+                asked = limit
+                read = run.retrying.run(lambda at=start: self._source(part).read(at, limit))  # type: ignore[misc]
+            run.take(part, read)
+            run.remember(self._source(part), read)
+            more = read.has_more(asked)
+            start = start if read.end is None else read.end
+            if more and time.monotonic() >= until_s:
+                run.full = True
+                break
+            read = None
+        run.reached(part, start)
 
     def _source(self, part: Part) -> Source[Any]:
         if part.key not in self._sources:
@@ -86,25 +104,24 @@ class _Run:
         self._out = out
         self._number = number
         self._ends: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = []
-        self._full = False
+        self.full = False
+        """There is more than was read."""
         self._letters: list[Letter] = []
+        self._asking: dict[int, tuple[Source[Any], list[Read]]] = {}
         self.counts = Counts()
         self.retrying = Retrying(self._policy)
 
-    def take(self, part: Part, read: Read, limit: int) -> None:
+    def take(self, part: Part, read: Read) -> None:
         rows = read.rows
         if isinstance(rows, Lines):
-            count = len(rows.values)
             self._take_lines(rows, part.partition)
         elif isinstance(rows, Copies):
-            count = len(rows.values)
             self._take_copies(rows, part.partition)
         else:
-            count = len(rows)
             self._take_rows(rows, part.partition)
-        asked = PEEK if part.peeked is not None else limit
-        self._full = self._full or count >= asked * FULL
-        end = read.end
+
+    def reached(self, part: Part, end: Offset | None) -> None:
+        """Where the next batch begins."""
         if end is not None and end != part.start:
             self._out.send([RawRecord(part.key, value_of(end), self._spec.offsets_topic)])
             self._ends.append((part.partition, end))
@@ -126,14 +143,17 @@ class _Run:
         self._out.send_copies(copies)
         self.counts = self.counts.plus(Counts(count, count))
 
-    def settle(self, reads: Sequence[tuple[Source[Any], Read]]) -> None:
-        """What was read is in its topics; those who want to know get to know where."""
-        asking = [(source, read) for source, read in reads if type(source).delivered is not Source.delivered]
-        if not asking:
+    def remember(self, source: Source[Any], read: Read) -> None:
+        """For those who want to know where their records came to lie."""
+        if type(source).delivered is not Source.delivered:
+            self._asking.setdefault(id(source), (source, []))[1].append(read)
+
+    def settle(self) -> None:
+        if not self._asking:
             return
         self._out.flush()
-        for source, read in asking:
-            more = source.delivered(read, self._out.first_offsets)
+        for source, reads in self._asking.values():
+            more = source.delivered(reads, self._out.first_offsets)
             self._out.send(self._chain.outbound(more, source.partition).records)
 
     def _take_rows(self, rows: Sequence[Any], partition: Partition) -> None:
@@ -166,7 +186,7 @@ class _Run:
         own = {self._spec.offsets_topic, self._policy.topic}
         topics = [topic for topic in self._out.topics if topic not in own]
         letters = self._letters[:10]
-        return SourceReport(self._number, counts, self._ends, self._out.written, topics, self._full, letters)
+        return SourceReport(self._number, counts, self._ends, self._out.written, topics, self.full, letters)
 
 
 def partition_text(partition: Partition) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,8 +20,6 @@ from ottla.connect.offsets import Offsets, decode, key_of
 from ottla.connect.spi import Offset, Partition
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.decided import decided_records
-
-FIRST_LIMIT: Final = 20_000
 
 
 class Stand(NamedTuple):
@@ -35,8 +33,6 @@ class Stands(NamedTuple):
     name: str
     found: dict[str, Stand]
     """By the partition's text."""
-    limit: int = FIRST_LIMIT
-    """Records that the next batch may have."""
     full: bool = False
     """The last batch left something behind."""
 
@@ -48,12 +44,12 @@ class Stands(NamedTuple):
         found = self.found.get(partition_text(partition))
         return key_of(self.name, partition) if found is None else found.key
 
-    def moved(self, ends: Iterable[tuple[Partition, Offset | None]], *, limit: int, full: bool) -> Stands:
+    def moved(self, ends: Iterable[tuple[Partition, Offset | None]], *, full: bool) -> Stands:
         found = dict(self.found)
         for partition, end in ends:
             if end is not None:
                 found[partition_text(partition)] = Stand(self.key(partition), dict(end))
-        return Stands(self.name, found, limit, full)
+        return Stands(self.name, found, full)
 
 
 class Standing:

@@ -100,6 +100,13 @@ class Read(NamedTuple):
     rows: Sequence[Row] | Lines | Copies
     end: Offset | None
     """None: as before. It is written down even if there are no rows."""
+    more: bool | None = None
+    """Whether there is more behind `end` already; None: if there are about as many rows as were asked for."""
+
+    def has_more(self, limit: int) -> bool:
+        rows = self.rows
+        count = len(rows.values) if isinstance(rows, Lines | Copies) else len(rows)
+        return bool(count) and self.end is not None and (count >= limit // 2 if self.more is None else self.more)
 
 
 class Source(Generic[C]):
@@ -137,15 +144,15 @@ class Source(Generic[C]):
         raise NotImplementedError
 
     def poll_interval_ms(self) -> int:
-        """How long to wait after a read that found nothing."""
+        """How long to wait after a read that left nothing behind."""
         return 1000
 
     def is_done(self, start: Offset | None) -> bool:
         """Whether nothing will ever come behind `start`."""
         return False
 
-    def delivered(self, read: Read, first_offsets: Mapping[tuple[str, int], int]) -> Sequence[Row]:
-        """What was read lies in its topics, from these offsets on, but is not committed yet. What is given back is
+    def delivered(self, reads: Sequence[Read], first_offsets: Mapping[tuple[str, int], int]) -> Sequence[Row]:
+        """What these reads gave lies in its topics, from these offsets on, but is not committed yet. What is returned is
         written and committed with it."""
         return ()
 

@@ -1,0 +1,233 @@
+"""Connect's REST API over a real cluster: whole conversations, workers that share, secrets, bad input. Connectors are
+rehearsed here: what they do is another matter."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from ottla.testing import Cluster
+from tests.support.committed import committed
+from tests.support.connect_workers import PATIENCE_S, Answered, ConnectWorker
+
+SOURCE = {"connector.class": "FileStreamSource", "file": "/a", "topic": "lines"}
+SINK = {"connector.class": "FileStreamSink", "file": "/b", "topics": "lines", "tasks.max": "2"}
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[Cluster]:
+    with Cluster(group_initial_rebalance_delay_ms=0) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def one_worker(brokers: Cluster) -> Iterator[ConnectWorker]:
+    with ConnectWorker(brokers.bootstrap_servers) as worker:
+        yield worker
+
+
+@pytest.fixture
+def worker(one_worker: ConnectWorker) -> Iterator[ConnectWorker]:
+    yield one_worker
+    for name in one_worker.ask("GET", "/connectors").body:
+        assert one_worker.ask("DELETE", f"/connectors/{quote(name, safe='')}").status == 204
+
+
+def in_state(state: str, tasks: int | None = None) -> Callable[[Answered], bool]:
+    def holds(answer: Answered) -> bool:
+        if answer.status != 200 or answer.body["connector"]["state"] != state:
+            return False
+        return tasks is None or [task["state"] for task in answer.body["tasks"]] == [state] * tasks
+
+    return holds
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(int(PATIENCE_S / 0.05)):
+        if holds():
+            return
+        pause.wait(0.05)
+    raise AssertionError("it never came true")
+
+
+def test_the_life_of_a_connector(worker: ConnectWorker) -> None:
+    created = worker.ask("POST", "/connectors", {"name": " a ", "config": SINK})
+    config = {**SINK, "name": "a"}
+    assert (created.status, created.headers["location"]) == (201, "/connectors/a")
+    assert created.body == {"name": "a", "config": config, "tasks": [], "type": "sink"}
+    assert worker.ask("POST", "/connectors", {"name": "a", "config": SINK}).status == 409
+    status = worker.until("/connectors/a/status", in_state("RUNNING", 2)).body
+    one = {"state": "RUNNING", "worker_id": worker.service.worker_id, "version": "4.3.1"}
+    assert status == {"name": "a", "connector": one, "tasks": [{"id": 0, **one}, {"id": 1, **one}], "type": "sink"}
+    assert worker.runner.running["a"].tasks == 2
+    assert worker.ask("PUT", "/connectors/a/pause").status == 202
+    worker.until("/connectors/a/status", in_state("PAUSED", 2))
+    assert "a" not in worker.runner.running
+    assert worker.ask("PUT", "/connectors/a/resume").status == 202
+    worker.until("/connectors/a/status", in_state("RUNNING", 2))
+    changed = worker.ask("PATCH", "/connectors/a/config", {"tasks.max": 1, "file": None, "topics": "other"})
+    assert changed.body["config"] == {
+        "connector.class": "FileStreamSink",
+        "topics": "other",
+        "tasks.max": "1",
+        "name": "a",
+    }
+    worker.until("/connectors/a/status", in_state("RUNNING", 1))
+    assert worker.ask("PATCH", "/connectors/a/config", {"name": "b"}).status == 400
+    assert worker.ask("PUT", "/connectors/a/stop").status == 204
+    worker.until("/connectors/a/status", in_state("STOPPED", 0))
+    assert worker.ask("DELETE", "/connectors/a").status == 204
+    worker.until("/connectors/a/status", lambda answer: answer.status == 404)
+    assert worker.ask("GET", "/connectors").body == []
+
+
+def test_what_failed_is_started_again_and_says_when(worker: ConnectWorker) -> None:
+    worker.ask("PUT", "/connectors/f/config", {**SOURCE, "connector.auto.restart.backoff.ms": "300"})
+    worker.until("/connectors/f/status", in_state("RUNNING", 1))
+    worker.runner.fail("f", "it broke")
+    failed = worker.until("/connectors/f/status", in_state("FAILED")).body["connector"]
+    assert failed["trace"].startswith("it broke\n\nIt is started again in 0.3 s")
+    assert failed["next_restart_ms"] > 0
+    worker.until("/connectors/f/status", in_state("RUNNING", 1))
+    worker.ask("PATCH", "/connectors/f/config", {"connector.auto.restart": False})
+    eventually(lambda: "connector.auto.restart" in worker.runner.config_of("f"))
+    worker.until("/connectors/f/status", in_state("RUNNING", 1))
+    worker.runner.fail("f", "it broke")
+    worker.until("/connectors/f/status", in_state("FAILED"))
+    plan = worker.ask("POST", "/connectors/f/restart?includeTasks=true&onlyFailed=true")
+    assert (plan.status, plan.body["connector"]["state"]) == (202, "RESTARTING")
+    worker.until("/connectors/f/status", in_state("RUNNING", 1))
+
+
+def test_offsets_of_a_source_are_set_and_forgotten_when_it_is_stopped(worker: ConnectWorker) -> None:
+    worker.ask("POST", "/connectors", {"name": "o", "config": SOURCE})
+    change = {"offsets": [{"partition": {"filename": "/a"}, "offset": {"position": 9}}]}
+    refused = worker.ask("PATCH", "/connectors/o/offsets", change)
+    assert refused.status == 400
+    assert refused.body["message"].startswith("Connectors must be in the STOPPED state before their offsets")
+    worker.ask("PUT", "/connectors/o/stop")
+    assert worker.ask("PATCH", "/connectors/o/offsets", change).status == 200
+    assert worker.ask("GET", "/connectors/o/offsets").body == change
+    assert worker.ask("DELETE", "/connectors/o/offsets").status == 200
+    assert worker.ask("GET", "/connectors/o/offsets").body == {"offsets": []}
+
+
+def test_workers_share_connectors_any_answers_and_a_killed_ones_go_on_elsewhere(brokers: Cluster) -> None:
+    own = {"group.id": "pair", "config.storage.topic": "pair-configs", "status.storage.topic": "pair-status"}
+    with ConnectWorker(brokers.bootstrap_servers, own) as first:
+        with ConnectWorker(brokers.bootstrap_servers, own) as second:
+            for name in "abcd":
+                asked = second if name in "ab" else first
+                assert asked.ask("POST", "/connectors", {"name": name, "config": SOURCE}).status == 201
+            eventually(lambda: [len(each.runner.running) for each in (first, second)] == [2, 2])
+            every = sorted([*first.runner.running, *second.runner.running])
+            assert every == ["a", "b", "c", "d"]
+            for each in (first, second):
+                each.until("/connectors/a/status", in_state("RUNNING", 1))
+            follower = second if first.service.leads else first
+            assert follower.ask("PUT", "/connectors/a/pause").status == 202
+            assert follower.ask("PUT", "/connectors/x/pause").status == 404
+            assert follower.ask("PUT", "/connectors/a/pause?forward=false").status == 409
+            follower.ask("PUT", "/connectors/a/resume")
+            second.kill()
+        eventually(lambda: sorted(first.runner.running) == ["a", "b", "c", "d"])
+        first.until("/connectors/a/status", in_state("RUNNING", 1))
+
+
+def test_a_forged_signature_is_refused(worker: ConnectWorker) -> None:
+    headers = {"X-Connect-Authorization": "Zm9yZ2Vk", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}
+    worker.ask("PUT", "/connectors/p/config", SOURCE)
+    eventually(lambda: worker.ask("PUT", "/connectors/p/pause", None, **headers).status == 403)
+    assert (
+        worker.ask("POST", "/connectors/p/tasks", []).body["message"] == "Internal request missing required signature"
+    )
+    assert worker.ask("PUT", "/connectors/p/fence", None, **headers).status == 403
+
+
+def test_a_provided_secret_is_given_to_the_connector_and_shown_to_nobody(brokers: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "secrets.properties").write_text("path=/hush-hush\n")
+    own = {
+        "group.id": "secretive",
+        "config.storage.topic": "secretive-configs",
+        "status.storage.topic": "secretive-status",
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    reference = f"${{file:{tmp_path}/secrets.properties:path}}"
+    with ConnectWorker(brokers.bootstrap_servers, own) as worker:
+        answers = [worker.ask("PUT", "/connectors/s/config", {**SOURCE, "file": reference, "tasks.max": "x"})]
+        answers.append(worker.ask("PUT", "/connectors/s/config", {**SOURCE, "file": reference}))
+        answers.append(
+            worker.ask("PUT", "/connector-plugins/FileStreamSource/config/validate", {**SOURCE, "file": reference})
+        )
+        worker.until("/connectors/s/status", in_state("RUNNING", 1))
+        assert worker.runner.resolved["s"]["file"] == "/hush-hush"
+        worker.runner.fail("s", "cannot open /hush-hush")
+        answers.append(worker.until("/connectors/s/status", in_state("FAILED")))
+        assert answers[-1].body["connector"]["trace"].startswith("cannot open [hidden]")
+        paths = ("", "/config", "/tasks", "/status")
+        answers += [worker.ask("GET", f"/connectors/s{path}") for path in paths]
+        shown = json.dumps([answer.body for answer in answers])
+        assert reference in shown
+        for topic in ("secretive-configs", "secretive-status"):
+            shown += "".join(str(record.value) for record in committed(brokers.bootstrap_servers, topic))
+        assert "hush-hush" not in shown
+        assert reference in "".join(
+            str(record.value) for record in committed(brokers.bootstrap_servers, "secretive-configs")
+        )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/connectors", b"{", 400),
+        ("POST", "/connectors", b"[1]", 400),
+        ("POST", "/connectors", {"name": "x"}, 400),
+        ("POST", "/connectors", {"name": "x", "config": SOURCE, "surprise": 1}, 400),
+        ("POST", "/connectors", {"name": "x", "config": SOURCE, "initial_state": "FLYING"}, 400),
+        ("POST", "/connectors", {"name": "x", "config": {**SOURCE, "topic": {"a": 1}}}, 400),
+        ("POST", "/connectors", {"name": "x\u0007y", "config": SOURCE}, 400),
+        ("POST", "/connectors", {"name": "x", "config": {**SOURCE, "topic": None}}, 400),
+        ("POST", "/connectors", b'{"name":"x","config":' + b'{"a":' * 5000 + b"}" * 5001, 400),
+        ("PUT", "/connectors/x/config", {}, 400),
+        ("PUT", "/connectors/x/config", {**SINK, "topics.regex": "(" * 200}, 400),
+        ("PUT", "/connectors/x/config", {**SINK, "transforms": "t", "transforms.t.type": "Nope"}, 400),
+        ("PUT", "/connector-plugins/FileStreamSink/config/validate", {}, 400),
+        ("PATCH", "/connectors/x/offsets", {"offsets": "many"}, 400),
+        ("GET", "/connectors/x/tasks/one/status", None, 404),
+        ("DELETE", "/connectors", None, 405),
+        ("GET", "/nowhere", None, 404),
+    ],
+)
+def test_bad_input_is_the_callers_fault(
+    worker: ConnectWorker, method: str, path: str, body: object, status: int
+) -> None:
+    answer = worker.ask(method, path, body)
+    assert answer.status == status
+    assert set(answer.body) == {"error_code", "message"}
+    assert answer.body["error_code"] == status
+
+
+def test_a_body_that_is_too_long_is_not_read(brokers: Cluster) -> None:
+    with ConnectWorker(brokers.bootstrap_servers, {"connect.body.max.bytes": 2048}) as worker:
+        assert worker.ask("POST", "/connectors", {"name": "x", "config": {"a": "b" * 4096}}).status == 413
+
+
+@pytest.mark.parametrize("name", ["with space", "sl/ash", "per%cent", "plus+", "süß", "a?b#c", "..", "-"])
+def test_any_name_can_be_used_and_gone_again(worker: ConnectWorker, name: str) -> None:
+    created = worker.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+    assert created.status == 201
+    assert worker.ask("GET", created.headers["location"]).body["name"] == name
+    path = f"/connectors/{quote(name, safe='')}"
+    worker.until(f"{path}/status", in_state("RUNNING", 1))
+    assert worker.ask("DELETE", path).status == 204
+
+
+def test_a_misspelt_class_is_answered_with_the_nearest_name(worker: ConnectWorker) -> None:
+    answer = worker.ask("POST", "/connectors", {"name": "x", "config": {"connector.class": "FileStreamSnik"}})
+    assert answer.status == 400
+    assert answer.body["message"].endswith("Did you mean FileStreamSink?")
