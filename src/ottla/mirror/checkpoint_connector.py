@@ -29,7 +29,7 @@ from ottla.model.ids import TopicPartition
 logger = logging.getLogger(__name__)
 
 _FOLLOWED: Final[dict[str, "_Followed"]] = {}
-"""By connector: both topics are read once in a process, not once for each read."""
+"""By flow and connector: both topics are read once in a process, not once for each read."""
 
 
 class _Followed:
@@ -100,10 +100,14 @@ class MirrorCheckpoint(spi.Source[CheckpointMirrorConfig]):
     def poll_interval_ms(self) -> int:
         return min(self.config.emit_checkpoints_interval_seconds, 5) * 1000
 
+    @property
+    def _flow(self) -> str:
+        return f"{self.config.source_cluster_alias}->{self.config.target_cluster_alias}|{self.name}"
+
     def _followed(self) -> _Followed:
-        if self.name not in _FOLLOWED:
-            _FOLLOWED[self.name] = _Followed(self.config)
-        return _FOLLOWED[self.name]
+        if self._flow not in _FOLLOWED:
+            _FOLLOWED[self._flow] = _Followed(self.config)
+        return _FOLLOWED[self._flow]
 
     def _news(self, known: _Followed) -> list[Checkpoint]:
         config = self.config

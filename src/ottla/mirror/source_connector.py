@@ -36,7 +36,7 @@ from ottla.pipelines.source.columns import HEADERS_TYPE, Columns, read_columns
 
 _CLUSTER: Final = "cluster"
 _TENDED: dict[str, "_Tended"] = {}
-"""By connector: `partitions` is asked of a new instance each time."""
+"""By flow and connector: `partitions` is asked of a new instance each time."""
 
 
 class _Tended:
@@ -172,11 +172,15 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
         producer.flush()
         return ()
 
+    @property
+    def _flow(self) -> str:
+        return f"{self.config.source_cluster_alias}->{self.config.target_cluster_alias}|{self.name}"
+
     def _tended(self) -> dict[str, int]:
         config = self.config
-        known = _TENDED.get(self.name)
+        known = _TENDED.get(self._flow)
         if known is None:
-            known = _TENDED[self.name] = _Tended(config)
+            known = _TENDED[self._flow] = _Tended(config)
             self._make_syncs_topic(known.tending)
         now_s = time.monotonic()
         try:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.blocking.consumer import Consumer
 from ottla.client.groups import commit
+from ottla.client.offsets import LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.connect.jobs.spec import JobSpec
 from ottla.mirror.flows import CHECKPOINT, HEARTBEAT, SOURCE
 from ottla.mirror.following import Follower, committed_of
@@ -68,8 +71,15 @@ def _spec(world: World, flow: dict[str, str], connector: str) -> JobSpec:
     )
 
 
-def _copied(world: World, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
-    return [(record.partition, record.key, record.value) for record in world.read(f"{world.name}.{topic}")]
+def _copied(world: World, topic: str, partition: int) -> list[tuple[bytes | None, bytes | None]]:
+    place = TopicPartition(f"{world.name}.{topic}", partition)
+    with closing(Client(parse_bootstrap(world.bootstrap), client_id="test", timeout_s=60)) as target:
+        end = offset_of(list_offsets(target, {place: LATEST})[place])
+        consumer = Consumer(target, {place: (0, end)}, isolation=READ_COMMITTED)
+        found = []
+        while consumer.active:
+            found += [(record.key, record.value) for each in consumer.poll(1) for record in each.records]
+    return [(bytes(key) if key else None, bytes(value) if value else None) for key, value in found]
 
 
 def _syncs(cluster: Client, topic: str) -> SyncStore:
@@ -84,25 +94,22 @@ def test_a_mirror_that_dies_at_every_step_copies_each_record_once_to_the_partiti
 ) -> None:
     us.create_topic("orders", partitions=2)
     spec = _spec(world, flow, SOURCE)
-    sent: list[tuple[int, bytes, bytes]] = []
+    sent: dict[int, list[bytes]] = {0: [], 1: []}
 
     def send(count: int) -> None:
-        for number in range(len(sent), len(sent) + count):
-            partition = number % 2
-            sent.append((partition, b"k%d" % partition, b"v%d" % number))
-        for partition in (0, 1):
-            values = [value for place, _, value in sent[-count:] if place == partition]
-            us.produce("orders", *values, key=b"k%d" % partition, partition=partition)
+        for partition, values in sent.items():
+            more = [b"v%d" % number for number in range(len(values), len(values) + count)]
+            us.produce("orders", *more, key=b"k%d" % partition, partition=partition)
+            values.extend(more)
 
-    send(1_400)
+    send(700)
     for point in POINTS:
         with pytest.raises(CannotStart, match=point):
             run_and_die(spark, spec, point, 0)
-        send(20)
+        send(10)
     run(spark, spec)
-    for partition in (0, 1):
-        found = [each for each in _copied(world, "orders") if each[0] == partition]
-        assert found == [each for each in sent if each[0] == partition]
+    for partition, values in sent.items():
+        assert _copied(world, "orders", partition) == [(b"k%d" % partition, value) for value in values]
 
 
 def test_a_group_that_moves_over_skips_nothing_and_begins_where_it_was(

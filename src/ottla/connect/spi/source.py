@@ -152,7 +152,7 @@ class Source(Generic[C]):
         return False
 
     def delivered(self, reads: Sequence[Read], first_offsets: Mapping[tuple[str, int], int]) -> Sequence[Row]:
-        """What these reads gave lies in its topics, from these offsets on, but is not committed yet. What is returned is
+        """What these reads gave lies in its topics, from these offsets on, but is not committed. What is returned is
         written and committed with it."""
         return ()
 
