@@ -19,6 +19,7 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
     "quorum": ("ottla.cli.quorum", "The controllers: who leads, who votes; let one vote or take its vote."),
     "reassign": ("ottla.cli.reassign", "Move partitions to other brokers and watch them move."),
     "leader-election": ("ottla.cli.leader_election", "Elect preferred leaders, or any live one when all else is lost."),
+    "mirror": ("ottla.cli.mirror", "Copy topics and groups between clusters, by MirrorMaker's file; status, failover."),
     "registry": ("ottla.cli.registry", "Start a schema registry by itself; `ottla start` brings one along."),
     "schemas": ("ottla.cli.schemas", "List, register, check, compare, delete and copy schemas of a schema registry."),
     "connect": ("ottla.cli.connect", "Run a Connect worker; list, create, watch, stop and restart connectors."),

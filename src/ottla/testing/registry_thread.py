@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.security import security
-from ottla.node import new_event_loop
 from ottla.registry.languages import LANGUAGES
 from ottla.registry.machine.parsing import Languages
 from ottla.registry.service import RegistryService
@@ -43,7 +42,7 @@ class RegistryThread:
 
     def start(self, bootstrap: str, more: Mapping[str, str] | None = None) -> None:
         """Returns when it answers. Raises what kept it from starting. `more`: settings of the cluster's security."""
-        loop = new_event_loop()
+        loop = asyncio.new_event_loop()  # not uvloop, which cannot be left with sockets open, as `kill` leaves it
         thread = threading.Thread(target=loop.run_forever, name="registry", daemon=True)
         thread.start()
         settings = RegistrySettings.of({**self._settings, **(more or {})})

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.connect.jobs.raw_record import RawRecord
+from ottla.connect.spi import Copies
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import encode_batches, next_sequence
@@ -70,8 +71,26 @@ class Outgoing:
             ],
             names=["key", "value", "topic", "timestamp"],
         )
-        step = max(1, count * CHUNK_BYTES // max(rows.nbytes, 1))
-        for start in range(0, count, step):
+        self._send_in_steps(rows)
+
+    def send_copies(self, copies: Copies) -> None:
+        """Each to the partition that it names."""
+        count = len(copies.values)
+        if not count:
+            return
+        arrays = [
+            copies.keys,
+            copies.values,
+            pa.repeat(pa.scalar(copies.topic, pa.string()), count),
+            pa.repeat(pa.scalar(copies.partition, pa.int32()), count),
+            copies.timestamps,
+            copies.headers,
+        ]
+        self._send_in_steps(pa.RecordBatch.from_arrays(arrays, schema=ROWS))
+
+    def _send_in_steps(self, rows: pa.RecordBatch) -> None:
+        step = max(1, rows.num_rows * CHUNK_BYTES // max(rows.nbytes, 1))
+        for start in range(0, rows.num_rows, step):
             self.send_rows(rows.slice(start, step))
 
     def send_rows(self, rows: pa.RecordBatch) -> None:
@@ -101,6 +120,15 @@ class Outgoing:
     def written(self) -> dict[TopicPartition, int]:
         """Records by partition, for the sequence numbers of the next transaction."""
         return {place: delivered.records for place, delivered in self._delivery.delivered.items()}
+
+    @property
+    def first_offsets(self) -> dict[tuple[str, int], int]:
+        """Of what was acknowledged, by partition; those that the broker no longer knew are left out."""
+        return {
+            (place.topic, place.partition): delivered.first_offset
+            for place, delivered in self._delivery.delivered.items()
+            if delivered.first_offset >= 0
+        }
 
     def _announce(self, place: TopicPartition) -> None:
         if not self._errand.second and place not in self._delivery.delivered:
