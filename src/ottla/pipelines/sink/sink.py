@@ -203,8 +203,8 @@ class TransactionalSink:
         return receipts
 
     def _writers_in(self, session: SparkSession) -> int:
-        """Asked once: each question to the JVM takes as long as some records do."""
-        if not self._writers:
+        """Executors come and go, but a small batch is written by the driver: no reason to ask the JVM each time."""
+        if not self._small or not self._writers:
             check_session(session)
             self._writers = max(session.sparkContext.defaultParallelism, 1)
         return self._writers
