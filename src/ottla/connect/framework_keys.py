@@ -7,6 +7,7 @@ predicates stand under the aliases that a config gives them, so they are known o
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ottla.connect.definitions import (
     BOOLEAN,
@@ -54,7 +55,7 @@ class Names:
         return self.values
 
     def visible(self, name: str, parsed: Mapping[str, Value]) -> bool:
-        return True
+        return bool(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +122,16 @@ class Defaults:
     """By config key: the class that the worker's own settings name."""
 
 
-def connector_keys(catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None = None) -> ConfigDef:
+def connector_keys(
+    catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None = None, given: Texts = MappingProxyType({})
+) -> ConfigDef:
     """Without defaults: as GET /connector-plugins/{p}/config tells them, where no worker's converters are known."""
-    common = [*_common(catalogue, plugin, defaults), *_errors()]
+    common = [*_common(catalogue, plugin, defaults, given), *_errors()]
     own = _sink() if plugin.kind is PluginType.SINK else _source()
     return ConfigDef(*common, *own, *_auto_restart())
 
 
-def _common(catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None) -> list[ConfigKey]:
+def _common(catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None, given: Texts) -> list[ConfigKey]:
     converters, headers = (PluginType.CONVERTER,), (PluginType.HEADER_CONVERTER,)
     return [
         ConfigKey("name", STRING, REQUIRED, HIGH, "The connector's name, one of its kind in the cluster.", _is_name,
@@ -140,9 +143,9 @@ def _common(catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None) -> 
                   COMMON, 4, Width.SHORT, "Tasks max"),
         ConfigKey("tasks.max.enforce", BOOLEAN, True, LOW, "Whether more tasks than tasks.max are a failure.", None,
                   COMMON, 5, Width.SHORT, "Enforce tasks max"),
-        *_converter(catalogue, "key", "Key", 6, converters, defaults),
-        *_converter(catalogue, "value", "Value", 8, converters, defaults),
-        *_converter(catalogue, "header", "Header", 10, headers, defaults),
+        *_converter(catalogue, "key", "Key", 6, converters, defaults, given),
+        *_converter(catalogue, "value", "Value", 8, converters, defaults, given),
+        *_converter(catalogue, "header", "Header", 10, headers, defaults, given),
         ConfigKey("transforms", LIST, (), LOW, "Aliases of the transforms, in the order in which they are applied.",
                   _aliases, TRANSFORMS, 12, Width.LONG, "Transforms"),
         ConfigKey("predicates", LIST, (), LOW, "Aliases of the predicates that transforms may ask.", _aliases,
@@ -167,10 +170,12 @@ def _converter(
     order: int,
     kinds: tuple[PluginType, ...],
     defaults: Defaults | None,
+    given: Texts,
 ) -> list[ConfigKey]:
     name = f"{part}.converter"
     worker = None if defaults is None else defaults.converters.get(name)
-    found = None if worker is None else catalogue.find(worker, *kinds)
+    used = given.get(name) or worker
+    found = None if used is None else catalogue.find(used.strip(), *kinds)
     offered = Names(tuple(row.class_name for row in catalogue.of(*kinds)) if defaults is not None else ())
     doc = f"How {part}s are turned into bytes and back; the worker's own if nothing is said."
     known = IsPlugin(catalogue, kinds)
@@ -226,12 +231,12 @@ def _source() -> list[ConfigKey]:
                   AllOf((_aliases,)), TOPIC_CREATION, 1, Width.LONG, "Topic Creation Groups"),
         ConfigKey("exactly.once.support", STRING, "requested", MEDIUM,
                   "required: refused if the connector cannot write each record once.",
-                  OneOfIgnoringCase(("requested", "required")), EXACTLY_ONCE, 1, Width.SHORT, "Exactly once support"),
+                  OneOfIgnoringCase(("requested", "required")), EXACTLY_ONCE, 2, Width.SHORT, "Exactly once support"),
         ConfigKey("transaction.boundary", STRING, "poll", MEDIUM, "How much is written in one transaction.",
-                  OneOfIgnoringCase(("interval", "poll", "connector")), EXACTLY_ONCE, 2, Width.SHORT,
+                  OneOfIgnoringCase(("interval", "poll", "connector")), EXACTLY_ONCE, 3, Width.SHORT,
                   "Transaction Boundary"),
         ConfigKey("transaction.boundary.interval.ms", LONG, None, LOW, "How long a transaction lasts with interval.",
-                  _positive, EXACTLY_ONCE, 3, Width.SHORT, "Transaction boundary interval"),
+                  _positive, EXACTLY_ONCE, 4, Width.SHORT, "Transaction boundary interval"),
         ConfigKey("offsets.storage.topic", STRING, None, LOW, "A topic of its own for where this source stands.",
                   NonEmpty(), OFFSETS, 1, Width.LONG, "Offsets topic"),
     ]  # fmt: skip

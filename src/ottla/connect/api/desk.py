@@ -12,6 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from ottla.client.errors import ClientError
 from ottla.connect.configs import Connector
@@ -133,7 +134,8 @@ class Desk:
             )
         except NoAnswer as error:
             raise Problem(500, f"IO Error trying to forward REST request: {error}") from None
-        kept = {name: value for name, value in reply.headers.items() if name == "location"}
+        found = urlsplit(reply.headers.get("location", "")).path
+        kept = {"location": f"{base_of(call)}{found}"} if found else {}
         return Answer(reply.body, reply.status, reply.headers.get("content-type"), kept)
 
     def _check_signature(self, call: Call) -> None:
@@ -164,6 +166,12 @@ class Desk:
         expected = None if key is None else _mac(key.key, call.raw_body)
         if expected is None or not hmac.compare_digest(said, expected):
             raise Problem(403, "Internal request contained invalid signature.")
+
+
+def base_of(call: Call) -> str:
+    """By which the caller reached this worker."""
+    host = call.headers.get("host", "")
+    return f"http://{host}" if host else ""
 
 
 def _signed(key: bytes, method: str, url: str, body: bytes) -> str:
