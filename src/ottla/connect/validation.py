@@ -148,6 +148,7 @@ class Judge:
                 continue
             prefix = f"{part}."
             own = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+            own = {"converter.type": part.partition(".")[0], **own}  # whoever makes the converter says what it is for
             definition = config_def_of(row)
             for name, value in definition.validate(own).items():
                 key = definition.keys.get(name)

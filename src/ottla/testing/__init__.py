@@ -4,7 +4,7 @@
 (`node_thread`, `addresses`); faults are method calls (`cut` loses what nodes send each other); `reset` ends them and
 empties the cluster (`emptying`); `records` writes and reads for tests without a client; `connectors` tries a connector
 without a cluster. The fixtures `kafka` and `kafka_cluster` are in a distribution of their own, `plugins/pytest-ottla`.
-`sim`, `disk`, `cleaner` and `checkers` are for ottla's own tests: whole clusters on a simulated clock, network and disk.
+`sim`, `disk`, `cleaner` and `checkers` are for ottla's own tests: clusters on a simulated clock, network and disk.
 """
 
 from importlib import import_module

@@ -16,7 +16,7 @@ def source_of(path: Path, **more: Any) -> FileStreamSource:
 
 
 def lines(read: spi.Read) -> list[str]:
-    return read.rows.values.to_pylist() if isinstance(read.rows, spi.Lines) else list(read.rows)
+    return read.rows.values.to_pylist() if isinstance(read.rows, spi.Lines) else []
 
 
 def drained(

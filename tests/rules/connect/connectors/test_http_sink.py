@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,11 +19,6 @@ ALL = {"errors.tolerance": "all"}
 def server() -> Iterator[CommandedServer]:
     with commanded_server() as found:
         yield found
-
-
-def first_then(first: Answer, then: Answer = Answer()) -> Callable[[Got], Answer]:
-    answers = iter([first])
-    return lambda _: next(answers, then)
 
 
 def test_each_record_is_a_request_with_its_place_as_key(server: CommandedServer) -> None:
@@ -69,7 +64,7 @@ def test_a_batch_that_is_refused_is_sent_record_by_record_to_find_out_which(serv
 
 def test_credentials_that_are_no_good_fail_the_connector_and_no_record(server: CommandedServer) -> None:
     server.answer = lambda _: Answer(401, b"who are you?")
-    with pytest.raises(AssertionError, match="Credentials .* have to be mended"):
+    with pytest.raises(AssertionError, match=r"Credentials .* have to be mended"):
         connect(HttpSink, {"http.api.url": server.url, **ALL}, [{"n": 1}])
 
 
