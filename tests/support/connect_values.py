@@ -1,18 +1,17 @@
 """Random schemas of Connect and values of them, for hypothesis."""
 
-from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
 
 from ottla.connect.data.java_text import as_float32
-from ottla.connect.data.logical import DATE, TIME, TIMESTAMP, decimal_schema
+from ottla.connect.data.logical import DATE, TIME, TIMESTAMP, decimal_of, decimal_schema
 from ottla.connect.data.schema import Schema, array_schema, map_schema, struct_schema
 from ottla.connect.data.struct import Struct
 from ottla.connect.data.types import Instant, Type
 
 DAY = 86_400_000
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+TEXT = st.text('aé\u20ac"\\\n\x1f 1', max_size=6)
 NAMES = st.text("abcdefgh", min_size=1, max_size=3)
 INTS = {Type.INT8: 7, Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
 
@@ -25,7 +24,7 @@ def scalars() -> st.SearchStrategy[Schema]:
 def structs(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
     return st.builds(
         lambda fields, optional: struct_schema(fields, optional=optional),
-        st.dictionaries(NAMES, inner, max_size=4),
+        st.dictionaries(NAMES, inner, min_size=1, max_size=4),
         st.booleans(),
     )
 
@@ -53,9 +52,7 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:
     if schema == TIMESTAMP.but(optional=schema.optional):
         return st.integers(-(1 << 50), 1 << 50).map(Instant)
     if schema.name is not None:
-        return st.integers(-(1 << 70), 1 << 70).map(
-            lambda cents: Decimal(cents).scaleb(-2) if cents else Decimal("0.00")
-        )
+        return st.integers(-(1 << 70), 1 << 70).map(lambda cents: decimal_of(cents, 2))
     if schema.type in INTS:
         return st.integers(-(1 << INTS[schema.type]), (1 << INTS[schema.type]) - 1)
     if schema.type is Type.STRUCT:

@@ -27,4 +27,20 @@ PLUGINS = (
         f"{_ROOM}.http_sink:HttpSink",
         ("io.aiven.kafka.connect.http.HttpSinkConnector", "http-sink"),
     ),
+    Plugin(
+        "io.confluent.connect.jdbc.JdbcSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.jdbc.sink:JdbcSink",
+        (
+            "io.aiven.connect.jdbc.JdbcSinkConnector",
+            "io.debezium.connector.jdbc.JdbcSinkConnector",
+            "jdbc-sink",
+        ),
+    ),
+    Plugin(
+        "io.confluent.connect.jdbc.JdbcSourceConnector",
+        PluginType.SOURCE,
+        f"{_ROOM}.jdbc.source:JdbcSource",
+        ("io.aiven.connect.jdbc.JdbcSourceConnector", "jdbc-source"),
+    ),
 )

@@ -103,12 +103,17 @@ def _shown(found: Any) -> str:
 
 
 def _number(found: Any, type: Type) -> float:
+    if isinstance(found, str) and found in _NOT_FINITE:
+        return _NOT_FINITE[found]  # as Jackson writes them, and reads as 0
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise DataException(f"Invalid type for {type}: {node_type(found)}")
     try:
         return float(found)
     except OverflowError:
         return float("inf") if found > 0 else float("-inf")
+
+
+_NOT_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
 def _string(found: Any) -> str:

@@ -18,7 +18,7 @@ URL = {"schema.registry.url": "http://127.0.0.1:1"}
 
 
 @given(schemas_with_values())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_json_in_an_envelope_comes_back_with_its_schema(given_: tuple[Schema, Any]) -> None:
     schema, value = given_
     data = JSON.write("t", SchemaAndValue(schema, value))
@@ -26,13 +26,13 @@ def test_json_in_an_envelope_comes_back_with_its_schema(given_: tuple[Schema, An
 
 
 @given(rows())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_decimals_as_numbers_keep_every_digit(row: tuple[Schema, Struct]) -> None:
     assert NUMERIC.read("t", NUMERIC.write("t", SchemaAndValue(*row))) == row
 
 
 @given(rows())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_avro_comes_back_with_its_schema(row: tuple[Schema, Struct]) -> None:
     converter = AvroConverter(URL, "value", MemoryRegistry())
     [data] = converter.from_connect("t", [SchemaAndValue(*row)])

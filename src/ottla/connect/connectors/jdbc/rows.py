@@ -1,0 +1,191 @@
+"""Of which table and columns a record is, and what of it stands in each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from ottla.connect.connectors.jdbc.config import SinkConfig
+from ottla.connect.connectors.jdbc.urls import DialectName
+from ottla.connect.converters.json_writing import Writers, schemaless_text
+from ottla.connect.data.errors import DataException
+from ottla.connect.data.inference import inferred_schema
+from ottla.connect.data.logical import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
+from ottla.connect.data.record import ConnectRecord
+from ottla.connect.data.schema import INT32, INT64, STRING, Schema
+from ottla.connect.data.struct import Struct
+from ottla.connect.data.types import Type
+
+KAFKA_COLUMNS: Final = ("__connect_topic", "__connect_partition", "__connect_offset")
+_DAY_MS: Final = 86_400_000
+_JSON: Final = Writers(decimals_as_numbers=True, replace_null=False, cache_size=1000)
+
+
+class Put(NamedTuple):
+    """A row to be written; `key` are the values of the key columns."""
+
+    at: int
+    table: str
+    columns: Mapping[str, Schema]
+    values: Mapping[str, Any]
+    keys: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return tuple(_hashable(self.values[name]) for name in self.keys)
+
+
+class Delete(NamedTuple):
+    """A row to be deleted."""
+
+    at: int
+    table: str
+    columns: Mapping[str, Schema]
+    values: Mapping[str, Any]
+    keys: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return tuple(_hashable(self.values[name]) for name in self.keys)
+
+
+def _hashable(value: Any) -> Any:
+    return value if value.__hash__ is not None else repr(value)
+
+
+def change_of(record: ConnectRecord, at: int, config: SinkConfig) -> Put | Delete:
+    """Raises DataException."""
+    table = config.table_of(record.topic)
+    key_columns, key_values = _key(record, config)
+    keys = tuple(key_columns)
+    if record.value is None:
+        if config.delete_enabled and config.key_mode == "record_key":
+            return Delete(at, table, key_columns, key_values, keys)
+        raise DataException(
+            "A null value deletes a row with delete.enabled=true and pk.mode=record_key; here it is not to be written"
+        )
+    columns, values = _fields(record.value_schema, record.value, "value")
+    if config.fields:
+        allowed = frozenset((*config.fields, *keys))
+        columns = {name: schema for name, schema in columns.items() if name in allowed}
+    if config.insert_mode != "insert" and not keys:
+        raise DataException(f"insert.mode={config.insert_mode} needs a key: set pk.mode and pk.fields")
+    return Put(
+        at,
+        table,
+        {**key_columns, **{n: s for n, s in columns.items() if n not in keys}},
+        {**values, **key_values},
+        keys,
+    )
+
+
+def _key(record: ConnectRecord, config: SinkConfig) -> tuple[dict[str, Schema], dict[str, Any]]:
+    named = config.key_fields
+    if config.key_mode == "none":
+        return {}, {}
+    if config.key_mode == "kafka":
+        names = tuple(named) or KAFKA_COLUMNS
+        if len(names) != 3:
+            raise DataException(f"pk.mode=kafka has three columns, and pk.fields names {len(names)}")
+        values = (record.topic, record.partition, record.offset)
+        return dict(zip(names, (STRING, INT32, INT64), strict=True)), dict(zip(names, values, strict=True))
+    if config.key_mode == "record_value":
+        return _chosen(record.value_schema, record.value, named, "value")
+    if record.key is None:
+        raise DataException("pk.mode=record_key needs a key, and this record has none")
+    if isinstance(record.key, Struct | dict):
+        return _chosen(record.key_schema, record.key, named, "key")
+    if len(named) != 1:
+        raise DataException("The key is one value, and pk.fields has to name the one column it goes to")
+    schema = record.key_schema or inferred_schema(record.key)
+    return {named[0]: schema}, {named[0]: record.key}
+
+
+def _chosen(
+    schema: Schema | None, value: Any, named: Sequence[str], what: str
+) -> tuple[dict[str, Schema], dict[str, Any]]:
+    columns, values = _fields(schema, value, what)
+    names = tuple(named) or tuple(columns)
+    for name in names:
+        if name not in columns:
+            raise DataException(f"pk.fields names {name}, which the record's {what} does not have")
+        if values[name] is None:
+            raise DataException(f"The key column {name} is null in the record's {what}")
+    return {name: columns[name] for name in names}, {name: values[name] for name in names}
+
+
+def _fields(schema: Schema | None, value: Any, what: str) -> tuple[dict[str, Schema], dict[str, Any]]:
+    if isinstance(value, Struct):
+        fields = value.schema.fields
+        return {f.name: f.schema for f in fields}, {f.name: value.get(f.name) for f in fields}
+    if isinstance(value, dict):
+        # Without a schema, what is null says nothing of its column.
+        known = {str(name): each for name, each in value.items() if each is not None}
+        columns = {name: _column_schema(each) for name, each in known.items()}
+        return columns, known
+    kind = "nothing" if value is None else type(value).__name__
+    raise DataException(f"The record's {what} has to be a struct or a JSON object to be a row, and is {kind}")
+
+
+def _column_schema(value: Any) -> Schema:
+    """Lists and objects are JSON whatever is in them."""
+    if isinstance(value, list):
+        return Schema(Type.ARRAY, optional=True)
+    if isinstance(value, dict):
+        return Schema(Type.MAP, optional=True)
+    return inferred_schema(value)
+
+
+# ---- Arrow
+
+
+def staged(changes: Sequence[Put | Delete], columns: Mapping[str, Schema], dialect: DialectName) -> pa.Table:
+    """Decimals and times go as texts, which the table's own type reads; JSON as well."""
+    arrays = [
+        _array([change.values.get(name) for change in changes], schema, dialect) for name, schema in columns.items()
+    ]
+    return pa.table(arrays, names=list(columns))
+
+
+def _array(values: list[Any], schema: Schema, dialect: DialectName) -> pa.Array:
+    if schema.name == DECIMAL_NAME:
+        return pa.array([None if each is None else f"{Decimal(each):f}" for each in values], pa.string())
+    if dialect != "sqlite" and schema.name in (DATE_NAME, TIMESTAMP_NAME, TIME_NAME):
+        numbers = [None if each is None else int(each) for each in values]
+        if schema.name == DATE_NAME:
+            return pa.array([None if each is None else each // _DAY_MS for each in numbers], pa.int32()).cast(
+                pa.date32()
+            )
+        if schema.name == TIMESTAMP_NAME:
+            return pa.array(numbers, pa.int64()).cast(pa.timestamp("ms"))
+        return pa.array([None if each is None else _clock(each) for each in numbers], pa.string())
+    if schema.type in (Type.ARRAY, Type.MAP, Type.STRUCT):
+        return pa.array([None if each is None else _json(each, schema) for each in values], pa.string())
+    if schema.type is Type.BYTES:
+        return pa.array([None if each is None else bytes(each) for each in values], pa.binary())
+    return pa.array(values, _ARROW[schema.type]())
+
+
+def _clock(millis: int) -> str:
+    seconds, rest = divmod(millis, 1000)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:03}"
+
+
+def _json(value: Any, schema: Schema) -> str:
+    known = schema.value_schema is not None or schema.fields
+    return _JSON.of(schema)(value) if known else schemaless_text(value)
+
+
+_ARROW: Final[dict[Type, Any]] = {
+    Type.INT8: pa.int16,
+    Type.INT16: pa.int16,
+    Type.INT32: pa.int32,
+    Type.INT64: pa.int64,
+    Type.FLOAT32: pa.float32,
+    Type.FLOAT64: pa.float64,
+    Type.BOOLEAN: pa.bool_,
+    Type.STRING: pa.string,
+}

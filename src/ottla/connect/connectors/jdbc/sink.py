@@ -1,0 +1,191 @@
+"""JdbcSink: records as rows, each micro-batch in one transaction with the offsets that it brought.
+
+Rows are staged by Arrow and put in place by one statement for each table; of several changes of one key in a batch the
+last counts. If the database does not take a statement, its rows are halved until the ones to blame are found: those
+are dead letters, and the others are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Protocol, runtime_checkable
+
+from ottla.connect import spi
+from ottla.connect.connectors.jdbc.config import SinkConfig
+from ottla.connect.connectors.jdbc.database import STAGE, Database, Rejected, connected
+from ottla.connect.connectors.jdbc.ledger import Ledger
+from ottla.connect.connectors.jdbc.rows import Delete, Put, change_of, staged
+from ottla.connect.connectors.jdbc.tables import Tables
+from ottla.connect.connectors.jdbc.urls import parse_url
+from ottla.connect.data.errors import ConnectException
+from ottla.connect.data.record import ConnectRecord
+from ottla.connect.data.schema import Schema
+
+_SAVED: Final = "ottla_before"
+
+
+@runtime_checkable
+class _Placed(Protocol):
+    """A record as it lay in its topic."""
+
+    topic: str
+    partition: int
+
+
+class JdbcSink(spi.Sink[SinkConfig]):
+    exactly_once = True
+
+    def __init__(self, config: SinkConfig, name: str) -> None:
+        super().__init__(config, name)
+        self._address = parse_url(config.connection_url, config.user, config.connection_password)
+        self._open: _Open | None = None
+        self._spans: Sequence[spi.Span] = ()
+        self._passed: dict[tuple[str, int], int] = {}
+
+    def validate(self) -> None:
+        if self.config.insert_mode != "insert" and self.config.key_mode == "none":
+            raise spi.ConfigRefused("pk.mode", f"insert.mode={self.config.insert_mode} needs a key: none will not do")
+        if self.config.delete_enabled and self.config.key_mode != "record_key":
+            raise spi.ConfigRefused("delete.enabled", "rows are deleted by the record's key: set pk.mode=record_key")
+
+    def begin(self, spans: Sequence[spi.Span]) -> None:
+        if self._open is None:
+            self._open = _Open(connected(self._address), self.config, self.name)
+        try:
+            self._open.database.rollback()
+            self._spans = spans
+            self._passed = self._open.ledger.begin(spans)
+        except (spi.TryAgain, Rejected) as error:
+            self._drop()
+            raise spi.TryAgain(f"the ledger of offsets cannot be read: {error}") from error
+
+    def write(self, batch: spi.Batch) -> spi.Verdicts:
+        assert self._open is not None, "begin comes before"
+        changes: list[Put | Delete] = []
+        refused: list[spi.Refused] = []
+        for at, record in enumerate(batch.records):
+            if self._is_there(record):
+                continue
+            try:
+                changes.append(change_of(record, at, self.config))
+            except ConnectException as error:
+                refused.append(spi.Refused(at, error))
+        try:
+            for group in _grouped(changes):
+                refused += self._open.written(group)
+        except spi.TryAgain:
+            self._drop()
+            raise
+        return refused
+
+    def _is_there(self, record: ConnectRecord) -> bool:
+        # A transform may have changed the topic: the offset counts where the record was read.
+        read = record.origin if isinstance(record.origin, _Placed) else record
+        assert record.offset is not None and read.partition is not None
+        return record.offset < self._passed.get((read.topic, read.partition), -1)
+
+    def end(self) -> spi.Verdicts:
+        assert self._open is not None, "begin comes before"
+        try:
+            self._open.ledger.end(self._spans)
+            self._open.database.commit()
+        except (spi.TryAgain, Rejected) as error:
+            self._drop()
+            raise spi.TryAgain(f"the transaction cannot be committed: {error}") from error
+        return ()
+
+    def close(self) -> None:
+        self._drop()
+
+    def _drop(self) -> None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            with suppress(spi.TryAgain, Rejected):  # it may have gone already
+                opened.database.close()
+
+
+class _Open:
+    """One connection and what is known of its tables."""
+
+    __slots__ = ("_config", "database", "ledger", "tables")
+
+    def __init__(self, database: Database, config: SinkConfig, name: str) -> None:
+        self.database = database
+        self._config = config
+        self.ledger = Ledger(database, name)
+        self.tables = Tables(database, makes=config.makes_tables, adds=config.adds_columns)
+
+    def written(self, group: list[Put | Delete]) -> Iterator[spi.Refused]:
+        """Those that the database does not take."""
+        wanted = _union(group)
+        first = group[0]
+        types = self.tables.columns(first.table, wanted, first.keys)
+        yield from self._halved(group, wanted, types)
+
+    def _halved(
+        self, group: Sequence[Put | Delete], wanted: Mapping[str, Schema], types: Mapping[str, str]
+    ) -> Iterator[spi.Refused]:
+        self.database.execute(f"SAVEPOINT {_SAVED}")
+        try:
+            self._put(group, wanted, types)
+            self.database.execute(f"RELEASE SAVEPOINT {_SAVED}")
+            return
+        except (Rejected, ValueError, TypeError, OverflowError, ArithmeticError) as error:
+            self.database.execute(f"ROLLBACK TO SAVEPOINT {_SAVED}")
+            self.database.execute(f"RELEASE SAVEPOINT {_SAVED}")
+            if len(group) == 1:
+                yield spi.Refused(group[0].at, str(error))
+                return
+        half = len(group) // 2
+        yield from self._halved(group[:half], wanted, types)
+        yield from self._halved(group[half:], wanted, types)
+
+    def _put(self, group: Sequence[Put | Delete], wanted: Mapping[str, Schema], types: Mapping[str, str]) -> None:
+        dialect = self.database.dialect
+        self.database.stage(staged(group, wanted, dialect.name))
+        table = self.tables.quoted(group[0].table)
+        names, keys = list(wanted), list(group[0].keys)
+        of = {name: dialect.cast(f"{STAGE}.{dialect.quoted(name)}", types[name]) for name in names}
+        same = " AND ".join(f"{table}.{dialect.quoted(name)} = {of[name]}" for name in keys)
+        if isinstance(group[0], Delete):
+            self.database.execute(f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {STAGE} WHERE {same})")
+            return
+        others = [name for name in names if name not in keys]
+        if self._config.insert_mode == "update":
+            self.database.execute(self._update(table, others, of, same))
+            return
+        columns = ", ".join(map(dialect.quoted, names))
+        tail = dialect.upsert_tail(keys, others) if self._config.insert_mode == "upsert" else ""
+        values = ", ".join(of[name] for name in names)
+        self.database.execute(f"INSERT INTO {table} ({columns}) SELECT {values} FROM {STAGE}{tail}")
+
+    def _update(self, table: str, others: Sequence[str], of: Mapping[str, str], same: str) -> str:
+        dialect = self.database.dialect
+        if dialect.name == "mysql":
+            changed = ", ".join(f"{table}.{dialect.quoted(name)} = {of[name]}" for name in others)
+            return f"UPDATE {table}, {STAGE} SET {changed} WHERE {same}"
+        changed = ", ".join(f"{dialect.quoted(name)} = {of[name]}" for name in others)
+        return f"UPDATE {table} SET {changed} FROM {STAGE} WHERE {same}"
+
+
+def _grouped(changes: Sequence[Put | Delete]) -> Iterator[list[Put | Delete]]:
+    """By table, kind and columns; of one key the last change only, so that order does not matter between groups."""
+    last: dict[tuple[object, ...], Put | Delete] = {}
+    for change in changes:
+        one: tuple[object, ...] = (change.table, *change.key) if change.keys else (change.at,)
+        last.pop(one, None)
+        last[one] = change
+    groups: dict[tuple[object, ...], list[Put | Delete]] = {}
+    for change in last.values():
+        groups.setdefault((change.table, type(change), frozenset(change.columns)), []).append(change)
+    yield from groups.values()
+
+
+def _union(group: Sequence[Put | Delete]) -> dict[str, Schema]:
+    """The columns of a group; where values without schemas differ in type, the wider."""
+    made: dict[str, Schema] = {}
+    for change in group:
+        for name, schema in change.columns.items():
+            made.setdefault(name, schema)
+    return made

@@ -1,0 +1,94 @@
+"""What a table looks like, and how it is made and widened."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ottla.connect import spi
+from ottla.connect.connectors.jdbc.database import Database, Rejected
+from ottla.connect.data.schema import Schema
+
+_COLUMNS: Final = {
+    "postgresql": (
+        "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod)::text FROM pg_attribute a "
+        "WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+    ),
+    "sqlite": "SELECT name, type FROM pragma_table_info(?)",
+    "mysql": (
+        "SELECT column_name, column_type FROM information_schema.columns WHERE table_schema = database() "
+        "AND table_name = %s ORDER BY ordinal_position"
+    ),
+}
+
+
+class Tables:
+    """Of one connection. What was seen is remembered until something was changed or refused."""
+
+    __slots__ = ("_adds", "_database", "_known", "_makes")
+
+    def __init__(self, database: Database, *, makes: bool, adds: bool) -> None:
+        self._database = database
+        self._makes = makes
+        self._adds = adds
+        self._known: dict[str, dict[str, str]] = {}
+
+    def forget(self) -> None:
+        self._known.clear()
+
+    def quoted(self, table: str) -> str:
+        """`schema.table` is two names."""
+        return ".".join(map(self._database.dialect.quoted, table.split(".")))
+
+    def columns(self, table: str, wanted: Mapping[str, Schema], keys: Sequence[str]) -> dict[str, str]:
+        """Their types by name, with all that are wanted among them. Raises ConnectorFailed."""
+        known = self._known.get(table) or self._looked(table)
+        if not known:
+            if not self._makes:
+                raise spi.ConnectorFailed(
+                    f"Table {table} is missing and auto-creation is disabled: make it, or set auto.create=true"
+                )
+            self._create(table, wanted, keys)
+            known = self._looked(table)
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            self._add(table, {name: wanted[name] for name in missing})
+            known = self._looked(table)
+        self._known[table] = known
+        return known
+
+    def _looked(self, table: str) -> dict[str, str]:
+        dialect = self._database.dialect
+        named = self.quoted(table) if dialect.name == "postgresql" else table.rpartition(".")[2]
+        return {name: kind for name, kind in self._database.rows(_COLUMNS[dialect.name], [named])}
+
+    def _create(self, table: str, wanted: Mapping[str, Schema], keys: Sequence[str]) -> None:
+        dialect = self._database.dialect
+        parts = [self._column(name, schema, name in keys) for name, schema in wanted.items()]
+        if keys:
+            parts.append(f"PRIMARY KEY ({', '.join(map(dialect.quoted, keys))})")
+        self._define(f"CREATE TABLE IF NOT EXISTS {self.quoted(table)} ({', '.join(parts)})", table)
+
+    def _column(self, name: str, schema: Schema, is_key: bool) -> str:
+        dialect = self._database.dialect
+        required = is_key or not schema.optional
+        return f"{dialect.quoted(name)} {dialect.column_type(schema, is_key=is_key)}{' NOT NULL' if required else ''}"
+
+    def _add(self, table: str, missing: Mapping[str, Schema]) -> None:
+        if not self._adds:
+            names = ", ".join(missing)
+            raise spi.ConnectorFailed(
+                f"Table {table} has no column {names} and auto-evolution is disabled: add it, or set auto.evolve=true"
+            )
+        for name, schema in missing.items():
+            if not schema.optional and schema.default is None:
+                raise spi.ConnectorFailed(
+                    f"Cannot ALTER TABLE {table} to add missing field {name}, as the field is not optional and does not"
+                    " have a default value"
+                )
+            column = self._column(name, schema.but(optional=True), False)
+            self._define(f"ALTER TABLE {self.quoted(table)} ADD COLUMN {column}", table)
+
+    def _define(self, sql: str, table: str) -> None:
+        try:
+            self._database.define(sql)
+        except Rejected as error:
+            raise spi.ConnectorFailed(f"Table {table} cannot be made or changed: {error}; tried: {sql}") from error
