@@ -195,6 +195,7 @@ def test_a_provided_secret_is_given_to_the_connector_and_shown_to_nobody(brokers
         ("POST", "/connectors", b'{"name":"x","config":' + b'{"a":' * 5000 + b"}" * 5001, 400),
         ("PUT", "/connectors/x/config", {}, 400),
         ("PUT", "/connectors/x/config", {**SINK, "topics.regex": "(" * 200}, 400),
+        ("PUT", "/connectors/x/config", {**SINK, "file": "x" * 3_000_000}, 413),
         ("PUT", "/connectors/x/config", {**SINK, "transforms": "t", "transforms.t.type": "Nope"}, 400),
         ("PUT", "/connector-plugins/FileStreamSink/config/validate", {}, 400),
         ("PATCH", "/connectors/x/offsets", {"offsets": "many"}, 400),
@@ -240,3 +241,9 @@ def test_metrics_are_told_under_connects_names(worker: ConnectWorker) -> None:
     assert "kafka_connect_worker_connector_count 1\n" in text
     assert "kafka_connect_worker_task_count 2\n" in text
     assert 'kafka_connect_connector_status{connector="m",status="running"} 1\n' in text
+
+
+def test_a_pattern_that_backtracks_without_end_is_judged_at_once(worker: ConnectWorker) -> None:
+    bomb = {"connector.class": "FileStreamSink", "name": "r", "topics.regex": "(a+)+b"}
+    config = {**bomb, "errors.deadletterqueue.topic.name": "a" * 200}
+    assert worker.ask("PUT", "/connector-plugins/FileStreamSink/config/validate", config).body["error_count"] == 0

@@ -4,7 +4,6 @@ Names, types, defaults, groups and order are Kafka's; what a key is for is said 
 predicates stand under the aliases that a config gives them, so they are known only with the config.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -37,12 +36,14 @@ from ottla.connect.definitions import (
 )
 from ottla.connect.duties import AUTO_RESTART, AUTO_RESTART_FIRST_MS, AUTO_RESTART_LONGEST_MS
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
+from ottla.connect.transforms.patterns import compiled
 
 COMMON, TRANSFORMS, PREDICATES = "Common", "Transforms", "Predicates"
 ERRORS, TOPIC_CREATION, EXACTLY_ONCE = "Error Handling", "Topic Creation", "Exactly Once Support"
 OFFSETS, AUTO = "offsets.topic", "Auto Restart"
 
-_LONGEST_REGEX = 4096
+_SHOWN = 200
+"""Characters of a pattern that is no good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +90,11 @@ def _is_name(name: str, value: Value) -> None:
 
 def _is_regex(name: str, value: Value) -> None:
     text = str(value or "")
-    if len(text) > _LONGEST_REGEX:
-        raise ConfigError.of(name, f"{text[:40]}...", f"Invalid regular expression: longer than {_LONGEST_REGEX}")
     try:
-        re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ConfigError.of(name, text, f"Invalid regular expression: {error}") from None
+        compiled(text)
+    except ValueError as error:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        raise ConfigError.of(name, shown, f"Invalid regular expression: {error}") from None
 
 
 def _unique(name: str, value: Value) -> None:

@@ -4,7 +4,6 @@ References to config providers are resolved before, so that what is judged is wh
 that was sent, never what a provider gave.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +13,7 @@ from ottla.connect.definitions import CLASS, ConfigDef, ConfigError, ConfigKey, 
 from ottla.connect.framework_keys import Defaults, chain_keys, config_def_of, connector_keys
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
 from ottla.connect.providers import Providers, masked
+from ottla.connect.transforms.patterns import compiled
 
 _OVERRIDES = {"producer.override.": "producer", "consumer.override.": "consumer", "admin.override.": "admin"}
 _PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
@@ -199,8 +199,8 @@ def _judge_topics(config: Texts, blame) -> None:  # type: ignore[no-untyped-def]
 
 def _matches(regex: str, text: str) -> bool:
     try:
-        return re.fullmatch(regex, text) is not None
-    except (re.error, RecursionError, OverflowError):
+        return compiled(regex).fullmatch(text) is not None
+    except ValueError:
         return False  # judged by its own key
 
 

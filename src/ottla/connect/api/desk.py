@@ -18,6 +18,7 @@ from ottla.client.errors import ClientError
 from ottla.connect.configs import Connector
 from ottla.connect.definitions import Texts
 from ottla.connect.herder import Command, Done, Refusal, Reply, RestartPlan
+from ottla.connect.journal import TooLarge
 from ottla.connect.settings import ConnectSettings
 from ottla.connect.validation import Judge, NotJudged, Verdict
 from ottla.connect.worker import ALGORITHM, NotLeading, Worker
@@ -93,6 +94,8 @@ class Desk:
             reply: Reply = await self.worker.submit(command)
         except NotLeading:
             raise Problem(409, _CONFLICT) from None
+        except TooLarge as error:
+            raise Problem(413, f"The config topic does not take a connector of this size: {error}") from None
         except ClientError as error:
             raise Problem(
                 500,
