@@ -5,16 +5,26 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from ottla.connect.orders import WorkerFacts
+from ottla.connect.sparkless import SparklessRunner
 from ottla.testing import Cluster
 from tests.support.committed import committed
 from tests.support.connect_workers import PATIENCE_S, Answered, ConnectWorker
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/a", "topic": "lines"}
 SINK = {"connector.class": "FileStreamSink", "file": "/b", "topics": "lines", "tasks.max": "2"}
+
+
+class BareWorker(ConnectWorker):
+    """Where Spark is not installed."""
+
+    def _made(self, facts: WorkerFacts) -> Any:
+        return SparklessRunner()
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +257,13 @@ def test_a_pattern_that_backtracks_without_end_is_judged_at_once(worker: Connect
     bomb = {"connector.class": "FileStreamSink", "name": "r", "topics.regex": "(a+)+b"}
     config = {**bomb, "errors.deadletterqueue.topic.name": "a" * 200}
     assert worker.ask("PUT", "/connector-plugins/FileStreamSink/config/validate", config).body["error_count"] == 0
+
+
+def test_without_spark_connectors_say_what_is_missing(brokers: Cluster) -> None:
+    own = {"group.id": "bare", "config.storage.topic": "bare-configs", "status.storage.topic": "bare-status"}
+    with BareWorker(brokers.bootstrap_servers, own) as worker:
+        worker.ask("PUT", "/connectors/s/config", SOURCE)
+        failed = worker.until("/connectors/s/status", in_state("FAILED")).body
+        assert failed["connector"]["trace"].startswith(
+            "Connectors run on Spark, which is not installed here: pip install"
+        )
