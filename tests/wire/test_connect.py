@@ -183,8 +183,8 @@ def test_a_provided_secret_is_given_to_the_connector_and_shown_to_nobody(brokers
         answers += [worker.ask("GET", f"/connectors/s{path}") for path in paths]
         shown = json.dumps([answer.body for answer in answers])
         assert reference in shown
-        for topic in ("secretive-configs", "secretive-status"):
-            shown += "".join(str(record.value) for record in committed(brokers.bootstrap_servers, topic))
+        for topic, partitions in (("secretive-configs", 1), ("secretive-status", 2)):
+            shown += "".join(record.value for record in committed(brokers.bootstrap_servers, topic, partitions))
         assert "hush-hush" not in shown
         assert reference in "".join(
             str(record.value) for record in committed(brokers.bootstrap_servers, "secretive-configs")
