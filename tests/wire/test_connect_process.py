@@ -90,6 +90,15 @@ def test_a_config_that_is_no_good_is_told_key_by_key(url: str, tmp_path: Path) -
     assert ask(url, "GET", "/connectors").body == []
 
 
+def test_a_cluster_for_tests_brings_a_worker_along() -> None:
+    with Cluster(connect=True, group_initial_rebalance_delay_ms=0) as kafka:
+        until(kafka.connect_url, "/health", lambda answer: answer.status == 200)
+        config = {"connector.class": "FileStreamSource", "file": "/dev/null", "topic": "t"}
+        body = {"name": "c", "config": config, "initial_state": "STOPPED"}
+        assert ask(kafka.connect_url, "POST", "/connectors", body).status == 201
+        until(kafka.connect_url, "/connectors/c/status", lambda answer: answer.status == 200)
+
+
 def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(tmp_path: Path) -> None:
     file = tmp_path / "worker.properties"
     file.write_text("group.id=g\nofset.storage.topic=x\nlisteners=https://127.0.0.1:0\n")

@@ -4,16 +4,16 @@ References to config providers are resolved before, so that what is judged is wh
 that was sent, never what a provider gave.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ottla.connect.catalogue import catalogue as all_plugins
 from ottla.connect.catalogue import connector_named
-from ottla.connect.definitions import ConfigDef, ConfigError, ConfigKey, ConfigValue, Texts
+from ottla.connect.definitions import CLASS, ConfigDef, ConfigError, ConfigKey, ConfigValue, Texts
 from ottla.connect.framework_keys import Defaults, chain_keys, config_def_of, connector_keys
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
 from ottla.connect.providers import Providers, masked
+from ottla.connect.transforms.patterns import compiled
 
 _OVERRIDES = {"producer.override.": "producer", "consumer.override.": "consumer", "admin.override.": "admin"}
 _PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
@@ -94,12 +94,15 @@ class Judge:
             secrets = self._providers.secrets(given)
             plugin = self.plugin(resolved)
             own = config_def_of(plugin)
-            framework = connector_keys(self.catalogue, plugin, self._defaults)
+            framework = connector_keys(self.catalogue, plugin, self._defaults, resolved)
             enriched = framework.with_keys(chain_keys(self.catalogue, resolved))
         except ConfigError as error:
             raise NotJudged(str(error)) from None
         verdicts = {**enriched.validate(resolved), **own.validate(resolved)}
         keys = {**enriched.keys, **own.keys}
+        for name, key in keys.items():
+            if key.type is CLASS and verdicts[name].errors:
+                verdicts[name] = replace(verdicts[name], value=None)  # a class that could not be loaded is none
         self._judge_together(plugin, resolved, verdicts)
         for name, value in given.items():
             if value is None:
@@ -196,8 +199,8 @@ def _judge_topics(config: Texts, blame) -> None:  # type: ignore[no-untyped-def]
 
 def _matches(regex: str, text: str) -> bool:
     try:
-        return re.fullmatch(regex, text) is not None
-    except (re.error, RecursionError, OverflowError):
+        return compiled(regex).fullmatch(text) is not None
+    except ValueError:
         return False  # judged by its own key
 
 

@@ -63,9 +63,21 @@ def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
         database.close()
 
 
+MADE: list[JdbcSink] = []
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """A sink that a test left open would hold its locks."""
+    yield
+    while MADE:
+        MADE.pop().close()
+
+
 def sink(url: str, **config: str) -> JdbcSink:
     texts = {"connection.url": url, **{key.replace("_", "."): value for key, value in config.items()}}
-    return JdbcSink(spi.parse(SinkConfig, texts), "c")
+    MADE.append(JdbcSink(spi.parse(SinkConfig, texts), "c"))
+    return MADE[-1]
 
 
 def row(offset: int, key: int, name: str, size: float = 1.5, **more: Any) -> ConnectRecord:

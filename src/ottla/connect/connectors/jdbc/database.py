@@ -72,18 +72,22 @@ def connected(address: Address) -> Database:
 
 
 class AdbcDatabase(Database):
+    """Begins and ends transactions itself: the driver would take no statement after one that failed, not even the one
+    that goes back to a savepoint."""
+
     def __init__(self, address: Address) -> None:
         self.dialect = dialect_of(address.dialect)
+        self._begun = False
         self._is_postgres = address.dialect == "postgresql"
         try:
             if self._is_postgres:
                 from adbc_driver_postgresql import dbapi as driver  # noqa: PLC0415  a native library
 
-                self._connection = driver.connect(address.uri())
+                self._connection = driver.connect(address.uri(), autocommit=True)
             else:
                 from adbc_driver_sqlite import dbapi as sqlite  # noqa: PLC0415  a native library
 
-                self._connection = sqlite.connect(address.database)
+                self._connection = sqlite.connect(address.database, autocommit=True)
         except Exception as error:
             raise spi.TryAgain(f"{address.host or address.database} cannot be reached: {_said(error)}") from error
 
@@ -105,10 +109,15 @@ class AdbcDatabase(Database):
         return f"${index}" if self._is_postgres else "?"
 
     def commit(self) -> None:
-        self._trying(self._connection.commit)
+        self._finish("COMMIT")
 
     def rollback(self) -> None:
-        self._trying(self._connection.rollback)
+        self._finish("ROLLBACK")
+
+    def _finish(self, sql: str) -> None:
+        if self._begun:
+            self.execute(sql)
+            self._begun = False
 
     def close(self) -> None:
         self._trying(self._connection.close)
@@ -116,6 +125,9 @@ class AdbcDatabase(Database):
     def _guarded(self, run: Any) -> Any:
         def with_cursor() -> Any:
             with self._connection.cursor() as cursor:
+                if not self._begun:
+                    cursor.execute("BEGIN")
+                    self._begun = True
                 return run(cursor)
 
         return self._trying(with_cursor)
