@@ -42,6 +42,15 @@ def test_a_paused_leader_that_goes_on_acknowledges_nothing_that_is_lost(
     went_well(outcome, capsys)
 
 
+def test_kills_and_pauses_lose_nothing_where_all_is_encrypted_and_everybody_logs_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = replace(
+        short("kill", 2, seed=15), faults=("kill", "pause"), clients=("librdkafka", "java", "go"), secured=True
+    )
+    went_well(carry_out(plan, tmp_path), capsys)
+
+
 def test_loss_is_found_where_there_must_be_some(tmp_path: Path) -> None:
     """A harness that finds nothing proves nothing. acks=1, and a leader that dies while its followers are stopped."""
     plan = replace(short("strand", 1, seed=14), acks="1", copy=False)
