@@ -58,6 +58,13 @@ class Glance(Wire):
         self._socket = socket.create_connection((host, int(port)), timeout=GLANCE_S)
         self._client_id = "glance"
         self._correlation_id = 0
+        try:
+            self._log_in(door, host)
+        except BaseException:  # of a node that is paused or cut off
+            self._socket.close()
+            raise
+
+    def _log_in(self, door: Door | None, host: str) -> None:
         if door is not None:
             self._socket = door.context.wrap_socket(self._socket, server_hostname=host)
             assert plain_login(self, "node", "node-secret").error_code == 0
