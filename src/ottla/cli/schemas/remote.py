@@ -115,6 +115,9 @@ class Remote:
             raise Failure(f"{self} did not answer within {self._timeout_s:g} s; --timeout waits longer") from None
         except TooMuch as error:
             raise Failure(str(error)) from None
+        except http.client.RemoteDisconnected:
+            hint = "; if it is one with TLS, say https:// instead" if str(self).startswith("http:") else ""
+            raise Failure(f"{self} hung up without an answer{hint}") from None
         except (OSError, http.client.HTTPException) as error:
             raise Failure(f"{self}: {error or type(error).__name__}") from None
 
