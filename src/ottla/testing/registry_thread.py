@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.security import security
-from ottla.node import new_event_loop
 from ottla.registry.languages import LANGUAGES
 from ottla.registry.machine.parsing import Languages
 from ottla.registry.service import RegistryService
@@ -20,7 +19,7 @@ T = TypeVar("T")
 
 class RegistryThread:
     """Its port is taken for good, so that a URL which a test has stays right; `start` and `stop` as often as needed.
-    `kill` ends it as kill -9 would: nobody is told."""
+    `kill` ends it as kill -9 would, with its port: nobody is told."""
 
     def __init__(self, settings: Mapping[str, object] | None = None, languages: Languages = LANGUAGES) -> None:
         """Of `registry.listeners` only the scheme counts."""
@@ -43,7 +42,8 @@ class RegistryThread:
 
     def start(self, bootstrap: str) -> None:
         """Returns when it answers. Raises what kept it from starting."""
-        loop = new_event_loop()
+        # Not uvloop: a loop of its that ends with connections open, as by `kill`, raises in its own callbacks.
+        loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="registry", daemon=True)
         thread.start()
         settings = RegistrySettings.of(self._settings)
@@ -80,6 +80,7 @@ class RegistryThread:
         self._end()
 
     async def _abandon(self) -> None:
+        self._port.close()  # nobody is to wait in its backlog
         self.service.abandon()
         here = asyncio.current_task()
         others = [task for task in asyncio.all_tasks() if task is not here]
@@ -87,6 +88,7 @@ class RegistryThread:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self.service.stop()
+        await asyncio.sleep(0)  # what was aborted is told so before the loop ends
 
     def _end(self) -> None:
         assert self._running is not None
