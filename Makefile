@@ -80,7 +80,7 @@ pipelines: setup
 # every application killed at every step, lost, and cut off from its brokers; on a cluster of Spark's too. An hour.
 matrix: setup
 	$(BIN)/pytest -m matrix tests/rules tests/wire tests/peer
-	OTTLA_THOROUGH=1 $(BIN)/pytest -m "not matrix" tests/rules tests/wire/test_garbage.py
+	OTTLA_THOROUGH=1 $(BIN)/pytest -m "not matrix" tests/rules tests/wire/test_garbage.py tests/wire/test_kill_nine.py
 	OTTLA_ALL_KILLS=1 OTTLA_ON_A_CLUSTER=1 $(BIN)/pytest tests/spark
 
 # What is published: the path of a record is compiled by mypyc, from a copy, so that no compiled file ever stands before

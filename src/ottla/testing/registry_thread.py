@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 class RegistryThread:
     """Its port is taken for good, so that a URL which a test has stays right; `start` and `stop` as often as needed.
-    `kill` ends it as kill -9 would: nobody is told."""
+    `kill` ends it as kill -9 would, with its port: nobody is told."""
 
     def __init__(self, settings: Mapping[str, object] | None = None, languages: Languages = LANGUAGES) -> None:
         """Of `registry.listeners` only the scheme counts."""
@@ -79,6 +79,7 @@ class RegistryThread:
         self._end()
 
     async def _abandon(self) -> None:
+        self._port.close()  # nobody is to wait in its backlog
         self.service.abandon()
         here = asyncio.current_task()
         others = [task for task in asyncio.all_tasks() if task is not here]
@@ -86,6 +87,7 @@ class RegistryThread:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self.service.stop()
+        await asyncio.sleep(0)  # what was aborted is told so before the loop ends
 
     def _end(self) -> None:
         assert self._running is not None
