@@ -5,14 +5,16 @@ One writer for each producer id, so sequence numbers are counted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
 from ottla.client.blocking.cluster import Cluster
+from ottla.connect.jobs.internal_topics import ensure
 from ottla.connect.jobs.raw_record import RawRecord
+from ottla.connect.topic_creation import CreationRule
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import encode_batches, next_sequence
@@ -38,11 +40,12 @@ class Outgoing:
 
     __slots__ = ("_cluster", "_delivery", "_errand", "_packer", "_sequences", "topics")
 
-    def __init__(self, cluster: Cluster, errand: Errand) -> None:
+    def __init__(self, cluster: Cluster, errand: Errand, rules: Sequence[CreationRule] = ()) -> None:
+        """`rules`: how topics are made that are not there."""
         self._cluster = cluster
         self._errand = errand
         self._delivery = Delivery(cluster, errand.transactional_id, second=errand.second)
-        self._packer = Packer(_Asked(cluster, errand.topics), writers=1, task=0, spread=errand.batch_id)
+        self._packer = Packer(_Asked(cluster, errand.topics, rules), writers=1, task=0, spread=errand.batch_id)
         self._sequences = dict(errand.sequences)
         self.topics: dict[str, int] = {}
         """Records by topic."""
@@ -110,11 +113,15 @@ class Outgoing:
 
 
 class _Asked(Topics):
-    __slots__ = ("_cluster",)
+    __slots__ = ("_cluster", "_rules")
 
-    def __init__(self, cluster: Cluster, counts: Mapping[str, int]) -> None:
+    def __init__(self, cluster: Cluster, counts: Mapping[str, int], rules: Sequence[CreationRule]) -> None:
         super().__init__(counts)
         self._cluster = cluster
+        self._rules = rules
 
     def ask(self, topic: str) -> int:
+        rule = next((each for each in self._rules if each.matches(topic)), None)
+        if rule is not None:
+            ensure(self._cluster, topic, rule.partitions, rule.replication, rule.configs)
         return len(self._cluster.partitions(topic, auto_create=True))
