@@ -61,7 +61,6 @@ def steps(sink_file: str) -> list[Step]:
         Step("POST", "/connectors", {"name": "s", "config": {"connector.class": "Nothing"}}),
         Step("POST", "/connectors", {"name": "s", "config": {**SOURCE, "name": "other"}}),
         Step("POST", "/connectors", {"name": "s", "config": {**SOURCE, "tasks.max": "x"}}),
-        Step("POST", "/connectors", {"name": "s", "config": {**SOURCE, "topic": None}}),
         Step("POST", "/connectors", {"name": "", "config": SOURCE}),
         Step("POST", "/connectors", {"name": "s", "config": SOURCE, "initial_state": "STOPPED"}),
         Step("GET", "/connectors/s/status", before=is_state("s", "STOPPED", 0)),
@@ -95,10 +94,11 @@ def steps(sink_file: str) -> list[Step]:
         Step("GET", "/connectors/s/config"),
         Step("PATCH", "/connectors/s/config", {"batch.size": None}),
         Step("GET", "/connectors/s/config"),
-        Step("GET", "/connectors/s/status", before=is_state("s", "RUNNING", 1)),
+        Step("PUT", "/connectors/s/pause"),
+        Step("GET", "/connectors/s/status", before=is_state("s", "PAUSED", 1)),
+        Step("PUT", "/connectors/s/resume"),
+        Step("POST", "/connectors/s/restart?includeTasks=maybe&onlyFailed=true", before=is_state("s", "RUNNING", 1)),
         Step("POST", "/connectors/s/restart"),
-        Step("GET", "/connectors/s/status", before=is_state("s", "RUNNING", 1)),
-        Step("POST", "/connectors/s/restart?includeTasks=maybe&onlyFailed=true"),
         Step("PUT", "/connectors/k/config", sink),
         Step("GET", "/connectors/k/status", before=is_state("k", "RUNNING", 2)),
         Step("GET", "/connectors/k"),
@@ -169,10 +169,13 @@ def held_with(url: str, sink_file: str) -> list[tuple[str, Answered]]:
     """Each step, and what was answered."""
     found = []
     for step in steps(sink_file):
-        if step.before is not None:
-            until(url, *step.before)
-        answer = ask(url, step.method, step.path, step.body)
-        while (answer.status == 409 and "rebalance" in str(answer.body)) or "rebalance is expected" in str(answer.body):
+        before = None if step.before is None else until(url, *step.before)
+        # Between two looks a state may change again: what was waited for is the answer.
+        if before is not None and step.before is not None and (step.method, step.path) == ("GET", step.before[0]):
+            answer = before
+        else:
+            answer = ask(url, step.method, step.path, step.body)
+        while "rebalance" in str(answer.body):
             answer = ask(url, step.method, step.path, step.body)
         words = "" if step.body is None else f" {str(step.body)[:60]}"
         found.append((f"{step.method} {step.path}{words}", answer))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.connect.settings import SETTINGS as CONNECT
 from ottla.model.properties import GROUP, STATIC, TOPIC
 from ottla.registry.settings import SETTINGS as REGISTRY
 from ottla.streams.run.config import SETTINGS as STREAMS
@@ -23,6 +24,8 @@ MADE_UP = "src/ottla/broker/handlers/kNN_name.py"
 def is_there(name: str) -> bool:
     """A module, what is defined in one, or a setting, which may look like one."""
     if any(name in table or f"ottla.{name}" in table for table in (STATIC, TOPIC, GROUP, STREAMS, REGISTRY)):
+        return True
+    if name in CONNECT or name.removeprefix("connect.") in CONNECT:
         return True
     if name.removeprefix("registry.") in REGISTRY or name.startswith("registry.kafkastore."):
         return True  # in a node's own file they begin with that word

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ottla.connect import converters, header_converters, predicates, transforms
+from ottla.connect.catalogue import catalogue
+from ottla.connect.framework_keys import config_def_of, connector_keys
+from ottla.connect.settings import SETTINGS as CONNECT_SETTINGS
 from ottla.model.properties import CLIENT_METRICS, DYNAMIC_ONLY, GROUP, STATIC, TOPIC
 from ottla.registry.settings import SETTINGS as REGISTRY_SETTINGS
 from ottla.streams.run.config import SETTINGS as STREAMS_SETTINGS
@@ -81,9 +83,15 @@ READS_A_SETTING = frozenset(
 ASKS_FOR_ONE = frozenset(("number", "millis"))
 """Functions inside those that read many."""
 HOLDS_SETTINGS = frozenset(("settings", "_settings", "config", "given"))
-PLUGGED_IN = (*converters.PLUGINS, *header_converters.PLUGINS, *transforms.PLUGINS, *predicates.PLUGINS)
-SETTINGS = frozenset((*STATIC, *DYNAMIC_ONLY, *TOPIC, *GROUP, *CLIENT_METRICS, *STREAMS_SETTINGS, *REGISTRY_SETTINGS))
-SETTINGS |= {key for row in PLUGGED_IN for key in row.load().CONFIG.keys}
+ROWS = catalogue().rows
+CONNECT = (
+    *CONNECT_SETTINGS,
+    *(name for row in ROWS for name in config_def_of(row).keys),
+    *(name for row in ROWS if row.kind.is_connector for name in connector_keys(catalogue(), row).keys),
+)
+SETTINGS = frozenset(
+    (*STATIC, *DYNAMIC_ONLY, *TOPIC, *GROUP, *CLIENT_METRICS, *STREAMS_SETTINGS, *REGISTRY_SETTINGS, *CONNECT)
+)
 
 
 def test_every_setting_that_the_code_names_is_declared_in_a_table() -> None:
@@ -122,7 +130,7 @@ def test_the_logger_of_a_module_is_called_logger() -> None:
 
 def test_spark_is_imported_where_it_runs_and_nowhere_else() -> None:
     """The rest works without pyspark installed: a broker, the command line, a topology in a test."""
-    rooms = ("pipelines", "streams/run")
+    rooms = ("pipelines", "streams/run", "connect/jobs")
     found = [
         str(path.relative_to(ROOT))
         for path, tree in SOURCES.items()

@@ -95,7 +95,7 @@ class ConnectWorker:
         )
         await self.service.start()
 
-    def _made(self, facts: WorkerFacts) -> RehearsedRunner:
+    def _made(self, facts: WorkerFacts) -> Any:
         self.runner = RehearsedRunner(facts)
         return self.runner
 

@@ -5,16 +5,26 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from ottla.connect.orders import WorkerFacts
+from ottla.connect.sparkless import SparklessRunner
 from ottla.testing import Cluster
 from tests.support.committed import committed
 from tests.support.connect_workers import PATIENCE_S, Answered, ConnectWorker
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/a", "topic": "lines"}
 SINK = {"connector.class": "FileStreamSink", "file": "/b", "topics": "lines", "tasks.max": "2"}
+
+
+class BareWorker(ConnectWorker):
+    """Where Spark is not installed."""
+
+    def _made(self, facts: WorkerFacts) -> Any:
+        return SparklessRunner()
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +67,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 def test_the_life_of_a_connector(worker: ConnectWorker) -> None:
     created = worker.ask("POST", "/connectors", {"name": " a ", "config": SINK})
     config = {**SINK, "name": "a"}
-    assert (created.status, created.headers["location"]) == (201, "/connectors/a")
+    assert (created.status, created.headers["location"]) == (201, f"{worker.url}/connectors/a")
     assert created.body == {"name": "a", "config": config, "tasks": [], "type": "sink"}
     assert worker.ask("POST", "/connectors", {"name": "a", "config": SINK}).status == 409
     status = worker.until("/connectors/a/status", in_state("RUNNING", 2)).body
@@ -173,8 +183,8 @@ def test_a_provided_secret_is_given_to_the_connector_and_shown_to_nobody(brokers
         answers += [worker.ask("GET", f"/connectors/s{path}") for path in paths]
         shown = json.dumps([answer.body for answer in answers])
         assert reference in shown
-        for topic in ("secretive-configs", "secretive-status"):
-            shown += "".join(str(record.value) for record in committed(brokers.bootstrap_servers, topic))
+        for topic, partitions in (("secretive-configs", 1), ("secretive-status", 2)):
+            shown += "".join(record.value for record in committed(brokers.bootstrap_servers, topic, partitions))
         assert "hush-hush" not in shown
         assert reference in "".join(
             str(record.value) for record in committed(brokers.bootstrap_servers, "secretive-configs")
@@ -195,6 +205,7 @@ def test_a_provided_secret_is_given_to_the_connector_and_shown_to_nobody(brokers
         ("POST", "/connectors", b'{"name":"x","config":' + b'{"a":' * 5000 + b"}" * 5001, 400),
         ("PUT", "/connectors/x/config", {}, 400),
         ("PUT", "/connectors/x/config", {**SINK, "topics.regex": "(" * 200}, 400),
+        ("PUT", "/connectors/x/config", {**SINK, "file": "x" * 3_000_000}, 413),
         ("PUT", "/connectors/x/config", {**SINK, "transforms": "t", "transforms.t.type": "Nope"}, 400),
         ("PUT", "/connector-plugins/FileStreamSink/config/validate", {}, 400),
         ("PATCH", "/connectors/x/offsets", {"offsets": "many"}, 400),
@@ -221,7 +232,7 @@ def test_a_body_that_is_too_long_is_not_read(brokers: Cluster) -> None:
 def test_any_name_can_be_used_and_gone_again(worker: ConnectWorker, name: str) -> None:
     created = worker.ask("POST", "/connectors", {"name": name, "config": SOURCE})
     assert created.status == 201
-    assert worker.ask("GET", created.headers["location"]).body["name"] == name
+    assert worker.ask("GET", created.headers["location"].removeprefix(worker.url)).body["name"] == name
     path = f"/connectors/{quote(name, safe='')}"
     worker.until(f"{path}/status", in_state("RUNNING", 1))
     assert worker.ask("DELETE", path).status == 204
@@ -231,3 +242,28 @@ def test_a_misspelt_class_is_answered_with_the_nearest_name(worker: ConnectWorke
     answer = worker.ask("POST", "/connectors", {"name": "x", "config": {"connector.class": "FileStreamSnik"}})
     assert answer.status == 400
     assert answer.body["message"].endswith("Did you mean FileStreamSink?")
+
+
+def test_metrics_are_told_under_connects_names(worker: ConnectWorker) -> None:
+    worker.ask("PUT", "/connectors/m/config", SINK)
+    worker.until("/connectors/m/status", in_state("RUNNING", 2))
+    text = worker.ask("GET", "/metrics", None, Accept="text/plain;version=0.0.4").body
+    assert "kafka_connect_worker_connector_count 1\n" in text
+    assert "kafka_connect_worker_task_count 2\n" in text
+    assert 'kafka_connect_connector_status{connector="m",status="running"} 1\n' in text
+
+
+def test_a_pattern_that_backtracks_without_end_is_judged_at_once(worker: ConnectWorker) -> None:
+    bomb = {"connector.class": "FileStreamSink", "name": "r", "topics.regex": "(a+)+b"}
+    config = {**bomb, "errors.deadletterqueue.topic.name": "a" * 200}
+    assert worker.ask("PUT", "/connector-plugins/FileStreamSink/config/validate", config).body["error_count"] == 0
+
+
+def test_without_spark_connectors_say_what_is_missing(brokers: Cluster) -> None:
+    own = {"group.id": "bare", "config.storage.topic": "bare-configs", "status.storage.topic": "bare-status"}
+    with BareWorker(brokers.bootstrap_servers, own) as worker:
+        worker.ask("PUT", "/connectors/s/config", SOURCE)
+        failed = worker.until("/connectors/s/status", in_state("FAILED")).body
+        assert failed["connector"]["trace"].startswith(
+            "Connectors run on Spark, which is not installed here: pip install"
+        )

@@ -11,6 +11,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
@@ -19,6 +20,7 @@ from tests.support.certificates import authority_file, issued, written
 from tests.support.nodes import Ottla, free_ports
 from tests.support.patience import PATIENCE_SECONDS, eventually
 
+FILE_SINK = {"connector.class": "FileStreamSink", "topics": "t", "file": "/dev/null"}
 SCHEMA = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}'
 
 
@@ -38,6 +40,10 @@ def register(url: str, subject: str) -> int:
     with urlopen(request, timeout=PATIENCE_SECONDS) as answer:
         number: int = json.load(answer)["id"]
         return number
+
+
+def topics_of(node: Ottla) -> list[str]:
+    return sorted(AdminClient({"bootstrap.servers": node.bootstrap}).list_topics(timeout=PATIENCE_SECONDS).topics)
 
 
 def platform_of(node: Ottla) -> list[int]:
@@ -184,3 +190,26 @@ def test_a_cluster_for_tests_has_a_registry_that_is_empty_after_a_reset() -> Non
         assert client.get_subjects() == []
         with pytest.raises(HTTPError, match="404"):
             get(f"{kafka.schema_registry_url}/subjects/orders-value/versions")
+
+
+def test_connect_comes_with_its_first_request_and_then_with_the_node(tmp_path: Path) -> None:
+    registry, connect = free_ports(2)
+    listeners = {"connect.listeners": f"http://127.0.0.1:{connect}"}
+    body = {"name": "c", "config": FILE_SINK, "initial_state": "PAUSED"}
+    with Ottla(tmp_path, extra=beside(registry, **listeners)) as node:
+        assert get(f"http://127.0.0.1:{registry}/subjects") == []
+        assert topics_of(node) == ["_schemas"]  # the registry's process does not start what nobody asked for
+        request = Request(
+            f"http://127.0.0.1:{connect}/connectors", json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        with urlopen(request, timeout=PATIENCE_SECONDS) as answer:
+            assert answer.status == 201
+        assert node.stop() == 0
+    with Ottla(tmp_path, extra=beside(registry, **listeners)) as node:
+        eventually(lambda: len(platform_of(node)) == 1)  # connectors run, whether anybody asks or not
+        assert get(f"http://127.0.0.1:{connect}/connectors") == ["c"]
+        (process,) = platform_of(node)
+        os.kill(process, signal.SIGKILL)
+        eventually(lambda: platform_of(node) not in ([], [process]))
+        assert get(f"http://127.0.0.1:{connect}/connectors") == ["c"]
+        assert node.stop() == 0

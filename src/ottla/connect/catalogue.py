@@ -20,6 +20,20 @@ def catalogue() -> Catalogue:
     return Catalogue([*own_rows(), *foreign_rows()[0]])
 
 
+def connector_named(name: str, plugins: Catalogue) -> Plugin | None:
+    """A connector by any of its names, or by `module:Class`, where the class is in the worker's own environment."""
+    if ":" not in name:
+        return plugins.find(name, PluginType.SOURCE, PluginType.SINK)
+    module, _, attribute = name.partition(":")
+    try:
+        kind = getattr(getattr(import_module(module), attribute), "PLUGIN_TYPE", None)
+    except Exception:  # noqa: BLE001  somebody else's module may raise anything at all
+        return None
+    if not isinstance(kind, PluginType) or not kind.is_connector:
+        return None
+    return Plugin(name, kind, name, version="undefined")
+
+
 def own_rows() -> list[Plugin]:
     rows: list[Plugin] = []
     for room in _ROOMS:
@@ -44,8 +58,8 @@ def _rows_of(entry: EntryPoint) -> list[Plugin]:
     if isinstance(loaded, tuple) and all(isinstance(row, Plugin) for row in loaded):
         return list(loaded)
     kind = getattr(loaded, "PLUGIN_TYPE", None)
-    if not isinstance(kind, PluginType) or not hasattr(loaded, "CONFIG"):
-        raise TypeError("it is neither a plug-in class with PLUGIN_TYPE and CONFIG nor a tuple of rows")
+    if not isinstance(kind, PluginType):
+        raise TypeError("it is neither a plug-in class, which has a PLUGIN_TYPE, nor a tuple of rows")
     version = entry.dist.version if entry.dist is not None else "undefined"
     class_name = f"{loaded.__module__}.{loaded.__qualname__}"
     return [Plugin(class_name, kind, entry.value.replace(" ", ""), (entry.name,), version)]

@@ -404,8 +404,10 @@ def _recommended(recommender: Recommender, parsed: Mapping[str, Value], verdict:
 
 
 def _prefixed_validator(prefix: str, validator: Validator | None) -> Validator | None:
-    """A validator says the name it is given, so it needs no more than the whole one, which a key under a prefix has."""
-    return validator
+    """As in Java, a validator is told the name it knows: its complaint says `fields`, not `transforms.x.fields`."""
+    if validator is None:
+        return None
+    return lambda name, value: validator(name.removeprefix(prefix), value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,11 @@ class Duties:
                 effects += self._start(connector, duty, now)
         return effects
 
+    def sweep(self) -> list[Effect]:
+        """For who leads: what is still said of connectors that were deleted while nobody had them is taken back."""
+        stray = [name for name in self._statuses.connectors if name not in self._configs.connectors]
+        return [effect for name in stray if name not in self._duties for effect in self._forget(name)]
+
     def next_tick_ms(self) -> int | None:
         return min((duty.again_ms for duty in self._duties.values() if duty.again_ms is not None), default=None)
 

@@ -4,9 +4,9 @@ Names, types, defaults, groups and order are Kafka's; what a key is for is said 
 predicates stand under the aliases that a config gives them, so they are known only with the config.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ottla.connect.definitions import (
     BOOLEAN,
@@ -36,12 +36,14 @@ from ottla.connect.definitions import (
 )
 from ottla.connect.duties import AUTO_RESTART, AUTO_RESTART_FIRST_MS, AUTO_RESTART_LONGEST_MS
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
+from ottla.connect.transforms.patterns import compiled
 
 COMMON, TRANSFORMS, PREDICATES = "Common", "Transforms", "Predicates"
 ERRORS, TOPIC_CREATION, EXACTLY_ONCE = "Error Handling", "Topic Creation", "Exactly Once Support"
 OFFSETS, AUTO = "offsets.topic", "Auto Restart"
 
-_LONGEST_REGEX = 4096
+_SHOWN = 200
+"""Characters of a pattern that is no good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Names:
         return self.values
 
     def visible(self, name: str, parsed: Mapping[str, Value]) -> bool:
-        return True
+        return bool(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +90,11 @@ def _is_name(name: str, value: Value) -> None:
 
 def _is_regex(name: str, value: Value) -> None:
     text = str(value or "")
-    if len(text) > _LONGEST_REGEX:
-        raise ConfigError.of(name, f"{text[:40]}...", f"Invalid regular expression: longer than {_LONGEST_REGEX}")
     try:
-        re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ConfigError.of(name, text, f"Invalid regular expression: {error}") from None
+        compiled(text)
+    except ValueError as error:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        raise ConfigError.of(name, shown, f"Invalid regular expression: {error}") from None
 
 
 def _unique(name: str, value: Value) -> None:
@@ -121,14 +122,16 @@ class Defaults:
     """By config key: the class that the worker's own settings name."""
 
 
-def connector_keys(catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None = None) -> ConfigDef:
+def connector_keys(
+    catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None = None, given: Texts = MappingProxyType({})
+) -> ConfigDef:
     """Without defaults: as GET /connector-plugins/{p}/config tells them, where no worker's converters are known."""
-    common = [*_common(catalogue, plugin, defaults), *_errors()]
+    common = [*_common(catalogue, plugin, defaults, given), *_errors()]
     own = _sink() if plugin.kind is PluginType.SINK else _source()
     return ConfigDef(*common, *own, *_auto_restart())
 
 
-def _common(catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None) -> list[ConfigKey]:
+def _common(catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None, given: Texts) -> list[ConfigKey]:
     converters, headers = (PluginType.CONVERTER,), (PluginType.HEADER_CONVERTER,)
     return [
         ConfigKey("name", STRING, REQUIRED, HIGH, "The connector's name, one of its kind in the cluster.", _is_name,
@@ -140,9 +143,9 @@ def _common(catalogue: Catalogue, plugin: Plugin, defaults: Defaults | None) -> 
                   COMMON, 4, Width.SHORT, "Tasks max"),
         ConfigKey("tasks.max.enforce", BOOLEAN, True, LOW, "Whether more tasks than tasks.max are a failure.", None,
                   COMMON, 5, Width.SHORT, "Enforce tasks max"),
-        *_converter(catalogue, "key", "Key", 6, converters, defaults),
-        *_converter(catalogue, "value", "Value", 8, converters, defaults),
-        *_converter(catalogue, "header", "Header", 10, headers, defaults),
+        *_converter(catalogue, "key", "Key", 6, converters, defaults, given),
+        *_converter(catalogue, "value", "Value", 8, converters, defaults, given),
+        *_converter(catalogue, "header", "Header", 10, headers, defaults, given),
         ConfigKey("transforms", LIST, (), LOW, "Aliases of the transforms, in the order in which they are applied.",
                   _aliases, TRANSFORMS, 12, Width.LONG, "Transforms"),
         ConfigKey("predicates", LIST, (), LOW, "Aliases of the predicates that transforms may ask.", _aliases,
@@ -167,10 +170,12 @@ def _converter(
     order: int,
     kinds: tuple[PluginType, ...],
     defaults: Defaults | None,
+    given: Texts,
 ) -> list[ConfigKey]:
     name = f"{part}.converter"
     worker = None if defaults is None else defaults.converters.get(name)
-    found = None if worker is None else catalogue.find(worker, *kinds)
+    used = given.get(name) or worker
+    found = None if used is None else catalogue.find(used.strip(), *kinds)
     offered = Names(tuple(row.class_name for row in catalogue.of(*kinds)) if defaults is not None else ())
     doc = f"How {part}s are turned into bytes and back; the worker's own if nothing is said."
     known = IsPlugin(catalogue, kinds)
@@ -226,12 +231,12 @@ def _source() -> list[ConfigKey]:
                   AllOf((_aliases,)), TOPIC_CREATION, 1, Width.LONG, "Topic Creation Groups"),
         ConfigKey("exactly.once.support", STRING, "requested", MEDIUM,
                   "required: refused if the connector cannot write each record once.",
-                  OneOfIgnoringCase(("requested", "required")), EXACTLY_ONCE, 1, Width.SHORT, "Exactly once support"),
+                  OneOfIgnoringCase(("requested", "required")), EXACTLY_ONCE, 2, Width.SHORT, "Exactly once support"),
         ConfigKey("transaction.boundary", STRING, "poll", MEDIUM, "How much is written in one transaction.",
-                  OneOfIgnoringCase(("interval", "poll", "connector")), EXACTLY_ONCE, 2, Width.SHORT,
+                  OneOfIgnoringCase(("interval", "poll", "connector")), EXACTLY_ONCE, 3, Width.SHORT,
                   "Transaction Boundary"),
         ConfigKey("transaction.boundary.interval.ms", LONG, None, LOW, "How long a transaction lasts with interval.",
-                  _positive, EXACTLY_ONCE, 3, Width.SHORT, "Transaction boundary interval"),
+                  _positive, EXACTLY_ONCE, 4, Width.SHORT, "Transaction boundary interval"),
         ConfigKey("offsets.storage.topic", STRING, None, LOW, "A topic of its own for where this source stands.",
                   NonEmpty(), OFFSETS, 1, Width.LONG, "Offsets topic"),
     ]  # fmt: skip

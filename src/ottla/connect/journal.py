@@ -30,10 +30,15 @@ from ottla.protocol.records import Record as LogRecord
 logger = logging.getLogger(__name__)
 
 _TOPIC: Final = 2
+_TOO_LARGE: Final = (Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE)
 _AGAIN_S: Final = 0.5
 _AT_ONCE: Final = 500
 """Records that are replayed before others have their turn."""
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
+
+
+class TooLarge(Exception):
+    """The topic does not take records of this size: nothing was written."""
 
 
 class Superseded(Exception):
@@ -161,7 +166,7 @@ class Writer:
         self._identity, self._sequence, self.taken = transacting.identity, 0, True
 
     async def write(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
-        """All of them in one batch, whole or not at all; gives the offset behind them. Raises Superseded, and
+        """All of them in one batch, whole or not at all; gives the offset behind them. Raises Superseded, TooLarge, and
         ClientError when nobody knows what became of them."""
         now_ms = time.time_ns() // 1_000_000
         new = [NewRecord(key, value, now_ms, ()) for key, value in records]
@@ -171,6 +176,8 @@ class Writer:
             self.taken = False
             if error.error in FENCING:
                 raise Superseded(str(error)) from error
+            if error.error in _TOO_LARGE:
+                raise TooLarge(str(error)) from error
             raise
         except ClientError:
             self.taken = False

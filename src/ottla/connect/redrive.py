@@ -16,7 +16,8 @@ from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.consumer import Consumer
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, Found, list_offsets
 from ottla.connect.dead_letters import PREFIX, RawHeader
-from ottla.connect.jobs.outgoing import Outgoing, RawRecord
+from ottla.connect.jobs.outgoing import Outgoing
+from ottla.connect.jobs.raw_record import RawRecord
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.transaction import Sequences, Transaction
 from ottla.pipelines.sink.writer import Errand

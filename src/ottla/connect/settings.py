@@ -29,10 +29,11 @@ class SettingsError(ValueError):
 def _listeners(value: Value) -> str | None:
     assert isinstance(value, tuple)
     try:
-        for each in value:
-            parse(each)
+        found = [parse(each) for each in value]
     except ValueError as error:
         return str(error)
+    if any(address.scheme != "http" for address in found):
+        return "http://host:port is what a worker speaks; put a proxy with the certificate in front of it"
     return None
 
 

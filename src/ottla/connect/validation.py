@@ -4,15 +4,16 @@ References to config providers are resolved before, so that what is judged is wh
 that was sent, never what a provider gave.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ottla.connect.catalogue import catalogue as all_plugins
-from ottla.connect.definitions import ConfigDef, ConfigError, ConfigKey, ConfigValue, Texts
+from ottla.connect.catalogue import connector_named
+from ottla.connect.definitions import CLASS, ConfigDef, ConfigError, ConfigKey, ConfigValue, Texts
 from ottla.connect.framework_keys import Defaults, chain_keys, config_def_of, connector_keys
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
 from ottla.connect.providers import Providers, masked
+from ottla.connect.transforms.patterns import compiled
 
 _OVERRIDES = {"producer.override.": "producer", "consumer.override.": "consumer", "admin.override.": "admin"}
 _PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
@@ -67,7 +68,7 @@ class Judge:
             raise NotJudged(
                 f"Connector config with the keys [{shown}] contains no connector type: connector.class is missing"
             )
-        found = self.catalogue.find(said.strip(), PluginType.SOURCE, PluginType.SINK)
+        found = connector_named(said.strip(), self.catalogue)
         if found is None:
             rows = self.catalogue.of(PluginType.SOURCE, PluginType.SINK)
             near = self.catalogue.nearest(said, PluginType.SOURCE, PluginType.SINK)
@@ -93,12 +94,15 @@ class Judge:
             secrets = self._providers.secrets(given)
             plugin = self.plugin(resolved)
             own = config_def_of(plugin)
-            framework = connector_keys(self.catalogue, plugin, self._defaults)
+            framework = connector_keys(self.catalogue, plugin, self._defaults, resolved)
             enriched = framework.with_keys(chain_keys(self.catalogue, resolved))
         except ConfigError as error:
             raise NotJudged(str(error)) from None
         verdicts = {**enriched.validate(resolved), **own.validate(resolved)}
         keys = {**enriched.keys, **own.keys}
+        for name, key in keys.items():
+            if key.type is CLASS and verdicts[name].errors:
+                verdicts[name] = replace(verdicts[name], value=None)  # a class that could not be loaded is none
         self._judge_together(plugin, resolved, verdicts)
         for name, value in given.items():
             if value is None:
@@ -144,6 +148,7 @@ class Judge:
                 continue
             prefix = f"{part}."
             own = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+            own = {"converter.type": part.partition(".")[0], **own}  # whoever makes the converter says what it is for
             definition = config_def_of(row)
             for name, value in definition.validate(own).items():
                 key = definition.keys.get(name)
@@ -194,8 +199,8 @@ def _judge_topics(config: Texts, blame) -> None:  # type: ignore[no-untyped-def]
 
 def _matches(regex: str, text: str) -> bool:
     try:
-        return re.fullmatch(regex, text) is not None
-    except (re.error, RecursionError, OverflowError):
+        return compiled(regex).fullmatch(text) is not None
+    except ValueError:
         return False  # judged by its own key
 
 
@@ -217,7 +222,7 @@ def _shown(value: ConfigValue, given: Texts, resolved: Texts, secrets: tuple[str
 def task_configs(catalogue: Catalogue, config: Texts) -> tuple[Texts, ...]:
     """How a connector is shared out: `tasks.max` parts of a sink, as many of a source as it splits into. Each has the
     whole config, and the class of its task as Java names it, so that a Java worker finds what it would have written."""
-    found = catalogue.find((config.get("connector.class") or "").strip(), PluginType.SOURCE, PluginType.SINK)
+    found = connector_named((config.get("connector.class") or "").strip(), catalogue)
     most = config.get("tasks.max") or "1"
     wanted = int(most) if most.strip().isdecimal() and len(most) < 6 else 1
     splits = found is None or found.kind is PluginType.SINK or found.splits

@@ -18,7 +18,7 @@ from ottla.client.aio.cluster import Cluster
 from ottla.client.aio.producer import Producer
 from ottla.client.errors import ClientError
 from ottla.connect import config_records, offsets, statuses
-from ottla.connect.config_records import LoggerLevelPut, RestartAsked, Unreadable
+from ottla.connect.config_records import ConnectorPut, LoggerLevelPut, RestartAsked, Unreadable
 from ottla.connect.configs import Configs
 from ottla.connect.definitions import ConfigError
 from ottla.connect.duties import Duties, Effect, Say, StartJob, StopJob
@@ -183,7 +183,9 @@ class Worker:
         except Unreadable as error:
             logger.error("%s at offset %d is passed over", error, record.offset)
             return
-        before = tuple(self.state.configs.connectors)
+        connectors = self.state.configs.connectors
+        name = found.connector if isinstance(found, ConnectorPut) else None
+        known = name in connectors
         self.state.configs.replay(found, record.offset)
         if not self._live:
             return
@@ -191,7 +193,7 @@ class Worker:
             self.perform(self.duties.restart(found, now_ms()))
         elif isinstance(found, LoggerLevelPut):
             self.on_logger(found)
-        elif before != tuple(self.state.configs.connectors):
+        elif (name in connectors) != known:
             self.on_connectors()
 
     def replay_status(self, record: LogRecord) -> None:
@@ -250,6 +252,7 @@ class Worker:
             await asyncio.sleep(_TICK_S)
             self.perform(self.duties.tick(now_ms()))
             if self.leads:
+                self.perform(self.duties.sweep())
                 try:
                     await self._lead()
                 except (ClientError, NotLeading) as error:
@@ -352,11 +355,9 @@ class Worker:
         return self.duties.worker_id
 
     def kind_of(self, config: Mapping[str, str | None]) -> str:
-        from ottla.connect.catalogue import catalogue  # noqa: PLC0415  with the first connector
-        from ottla.connect.plugins import PluginType  # noqa: PLC0415
+        from ottla.connect.catalogue import catalogue, connector_named  # noqa: PLC0415  with the first connector
 
-        name = (config.get("connector.class") or "").strip()
-        found = catalogue().find(name, PluginType.SOURCE, PluginType.SINK)
+        found = connector_named((config.get("connector.class") or "").strip(), catalogue())
         return "unknown" if found is None else found.kind.value
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -32,13 +33,23 @@ _PATIENCE_S: Final = 60.0
 
 
 def runner_maker(settings: ConnectSettings) -> RunnerMaker:
-    """Whoever runs the connectors has a Spark host, which comes with the first of them."""
+    """Whoever runs the connectors has a Spark host, which comes with the first of them. Where no directory is named for
+    it, one is there for as long as the process."""
+    temporary: list[tempfile.TemporaryDirectory[str]] = []
 
     def made(facts: WorkerFacts) -> ConnectorRunner:
+        if find_spec("pyspark") is None:
+            from ottla.connect.sparkless import SparklessRunner  # noqa: PLC0415
+
+            return SparklessRunner()
         from ottla.connect.jobs.runner import HostRunner  # noqa: PLC0415  with the worker
         from ottla.node.spark_host import SparkHost  # noqa: PLC0415
 
-        directory = Path(settings["connect.state.dir"] or tempfile.mkdtemp(prefix="ottla-connect-"))
+        named = settings["connect.state.dir"]
+        if not named:
+            temporary.append(tempfile.TemporaryDirectory(prefix="ottla-connect-", ignore_cleanup_errors=True))
+            named = temporary[-1].name
+        directory = Path(named)
         directory.mkdir(parents=True, exist_ok=True)
         host = SparkHost(directory, settings["connect.spark.master"])
         return HostRunner(facts, host, directory)

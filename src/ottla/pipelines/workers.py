@@ -3,8 +3,6 @@
 import gc
 from typing import Final
 
-from pyspark import TaskContext
-
 ALLOCATIONS: Final = 1_000_000
 """Between two looks for garbage, where Python has 700."""
 
@@ -16,6 +14,8 @@ def settle_worker() -> None:
     through the hundred thousand objects of imported modules each time takes longer than a small task itself: so they
     are put aside, once per process. For the same reason Python looks for garbage more rarely while a task runs: lists
     of some hundred thousand records are none, and to look through them took a third of the time."""
+    from pyspark import TaskContext  # noqa: PLC0415  who writes without Spark comes by as well
+
     if not _settled and TaskContext.get() is not None:
         gc.collect()
         gc.freeze()

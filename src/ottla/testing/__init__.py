@@ -2,9 +2,9 @@
 
 `Cluster` is one node or several, each a thread of this process with a loop, real sockets and a directory of its own
 (`node_thread`, `addresses`); faults are method calls (`cut` loses what nodes send each other); `reset` ends them and
-empties the cluster (`emptying`); `records` writes and reads for tests without a client. The fixtures `kafka` and
-`kafka_cluster` are in a distribution of their own, `plugins/pytest-ottla`. `sim`, `disk`, `cleaner` and `checkers` are
-for ottla's own tests: whole clusters on a simulated clock, network and disk.
+empties the cluster (`emptying`); `records` writes and reads for tests without a client; `connectors` tries a connector
+without a cluster. The fixtures `kafka` and `kafka_cluster` are in a distribution of their own, `plugins/pytest-ottla`.
+`sim`, `disk`, `cleaner` and `checkers` are for ottla's own tests: clusters on a simulated clock, network and disk.
 """
 
 from importlib import import_module
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from ottla.model.properties import SettingsError as SettingsError
     from ottla.node import StartFailed as StartFailed
     from ottla.testing.cluster import Cluster as Cluster
+    from ottla.testing.connectors import connect as connect
     from ottla.testing.records import Record as Record
 
-__all__ = ["Cluster", "KafkaError", "Record", "SettingsError", "StartFailed"]
+__all__ = ["Cluster", "KafkaError", "Record", "SettingsError", "StartFailed", "connect"]
 
 _HOMES: Final = {
     "Cluster": "ottla.testing.cluster",
@@ -25,6 +26,7 @@ _HOMES: Final = {
     "Record": "ottla.testing.records",
     "SettingsError": "ottla.model.properties",
     "StartFailed": "ottla.node",
+    "connect": "ottla.testing.connectors",
 }
 
 

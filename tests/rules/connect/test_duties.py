@@ -166,3 +166,15 @@ def test_a_restart_that_is_asked_for_does_not_wait_and_of_what_runs_only_if_all_
     scene.duties.failed("a", 2, "boom", T0)
     assert jobs(scene.duties.restart(only_failed, T0)) == ["start a"]
     assert scene.duties.next_tick_ms() is None
+
+
+def test_what_is_said_of_a_connector_that_nobody_had_when_it_was_deleted_is_taken_back() -> None:
+    scene = Scene()
+    for task in range(2):
+        scene.statuses.replay(TaskStatusPut("a", task, Status(State.RUNNING, "dead:1", 1)))
+    scene.statuses.replay(ConnectorStatusPut("a", Status(State.RUNNING, "dead:1", 1)))
+    scene.statuses.replay(ConnectorStatusPut("b", Status(State.RUNNING, "alive:1", 1)))
+    scene.wanted(*connector("b"))
+    assert jobs(scene.heard(scene.duties.sweep())) == []
+    assert (list(scene.statuses.connectors), dict(scene.statuses.tasks("a"))) == (["b"], {})
+    assert scene.duties.sweep() == []

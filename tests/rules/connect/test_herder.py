@@ -100,7 +100,7 @@ def test_a_changed_config_writes_its_tasks_anew_and_the_same_one_does_not() -> N
 
 def test_what_is_not_there_is_refused_in_javas_words() -> None:
     herder = Scene().herder
-    said = {
+    said: dict[Command, str] = {
         DeleteConnector("x"): "Connector x not found",
         SetTargetState("x", PAUSED): "Unknown connector x",
         RestartConnector("x"): "Unknown connector: x",
@@ -146,7 +146,7 @@ def test_kip_745_a_restart_with_tasks_tells_what_will_be() -> None:
     assert scene.do(RestartConnector("a")) == Decision(
         Done(), (RestartAsked("a", include_tasks=False, only_failed=False),)
     )
-    unknown = Decision(Refusal(404, "Status for connector a not found"))
+    unknown: Decision[object, ConfigRecord] = Decision(Refusal(404, "Status for connector a not found"))
     assert scene.do(RestartConnector("a", only_failed=True)) == unknown
     running, failed = Status(State.RUNNING, "w", 1), Status(State.FAILED, "w", 1, "boom")
     scene.statuses.replay(ConnectorStatusPut("a", running))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla.connect.redrive import Letters, condition, to_topics
 from ottla.pipelines.job import CannotStart
 from tests.platform.systems.http_server import commanded_server
 from tests.spark.applications import START, Input, World
@@ -133,3 +134,39 @@ def test_dead_letters_of_a_batch_that_is_tried_again_are_there_once(spark: "Spar
     assert told["__connect.errors.connector.name"] == spec.name.encode()
     assert told["__connect.errors.class.name"] == b"org.apache.kafka.connect.json.JsonConverter"
     assert told["__connect.errors.exception.class.name"] == b"org.apache.kafka.connect.errors.DataException"
+
+
+def test_a_source_has_dead_letters_too_and_redrive_sends_each_letter_once(spark: "SparkSession", world: World) -> None:
+    topic, letters, path = world.topic("lines"), f"{world.name}.letters", world.directory / "in.txt"
+    path.write_text("2020\nno number\n2021\nnor this\n")
+    config = {
+        "key.converter": TEXTS["key.converter"],
+        "value.converter": "org.apache.kafka.connect.converters.IntegerConverter",
+        "connector.class": "FileStreamSource",
+        "file": str(path),
+        "topic": topic,
+        "transforms": "number",
+        "transforms.number.type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms.number.spec": "int32",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    told = run(spark, spec_of(world, "source", config))
+    assert (told["counts"]["read"], told["counts"]["written"], told["counts"]["letters"]) == (4, 2, 2)
+    assert values(world, topic) == [(2020).to_bytes(4, "big"), (2021).to_bytes(4, "big")]
+    assert values(world, letters) == [b"no number", b"nor this"]
+    said = dict(world.read(letters)[0].headers)
+    assert said["__connect.errors.stage"] == b"TRANSFORMATION"
+    assert json.loads(said["__connect.errors.source.partition"] or b"") == {"filename": str(path)}
+
+    def redriven(*conditions: str) -> dict[str, int]:
+        queue = Letters(world.client, letters)
+        found = list(queue.read([condition(text) for text in conditions]))
+        return dict(to_topics(world.client, queue, found))
+
+    assert redriven("value~this") == {topic: 1}
+    assert redriven() == {topic: 1}
+    assert redriven() == {}
+    assert values(world, topic)[2:] == [b"nor this", b"no number"]

@@ -4,10 +4,13 @@ from typing import Final
 
 from ottla.cli.connect.asking import list_connectors, logs, offsets, plugins, status, validate
 from ottla.cli.connect.changing import create, delete, pause, restart, resume, stop
+from ottla.cli.connect.redrive import redrive
 from ottla.cli.connect.remote import REACH, SHOW
+from ottla.cli.connect.run import run
 from ottla.cli.connect.worker import worker
 from ottla.cli.parser import Argument, Command, Option
 from ottla.cli.reach import BOOTSTRAP, COMMAND_CONFIG
+from ottla.cli.reach import SHOW as CLUSTER_SHOW
 
 NAME: Final = Argument("NAME", help="A connector.")
 NAMES: Final = Argument("NAME", help="Connectors.", many=True)
@@ -140,5 +143,48 @@ that the file names, in Java's bytes: it goes on where Java's workers stopped. `
         arguments=(Argument("NAME", help="A plug-in, for its keys.", required=False),),
         options=(Option("--all", help="Converters, transforms and predicates too."), *SHOW),
         examples=(("", "ottla connect plugins"), ("", "ottla connect plugins FileStreamSink")),
+    ),
+    Command(
+        "run",
+        run,
+        summary="Run one connector without a worker, until Ctrl-C.",
+        details="""
+It stands in the same topics as with a worker (group.id connect-cluster), so one that is given to a worker later goes on
+where it was. Do not run it in both places at once: the later one fences the earlier.""",
+        arguments=(FILE,),
+        options=(
+            Option("--once", help="End when all that is there now is done."),
+            Option("--group", value="NAME", default="connect-cluster", help="The group.id of the workers."),
+            Option("--master", value="URL", default="local[*]", help="Of Spark."),
+            Option("--state-dir", value="FOLDER", help="Where it keeps what may be lost. Default: a temporary one."),
+            BOOTSTRAP,
+        ),
+        examples=(("", "ottla connect run orders-sink.json"), ("", "ottla connect run lines.json --once")),
+    ),
+    Command(
+        "redrive",
+        redrive,
+        summary="Send dead letters once more, each once.",
+        details="""
+Back to the topic that each came from, as its headers tell (errors.deadletterqueue.context.headers.enable), or to the
+one that --to names. Key, value and headers are as they were, without what Connect said about the failure. Which letters
+were sent is remembered by the group connect-redrive-DLQ, in one transaction with them.""",
+        arguments=(Argument("DLQ", help="The topic of the dead letters."),),
+        options=(
+            Option(
+                "--filter",
+                value="CONDITION",
+                many=True,
+                help="topic, partition, offset, connector, stage, class, exception, message, key or value, then =, !=, "
+                "~ or !~ (a pattern), then a text. All have to hold.",
+            ),
+            Option("--to", value="TOPIC", help="In place of the topics that they came from."),
+            Option("--dry-run", help="Show them only."),
+            *CLUSTER_SHOW,
+        ),
+        examples=(
+            ("What there is", "ottla connect redrive orders-dlq --dry-run"),
+            ("Those of one kind", "ottla connect redrive orders-dlq --filter stage=TASK_PUT --filter message~timeout"),
+        ),
     ),
 )

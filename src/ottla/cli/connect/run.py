@@ -2,6 +2,7 @@
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import os
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +24,15 @@ DEFAULTS: Final = {
 LOOK_S: Final = 0.2
 
 
+def _see_modules_beside(path: str) -> None:
+    """So that `connector.class` may be `weather:Weather`; Spark's workers find them by the environment."""
+    folder = str(Path.cwd() if path == "-" else Path(path).absolute().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = folder if not before else f"{folder}{os.pathsep}{before}"
+
+
 def run(arguments: Arguments) -> int:
     from ottla.connect.jobs.runner import ENTRY, job_name
     from ottla.connect.jobs.spec import JobSpec
@@ -31,6 +41,7 @@ def run(arguments: Arguments) -> int:
     from ottla.pipelines.job import CannotStart, Job
 
     path = arguments.text("file")
+    _see_modules_beside(path)
     name, config = connector_file(path)
     texts = {key: None if value is None else str(value) for key, value in config.items()}
     name = name or Path(path).stem

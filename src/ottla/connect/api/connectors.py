@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from ottla.connect.api import replies
 from ottla.connect.api.bodies import ConfigBody, CreateBody, named, texts
-from ottla.connect.api.desk import Desk, passing
+from ottla.connect.api.desk import Desk, base_of, passing
 from ottla.connect.config_records import TargetState
 from ottla.connect.configs import Connector
 from ottla.connect.definitions import JAVA_BLANKS
@@ -83,12 +83,12 @@ class Connectors:
         await self._desk.lead_or_pass(call)
         await self._desk.check(config)
         await self._desk.submit(call, CreateConnector(name, config, state))
-        return self._created(name)
+        return self._created(call, name)
 
-    def _created(self, name: str) -> Answer:
+    def _created(self, call: Call, name: str) -> Answer:
         found = self._desk.get(name)
         reply = replies.info(found, self._desk.kind(found.config), tasks=False)
-        return Answer(reply, 201, headers={"location": f"/connectors/{quote(name, safe='+')}"})
+        return Answer(reply, 201, headers={"location": f"{base_of(call)}/connectors/{quote(name, safe='+')}"})
 
     async def show(self, call: Call) -> Any:
         found = self._desk.get(call.path["connector"])
@@ -124,6 +124,6 @@ class Connectors:
         await self._desk.check(config)
         reply = await self._desk.submit(call, PutConnector(name, config))
         if isinstance(reply, Done) and reply.created:
-            return self._created(name)
+            return self._created(call, name)
         found = self._desk.get(name)
         return Answer(replies.info(found, self._desk.kind(found.config)))

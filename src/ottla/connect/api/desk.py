@@ -12,11 +12,13 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from ottla.client.errors import ClientError
 from ottla.connect.configs import Connector
 from ottla.connect.definitions import Texts
 from ottla.connect.herder import Command, Done, Refusal, Reply, RestartPlan
+from ottla.connect.journal import TooLarge
 from ottla.connect.settings import ConnectSettings
 from ottla.connect.validation import Judge, NotJudged, Verdict
 from ottla.connect.worker import ALGORITHM, NotLeading, Worker
@@ -92,6 +94,8 @@ class Desk:
             reply: Reply = await self.worker.submit(command)
         except NotLeading:
             raise Problem(409, _CONFLICT) from None
+        except TooLarge as error:
+            raise Problem(413, f"The config topic does not take a connector of this size: {error}") from None
         except ClientError as error:
             raise Problem(
                 500,
@@ -133,7 +137,8 @@ class Desk:
             )
         except NoAnswer as error:
             raise Problem(500, f"IO Error trying to forward REST request: {error}") from None
-        kept = {name: value for name, value in reply.headers.items() if name == "location"}
+        found = urlsplit(reply.headers.get("location", "")).path
+        kept = {"location": f"{base_of(call)}{found}"} if found else {}
         return Answer(reply.body, reply.status, reply.headers.get("content-type"), kept)
 
     def _check_signature(self, call: Call) -> None:
@@ -164,6 +169,12 @@ class Desk:
         expected = None if key is None else _mac(key.key, call.raw_body)
         if expected is None or not hmac.compare_digest(said, expected):
             raise Problem(403, "Internal request contained invalid signature.")
+
+
+def base_of(call: Call) -> str:
+    """By which the caller reached this worker."""
+    host = call.headers.get("host", "")
+    return f"http://{host}" if host else ""
 
 
 def _signed(key: bytes, method: str, url: str, body: bytes) -> str:

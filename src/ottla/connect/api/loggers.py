@@ -38,7 +38,7 @@ class Levels:
         known = [name for name in logging.root.manager.loggerDict if name.startswith(f"{namespace}.")]
         names = ["root"] if namespace == "root" else sorted({namespace, *known})
         for name in names:
-            logging.getLogger(None if name == "root" else name).setLevel(_LEVELS[level])
+            _named(name).setLevel(_LEVELS[level])
             self._changed[name] = time.time_ns() // 1_000_000
         return names
 
@@ -49,7 +49,7 @@ class Levels:
     def shown(self, name: str) -> dict[str, Any] | None:
         if name != "root" and name not in logging.root.manager.loggerDict and name not in self._changed:
             return None
-        level = logging.getLogger(None if name == "root" else name).getEffectiveLevel()
+        level = _named(name).getEffectiveLevel()
         named = min(_LEVELS, key=lambda each: abs(_LEVELS[each] - level))
         return {"level": named, "last_modified": self._changed.get(name)}
 
@@ -57,6 +57,10 @@ class Levels:
         loggers = logging.root.manager.loggerDict
         told = [name for name, each in loggers.items() if isinstance(each, logging.Logger) and each.level]
         return {name: self.shown(name) for name in sorted({"root", *told, *self._changed})}
+
+
+def _named(name: str) -> logging.Logger:
+    return logging.getLogger(None if name == "root" else name)
 
 
 class Loggers:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final
+from urllib.parse import quote
 
 import msgspec
 import numpy as np
@@ -58,7 +59,7 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
         except OSError as error:
             raise spi.TryAgain(f"{path} cannot be opened: {error.strerror}") from error
         self._file = file
-        noted = path.with_name(f".{path.name}.{self.name}.written")
+        noted = path.with_name(f".{path.name}.{quote(self.name, safe='')[:100]}.written")
         starts = {f"{span.topic}-{span.partition}": span.start for span in spans}
         found = os.fstat(file.fileno())
         before = _read(noted)

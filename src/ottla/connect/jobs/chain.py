@@ -19,7 +19,7 @@ from ottla.connect.data.record import ConnectRecord, Header, SchemaAndValue
 from ottla.connect.data.struct import Struct
 from ottla.connect.dead_letters import Failure, Letter, RawHeader, Stage, as_bytes
 from ottla.connect.definitions import ConfigError
-from ottla.connect.jobs.outgoing import RawRecord
+from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.plugins import PluginType
 from ottla.connect.spi import Columns, ConfigRefused, Partition, Row
@@ -233,7 +233,7 @@ def _source_letter(row: Row, partition: Partition, failure: Failure) -> Letter:
 
 def _transforms(spec: JobSpec) -> TransformChain:
     try:
-        return TransformChain.of(spec.config, catalogue())
+        return TransformChain.of(spec.config, spec.plugins())
     except (ConfigError, ImportError, AttributeError) as error:
         raise ConfigRefused("transforms", str(error)) from error
 
@@ -243,9 +243,10 @@ def _converter(spec: JobSpec, role: Role) -> Converter:
     name = f"{role}.converter"
     kind = PluginType.HEADER_CONVERTER if role == "header" else PluginType.CONVERTER
     wanted = spec.setting(name) or (_HEADER_DEFAULT if role == "header" else "JsonConverter")
-    row = catalogue().find(wanted, kind)
+    plugins = spec.plugins()
+    row = plugins.find(wanted, kind)
     if row is None:
-        near = catalogue().nearest(wanted, kind)
+        near = plugins.nearest(wanted, kind)
         raise ConfigRefused(name, f"{wanted} is no converter here{f'; is {near} meant?' if near else ''}")
     try:
         made: Any = row.load()

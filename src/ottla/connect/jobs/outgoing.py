@@ -5,14 +5,14 @@ One writer for each producer id, so sequence numbers are counted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from ottla.client.blocking.cluster import Cluster
-from ottla.connect.dead_letters import RawHeader
+from ottla.connect.jobs.raw_record import RawRecord
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import encode_batches, next_sequence
@@ -31,17 +31,6 @@ ROWS: Any = pa.schema(
         ("headers", HEADERS_TYPE),
     ]
 )
-
-
-class RawRecord(NamedTuple):
-    """Bytes for a topic."""
-
-    key: bytes | None
-    value: bytes | None
-    topic: str
-    partition: int | None = None
-    timestamp: int | None = None
-    headers: Sequence[RawHeader] = ()
 
 
 class Outgoing:

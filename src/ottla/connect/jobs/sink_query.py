@@ -20,8 +20,9 @@ from ottla.client.offsets import Found, list_offsets
 from ottla.connect.dead_letters import Letter, letter_headers
 from ottla.connect.jobs.chain import Chain
 from ottla.connect.jobs.internal_topics import ensure_letters
-from ottla.connect.jobs.outgoing import Outgoing, RawRecord
+from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.query import BatchFailed, Outcome, reports_of
+from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.reports import Counts, SinkReport
 from ottla.connect.jobs.sink_reader import sink_source
 from ottla.connect.jobs.spec import JobSpec, opened_sink

@@ -26,12 +26,12 @@ class Refusal(Exception):
 class SinkTask:
     """Stays open from one micro-batch to the next."""
 
-    def __init__(self, spec: JobSpec) -> None:
+    def __init__(self, spec: JobSpec, sink: Sink[Any] | None = None) -> None:
         """Raises ConfigRefused."""
         self.spec = spec
         self._policy = spec.policy
         self._chain = Chain(spec)
-        self._sink: Sink[Any] = opened_sink(spec)
+        self._sink: Sink[Any] = opened_sink(spec) if sink is None else sink
         self._by_columns = self._chain.is_raw and self._sink.takes_columns
 
     def close(self) -> None:

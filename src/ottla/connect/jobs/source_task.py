@@ -14,7 +14,8 @@ import msgspec
 from ottla.client.blocking.cluster import Cluster
 from ottla.connect.dead_letters import Letter, letter_headers
 from ottla.connect.jobs.chain import Chain
-from ottla.connect.jobs.outgoing import Outgoing, RawRecord
+from ottla.connect.jobs.outgoing import Outgoing
+from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.reports import Counts, Failed, SourceReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_task import Refusal

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Final
 
 from ottla.connect.catalogue import catalogue
 from ottla.connect.dead_letters import LetterPolicy
-from ottla.connect.plugins import PluginType
+from ottla.connect.plugins import Catalogue, Plugin, PluginType
 from ottla.connect.spi import ConfigRefused, Sink, Source, parse
 
 GROUP_PREFIX: Final = "connect-"
@@ -63,9 +65,7 @@ class JobSpec:
     def plugin(self) -> type[Source[Any]] | type[Sink[Any]]:
         """The connector's class. Raises ConfigRefused."""
         wanted = self.config.get("connector.class") or ""
-        if ":" in wanted:
-            return _by_location(wanted)
-        row = catalogue().find(wanted, PluginType.SOURCE, PluginType.SINK)
+        row = self.plugins().find(wanted, PluginType.SOURCE, PluginType.SINK)
         if row is None:
             near = catalogue().nearest(wanted, PluginType.SOURCE, PluginType.SINK)
             hint = f"; is {near} meant?" if near else ""
@@ -74,21 +74,39 @@ class JobSpec:
             found: Any = row.load()
         except (ImportError, AttributeError) as error:
             raise ConfigRefused("connector.class", f"{wanted} cannot be loaded: {error}") from error
-        kind: type[Source[Any]] | type[Sink[Any]] = found
-        return kind
+        if not isinstance(found, type) or not issubclass(found, Source | Sink):
+            raise ConfigRefused("connector.class", f"{wanted} is neither a Source nor a Sink")
+        return found
+
+    def plugins(self) -> Catalogue:
+        """All that there are, and what the config names by `module:Class`."""
+        own = [_by_location(name, value) for name, value in self.config.items() if value and ":" in value]
+        rows = [row for row in own if row is not None]
+        return Catalogue([*catalogue().rows, *rows]) if rows else catalogue()
 
 
-def _by_location(location: str) -> type[Source[Any]] | type[Sink[Any]]:
-    from importlib import import_module  # noqa: PLC0415
+_KINDS: Final = (
+    (re.compile(r"(key|value)\.converter"), PluginType.CONVERTER),
+    (re.compile(r"header\.converter"), PluginType.HEADER_CONVERTER),
+    (re.compile(r"transforms\.[^.]+\.type"), PluginType.TRANSFORMATION),
+    (re.compile(r"predicates\.[^.]+\.type"), PluginType.PREDICATE),
+)
+_LOCATION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
-    module, _, name = location.partition(":")
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigRefused("connector.class", f"{location} cannot be loaded: {error}") from error
-    if not isinstance(found, type) or not issubclass(found, Source | Sink):
-        raise ConfigRefused("connector.class", f"{location} is neither a Source nor a Sink")
-    return found
+
+def _by_location(name: str, value: str) -> Plugin | None:
+    """The row of a class that the config names by where it is."""
+    if not _LOCATION.fullmatch(value):
+        return None
+    if name == "connector.class":
+        module, _, attribute = value.partition(":")
+        try:
+            kind = getattr(getattr(import_module(module), attribute), "PLUGIN_TYPE", PluginType.SOURCE)
+        except (ImportError, AttributeError) as error:
+            raise ConfigRefused(name, f"{value} cannot be loaded: {error}") from error
+        return Plugin(value, kind, value)
+    kind = next((found for pattern, found in _KINDS if pattern.fullmatch(name)), None)
+    return None if kind is None else Plugin(value, kind, value)
 
 
 def opened_sink(spec: JobSpec) -> Sink[Any]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
@@ -27,6 +26,9 @@ from ottla.pipelines.sink.transaction import Fenced, Transaction
 from ottla.pipelines.source.origins import Origins, resolved
 from ottla.pipelines.workers import settle_worker
 from ottla.protocol import compression
+
+if TYPE_CHECKING:
+    from pyspark import TaskContext
 
 PORTION: Final = 4
 """So many batches are encoded in one go."""
@@ -210,6 +212,8 @@ def connected(bootstrap_servers: str, timeout_s: float) -> Cluster:
 
 
 def _context() -> TaskContext:
+    from pyspark import TaskContext  # noqa: PLC0415  who writes without Spark comes by as well
+
     context = TaskContext.get()
     assert context is not None, "this runs inside a task"
     return context

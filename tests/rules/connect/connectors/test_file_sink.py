@@ -1,0 +1,73 @@
+"""FileStreamSink: Java's lines, and each of them once."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ottla.connect import spi
+from ottla.connect.connectors.file_sink import FileSinkConfig, FileStreamSink
+from ottla.connect.data.schema import FLOAT32, INT32, STRING, struct_schema
+from ottla.connect.data.struct import Struct
+from ottla.testing import connect
+
+
+def columns(*values: bytes | None) -> spi.Columns:
+    count = len(values)
+    return spi.Columns(
+        "t", 0, pa.nulls(count, pa.binary()), pa.array(values, pa.binary()), np.arange(count), np.zeros(count)
+    )
+
+
+def write(path: Path, start: int, *values: bytes | None, end: bool = True) -> None:
+    sink = FileStreamSink(FileSinkConfig(file=str(path)), "c")
+    spans = [spi.Span("t", 0, start, start + len(values))]
+    sink.begin(spans)
+    sink.write(spi.Batch((), spans, (columns(*values),)))
+    if end:
+        sink.end()
+    sink.close()
+
+
+def test_a_batch_that_comes_again_leaves_nothing_twice_even_if_it_is_longer_now(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write(path, 0, b"a", b"b")
+    write(path, 2, b"c", end=False)
+    write(path, 2, b"c", b"d")
+    write(path, 4, b"e")
+    assert path.read_text() == "a\nb\nc\nd\ne\n"
+
+
+def test_a_file_that_somebody_moved_away_is_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write(path, 0, b"a")
+    path.rename(tmp_path / "kept")
+    write(path, 0, b"a")
+    assert ((tmp_path / "kept").read_text(), path.read_text()) == ("a\n", "a\n")
+
+
+def test_null_is_written_as_java_writes_it(tmp_path: Path) -> None:
+    write(tmp_path / "out", 0, b"a", None, b"")
+    assert (tmp_path / "out").read_text() == "a\nnull\n\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [({"a": 1, "b": "x"}, "{a=1, b=x}"), ([1, None, True], "[1, null, true]"), ("text", "text"), (None, "null")],
+)
+def test_values_are_printed_by_string_value_of(tmp_path: Path, value: object, line: str) -> None:
+    connect(FileStreamSink, {"file": tmp_path / "out"}, [value])
+    assert (tmp_path / "out").read_text() == f"{line}\n"
+
+
+def test_a_struct_is_printed_with_its_name(tmp_path: Path) -> None:
+    from ottla.connect.data.java_text import java_text  # noqa: PLC0415
+
+    schema = struct_schema({"a": INT32, "b": STRING, "f": FLOAT32})
+    assert java_text(Struct(schema, {"a": 1, "b": "x", "f": 0.5})) == "Struct{a=1,b=x,f=0.5}"
+
+
+def test_a_folder_that_is_not_there_may_come(tmp_path: Path) -> None:
+    with pytest.raises(spi.TryAgain, match="cannot be opened"):
+        write(tmp_path / "nowhere" / "out", 0, b"a")

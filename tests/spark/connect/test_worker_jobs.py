@@ -1,0 +1,111 @@
+"""A worker and its Spark host: connectors by REST, from the first record to a killed host."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.connect.jobs.runner import HostRunner
+from ottla.connect.orders import WorkerFacts
+from ottla.node.spark_host import SparkHost
+from tests.spark.applications import START, Input, World
+from tests.spark.connect.connectors import JSON, TEXTS
+from tests.support.connect_workers import ConnectWorker
+from tests.support.patience import eventually
+
+QUICK = {
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+class HostedWorker(ConnectWorker):
+    """With a real host in place of the rehearsed one."""
+
+    def __init__(self, bootstrap: str, directory: Path, settings: dict[str, object]) -> None:
+        super().__init__(bootstrap, settings)
+        self._directory = directory
+
+    def _made(self, facts: WorkerFacts) -> Any:
+        self.host = SparkHost(self._directory, "local[2]", QUICK)
+        return HostRunner(facts, self.host, self._directory)
+
+
+@pytest.fixture(scope="module")
+def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedWorker]:
+    topics = {name: f"worker-jobs-{name.partition('.')[0]}" for name in ("config", "offset", "status")}
+    settings: dict[str, object] = {f"{name}.storage.topic": topic for name, topic in topics.items()}
+    settings |= {"group.id": "worker-jobs", **{f"{name}.storage.replication.factor": 1 for name in topics}}
+    with HostedWorker(bootstrap, tmp_path_factory.mktemp("host"), settings) as found:
+        yield found
+
+
+def state(worker: ConnectWorker, name: str) -> str:
+    answer = worker.ask("GET", f"/connectors/{name}/status")
+    return str(answer.body["connector"]["state"]) if answer.status == 200 else str(answer.status)
+
+
+def put(worker: ConnectWorker, name: str, config: dict[str, str]) -> None:
+    answer = worker.ask("PUT", f"/connectors/{name}/config", config)
+    assert answer.status in (200, 201), answer.body
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_a_file_goes_into_a_topic_and_out_again_and_a_killed_host_changes_nothing(
+    worker: HostedWorker, world: World, tmp_path: Path
+) -> None:
+    topic = world.topic("lines")
+    source, sink = f"{world.name}-source", f"{world.name}-sink"
+    given, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    given.write_text("one\ntwo\n")
+    put(worker, source, {**TEXTS, "connector.class": "FileStreamSource", "file": str(given), "topic": topic})
+    put(worker, sink, {**TEXTS, "connector.class": "FileStreamSink", "file": str(out), "topics": topic})
+    eventually(lambda: lines(out) == ["one", "two"], "the first lines")
+    assert (state(worker, source), state(worker, sink)) == ("RUNNING", "RUNNING")
+
+    with worker.host.client() as client:
+        os.kill(client.pid(), signal.SIGKILL)
+    with given.open("a") as file:
+        file.write("three\n")
+    eventually(lambda: lines(out) == ["one", "two", "three"], "a line after the host was killed")
+
+    offsets = worker.ask("GET", f"/connectors/{source}/offsets").body["offsets"]
+    assert [each["partition"] for each in offsets] == [{"filename": str(given)}]
+    worker.ask("PUT", f"/connectors/{sink}/stop")
+    eventually(lambda: state(worker, sink) == "STOPPED", "a stop")
+    reset = {"offsets": [{"partition": {"kafka_topic": topic, "kafka_partition": 0}, "offset": {"kafka_offset": 1}}]}
+    answer = worker.ask("PATCH", f"/connectors/{sink}/offsets", reset)
+    assert answer.status == 200, answer.body
+    worker.ask("PUT", f"/connectors/{sink}/resume")
+    eventually(lambda: lines(out) == ["one", "two", "three", "two", "three"], "what was asked for again")
+    for name in (source, sink):
+        assert worker.ask("DELETE", f"/connectors/{name}").status == 204
+
+
+def test_one_that_fails_says_on_which_record_and_leaves_the_others_alone(
+    worker: HostedWorker, world: World, tmp_path: Path
+) -> None:
+    topic = world.topic("in")
+    good, out = f"{world.name}-good", tmp_path / "out.txt"
+    quoted = f"{world.name}%20bad%2F%25"
+    world.send([Input(topic, None, b'{"a":1}', START), Input(topic, None, b"{poison", START)])
+    put(worker, good, {**TEXTS, "connector.class": "FileStreamSink", "file": str(out), "topics": topic})
+    config = {**JSON, "connector.class": "FileStreamSink", "file": str(tmp_path / "bad"), "topics": topic}
+    body = {**config, "connector.auto.restart": "false"}
+    answer = worker.ask("PUT", f"/connectors/{quoted}/config", body)
+    assert answer.status == 201, answer.body
+    eventually(lambda: state(worker, quoted) == "FAILED", "a failure")
+    trace = worker.ask("GET", f"/connectors/{quoted}/status").body["connector"]["trace"]
+    for part in (f"offset 1 of {topic}-0", "VALUE_CONVERTER", "JsonConverter", "It stays failed until"):
+        assert part in trace
+    eventually(lambda: lines(out) == ['{"a":1}', "{poison"], "the other one")
+    world.send([Input(topic, None, b"more", START)])
+    eventually(lambda: lines(out)[2:] == ["more"], "the other one goes on")
+    for name in (good, quoted):
+        assert worker.ask("DELETE", f"/connectors/{name}").status == 204
