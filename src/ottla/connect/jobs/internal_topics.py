@@ -1,4 +1,4 @@
-"""Topics that a connector needs beside those of its records: made if they are not there."""
+"""Topics that a connector needs, made if they are not there."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ OFFSETS_PARTITIONS: Final = 25
 
 def ensure_offsets(cluster: Cluster, topic: str) -> None:
     """Workers make it with the settings they were given; this is for who runs a connector without one."""
-    _ensure(cluster, topic, OFFSETS_PARTITIONS, -1, {"cleanup.policy": "compact"})
+    ensure(cluster, topic, OFFSETS_PARTITIONS, -1, {"cleanup.policy": "compact"})
 
 
 def ensure_letters(cluster: Cluster, policy: LetterPolicy) -> None:
     if policy.topic:
-        _ensure(cluster, policy.topic, 1, policy.replication, {})
+        ensure(cluster, policy.topic, 1, policy.replication, {})
 
 
-def _ensure(cluster: Cluster, topic: str, partitions: int, replication: int, configs: Mapping[str, str]) -> None:
+def ensure(cluster: Cluster, topic: str, partitions: int, replication: int, configs: Mapping[str, str]) -> None:
     (found,) = cluster.metadata([topic]).topics
     if not found.error_code:
         return
@@ -36,7 +36,8 @@ def _ensure(cluster: Cluster, topic: str, partitions: int, replication: int, con
                 outcome.error,
                 topic,
                 f"the topic cannot have {replication} replicas here: "
-                "set errors.deadletterqueue.topic.replication.factor to the number of brokers, or to -1",
+                "set errors.deadletterqueue.topic.replication.factor "
+                "or topic.creation.default.replication.factor to the number of brokers, or to -1",
             )
         raise outcome
     deadline = cluster.deadline()

@@ -5,23 +5,29 @@ One writer for each producer id, so sequence numbers are counted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from ottla.client.blocking.cluster import Cluster
+from ottla.connect.jobs.internal_topics import ensure
 from ottla.connect.jobs.raw_record import RawRecord
+from ottla.connect.topic_creation import CreationRule
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
-from ottla.pipelines.sink.encoding import encode_batches, next_sequence
-from ottla.pipelines.sink.packing import CHUNK_BYTES, Packer, Topics, chunks_of, merged
+from ottla.pipelines.sink.encoding import Rows, binary, encode_batches, next_sequence
+from ottla.pipelines.sink.packing import Packer, Topics, chunks_of, merged
 from ottla.pipelines.sink.transaction import Transaction
 from ottla.pipelines.sink.writer import Errand
 from ottla.pipelines.source.columns import HEADERS_TYPE
 
-ROWS: Any = pa.schema(
+RUN_BYTES: Final = 4_000_000
+"""Records without keys go to one partition for so long, then to the next: batches stay large, no partition starves."""
+
+ROWS: Final = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
@@ -36,13 +42,17 @@ ROWS: Any = pa.schema(
 class Outgoing:
     """`send` any number of times, then `flush`. Raises ClientError."""
 
-    __slots__ = ("_cluster", "_delivery", "_errand", "_packer", "_sequences", "topics")
+    __slots__ = ("_cluster", "_delivery", "_errand", "_packer", "_sequences", "_spread", "_topics", "topics")
 
-    def __init__(self, cluster: Cluster, errand: Errand) -> None:
+    def __init__(self, cluster: Cluster, errand: Errand, rules: Sequence[CreationRule] = ()) -> None:
+        """`rules`: how topics are made that are not there."""
         self._cluster = cluster
         self._errand = errand
         self._delivery = Delivery(cluster, errand.transactional_id, second=errand.second)
-        self._packer = Packer(_Asked(cluster, errand.topics), writers=1, task=0, spread=errand.batch_id)
+        self._topics = _Asked(cluster, errand.topics, rules)
+        self._spread = errand.batch_id
+        """Small batches shall not all go to the first partition."""
+        self._packer = Packer(self._topics, writers=1, task=0, spread=errand.batch_id)
         self._sequences = dict(errand.sequences)
         self.topics: dict[str, int] = {}
         """Records by topic."""
@@ -57,22 +67,19 @@ class Outgoing:
         self.send_rows(pa.RecordBatch.from_arrays(arrays, schema=ROWS))
 
     def send_values(self, topic: str, values: pa.Array, timestamp_ms: int) -> None:
-        """Without keys: no object is made for any of them."""
-        count = len(values)
-        if not count:
+        """Without keys: no object is made for any of them, and none is moved. A run of them goes to one partition, the
+        next run to the next."""
+        if not len(values):
             return
-        rows = pa.RecordBatch.from_arrays(
-            [
-                pa.nulls(count, pa.binary()),
-                values if values.type == pa.binary() else values.cast(pa.binary()),
-                pa.repeat(pa.scalar(topic, pa.string()), count),
-                pa.repeat(pa.scalar(timestamp_ms, pa.int64()), count),
-            ],
-            names=["key", "value", "topic", "timestamp"],
-        )
-        step = max(1, count * CHUNK_BYTES // max(rows.nbytes, 1))
-        for start in range(0, count, step):
-            self.send_rows(rows.slice(start, step))
+        partitions = self._topics.count(topic)
+        bytes_of = binary(values)
+        step = max(1, len(bytes_of) * RUN_BYTES // max(bytes_of.nbytes, 1))
+        for start in range(0, len(bytes_of), step):
+            run = bytes_of.slice(start, step)
+            place = TopicPartition(topic, self._spread % partitions)
+            self._spread += 1
+            self._announce(place)
+            self._encode(place, Rows(pa.nulls(len(run), pa.binary()), run, None, np.full(len(run), timestamp_ms)))
 
     def send_rows(self, rows: pa.RecordBatch) -> None:
         errand = self._errand
@@ -82,7 +89,7 @@ class Outgoing:
                 for portion in merged(chunks, 4 * errand.max_batch_bytes):
                     self._encode(place, portion)
 
-    def _encode(self, place: TopicPartition, portion: Any) -> None:
+    def _encode(self, place: TopicPartition, portion: Rows) -> None:
         errand = self._errand
         sequence = self._sequences.get(place, 0)
         for encoded in encode_batches(
@@ -110,11 +117,15 @@ class Outgoing:
 
 
 class _Asked(Topics):
-    __slots__ = ("_cluster",)
+    __slots__ = ("_cluster", "_rules")
 
-    def __init__(self, cluster: Cluster, counts: Mapping[str, int]) -> None:
+    def __init__(self, cluster: Cluster, counts: Mapping[str, int], rules: Sequence[CreationRule]) -> None:
         super().__init__(counts)
         self._cluster = cluster
+        self._rules = rules
 
     def ask(self, topic: str) -> int:
+        rule = next((each for each in self._rules if each.matches(topic)), None)
+        if rule is not None:
+            ensure(self._cluster, topic, rule.partitions, rule.replication, rule.configs)
         return len(self._cluster.partitions(topic, auto_create=True))

@@ -111,7 +111,11 @@ class HostRunner:
         )
         try:
             with self._host.client() as client:
+                if self._orders.get(order.connector) is not order:
+                    return  # it was told to stop while the host came up
                 client.start(job_name(order.connector), ENTRY, asdict(spec), keep=False)
+                if self._orders.get(order.connector) is not order:
+                    client.stop(job_name(order.connector))
         except (HostGone, Refused) as error:
             self._tell(order, Event.FAILED, f"the Spark host could not begin it: {error}")
 

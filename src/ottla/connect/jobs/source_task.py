@@ -21,7 +21,8 @@ from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_task import Refusal
 from ottla.connect.jobs.spec import JobSpec, opened_source
 from ottla.connect.offsets import value_of
-from ottla.connect.spi import Lines, Offset, Partition, Read, Source
+from ottla.connect.spi import ConfigRefused, Lines, Offset, Partition, Read, Source
+from ottla.connect.topic_creation import creation_rules
 from ottla.pipelines.sink.writer import Errand
 
 TARGET_S: Final = 1.0
@@ -52,6 +53,10 @@ class SourceTask:
         """Raises ConfigRefused."""
         self.spec = spec
         self._chain = Chain(spec)
+        try:
+            self._rules = creation_rules(spec.config)
+        except ValueError as error:
+            raise ConfigRefused("topic.creation", str(error)) from error
         self._sources: dict[bytes, Source[Any]] = {}
 
     def close(self) -> None:
@@ -61,7 +66,7 @@ class SourceTask:
 
     def run(self, number: int, parts: Sequence[Part], limit: int, cluster: Cluster, errand: Errand) -> SourceReport:
         """What fails is told, not raised."""
-        run = _Run(self.spec, self._chain, Outgoing(cluster, errand), number)
+        run = _Run(self.spec, self._chain, Outgoing(cluster, errand, self._rules), number)
         try:
             for part in parts:
                 self._drain(run, part, limit, time.monotonic() + TARGET_S / len(parts))
