@@ -105,10 +105,10 @@ def test_a_transaction_that_commits_late_is_not_lost(server: str, opened: list[A
 
 
 def test_rows_of_one_time_come_together(server: str, opened: list[Any]) -> None:
-    run(server, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE t (id bigint, name text, at timestamp)")
-    run(
+    with_table(
         server,
-        "INSERT INTO t SELECT n, 'n' || n, timestamp '2020-01-01' + (n / 3) * interval '1 us' FROM generate_series(0, 8) n",
+        "id bigint, name text, at timestamp",
+        "SELECT n, 'n' || n, timestamp '2020-01-01' + (n / 3) * interval '1 us' FROM generate_series(0, 8) n",
     )
     reader = source(server, opened, mode="timestamp", timestamp_column_name="at", batch_max_rows="2")
     start: spi.Offset | None = None
