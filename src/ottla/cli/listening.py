@@ -6,7 +6,7 @@ from typing import Final
 DEFAULT_PORT: Final = 9092
 _METRICS_PORT: Final = 9404
 """Where people look for the metrics of Kafka: the JMX exporter's usual port."""
-PLATFORM_PORTS: Final = {"registry": 8081}
+PLATFORM_PORTS: Final = {"registry": 8081, "sql": 8088}
 """By service, where people look for it."""
 _LAST_PORT: Final = 65535
 _EVERY_INTERFACE: Final = ("0.0.0.0", "::")

@@ -40,6 +40,7 @@ _OWN: Final = (
     "listeners",
     "http.listeners",
     "registry.listeners",
+    "sql.listeners",
     "controller.quorum.voters",
     "controller.quorum.bootstrap.servers",
     "log.dirs",

@@ -27,7 +27,8 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
         "ottla.cli.streams",
         "Run Kafka Streams applications on Spark; describe, explain, watch and reset them.",
     ),
-    "sql": ("ottla.cli.sql", "ksqlDB's language: run query tests."),
+    "sql": ("ottla.cli.sql", "ksqlDB's language: a shell for statements, and query tests."),
+    "sql-server": ("ottla.cli.sql_server", "Start a SQL server by itself; `ottla start` brings one along."),
     "certs": ("ottla.cli.certs", "Certificates: make some for development, check what a server shows."),
     "dump-log": ("ottla.cli.dump_log", "Read Kafka's files on disk: segments, indexes, snapshots, checkpoints."),
 }

@@ -170,7 +170,7 @@ class Node:
         return told[0] if told else self.registry_beside
 
     async def _start_platform(self) -> None:
-        if self.settings.get_list("registry.listeners"):
+        if self.settings.get_list("registry.listeners") or self.settings.get_list("sql.listeners"):
             from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
 
             platform = await self._table.start(Platform(self.settings, self.listeners))

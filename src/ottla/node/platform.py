@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MODULE: Final = "ottla.node.platform_process"
-SERVICES: Final = ("registry",)
+SERVICES: Final = ("registry", "sql")
 """Each has its addresses in `<name>.listeners`."""
 _LISTENERS: Final = "registry.listeners"
 _BACKLOG: Final = 128
@@ -49,7 +49,8 @@ class Door:
 class Work:
     """What the process is told first."""
 
-    bootstrap: str
+    bootstrap: dict[str, str]
+    """By service."""
     doors: tuple[Door, ...]
     given: dict[str, str] = field(repr=False)
     """The node's own settings, in which those of its services are, and secrets."""
@@ -95,10 +96,13 @@ class Platform(Service):
 
     def _reaches_the_node(self, service: str) -> bool:
         """Else it would try for ever, and its clients would wait as long."""
-        wanted = _protocol(self._settings.given)
+        wanted = _protocol(self._settings.given, service)
         offered = sorted({each.protocol for each in self._listeners})
         if wanted in offered:
             return True
+        if service == "sql":
+            self._miss(f"no sql: it speaks PLAINTEXT to its node, whose listeners are {', '.join(offered)}")
+            return False
         self._miss(
             f"no {service}: it would speak {wanted} to this node, whose listeners are {', '.join(offered)}; "
             "registry.kafkastore.security.protocol says how, and registry.kafkastore.sasl.* and .ssl.* who it is"
@@ -144,7 +148,8 @@ class Platform(Service):
 
     def _work(self) -> Work:
         doors = tuple(Door(service, str(address), bound.fileno()) for service, address, bound in self._open)
-        return Work(_bootstrap(self._settings.given, self._listeners), doors, dict(self._settings.given))
+        brokers = {service: _bootstrap(self._settings.given, self._listeners, service) for service, *_ in self._open}
+        return Work(brokers, doors, dict(self._settings.given))
 
     def _live(self, child: Child, work: Work) -> None:
         """In a thread: one life of the process."""
@@ -224,13 +229,13 @@ def _check(settings: "RegistrySettings") -> None:
         RegistryTls(settings)
 
 
-def _protocol(given: Mapping[str, str]) -> str:
-    return given.get("registry.kafkastore.security.protocol", "PLAINTEXT").upper()
+def _protocol(given: Mapping[str, str], service: str = "registry") -> str:
+    return "PLAINTEXT" if service == "sql" else given.get("registry.kafkastore.security.protocol", "PLAINTEXT").upper()
 
 
-def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener]) -> str:
+def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener], service: str) -> str:
     """The listener that speaks as the services are told to, PLAINTEXT if they are told nothing."""
-    wanted = _protocol(given)
+    wanted = _protocol(given, service)
     found = next(each for each in listeners if each.protocol == wanted)
     host = f"[{found.host}]" if ":" in found.host else found.host
     return f"{host}:{found.port}"

@@ -42,7 +42,7 @@ class Queries:
 
     async def stream(self, call: Call) -> Any:
         request: QueryStreamRequest = call.body
-        result = self._selected(request.sql, request.properties, request.session_variables)
+        result = await self._selected(request.sql, request.properties, request.session_variables)
         accept = call.headers.get("accept", "")
         kind = DELIMITED if not accept or accept.strip() == "*/*" else call.reply_type
         if kind == KSQL_JSON:
@@ -54,7 +54,7 @@ class Queries:
 
     async def query(self, call: Call) -> Any:
         request: KsqlRequest = call.body
-        result = self._selected(request.ksql, request.streams_properties, request.session_variables)
+        result = await self._selected(request.ksql, request.streams_properties, request.session_variables)
         kind = JSON if call.reply_type == JSON else KSQL_JSON
         return Stream(self._array(_with_commas(self._as_objects(result))), kind)
 
@@ -66,9 +66,9 @@ class Queries:
         found.closed.set()
         return Answer({}, 200)
 
-    def _selected(self, text: str, properties: dict[str, Any] | None, given: dict[str, Any] | None) -> Result:
+    async def _selected(self, text: str, properties: dict[str, Any] | None, given: dict[str, Any] | None) -> Result:
         try:
-            return self._engine.select(text, properties or {}, variables(given))
+            return await self._engine.select(text, properties or {}, variables(given))
         except SqlError as error:
             raise problem_of(error) from None
 

@@ -3,17 +3,19 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 from ottla.client import admin
 from ottla.client.aio.cluster import Cluster
 from ottla.client.aio.producer import Producer
 from ottla.client.aio.reader import Reader
 from ottla.client.errors import ClientError, KafkaError
+from ottla.client.fetching import Fetched
 from ottla.model.errors import Errors
-from ottla.registry.lookup import Registry
+from ottla.registry.lookup import Registry, RegistryUnavailable, UnknownSchema
 from ottla.serdes.base import SerdeError, Where, placed
 from ottla.sql import tree as t
 from ottla.sql.analysis.inserting import values_row
@@ -31,18 +33,21 @@ from ottla.sql.catalog import (
 )
 from ottla.sql.compile import Formats, topology
 from ottla.sql.errors import ASSERTION_FAILED, BAD_STATEMENT, SERVER_ERROR, SqlError
+from ottla.sql.formats import FORMATS
 from ottla.sql.functions import find
 from ottla.sql.functions.declare import Refused
 from ottla.sql.model import Columns, DataSource
 from ottla.sql.parser import parse
 from ottla.sql.server import entities
 from ottla.sql.server.log import Logged, StatementLog, as_text
-from ottla.sql.server.results import Client, Plain, Row, as_stream, computing, understood
+from ottla.sql.server.results import Client, Computing, Plain, Row, as_stream, computing, understood
 from ottla.sql.server.views import TooManyRows, Views, spans
 from ottla.sql.session import Session
 from ottla.streams.topology.graph import TopologyError
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 BELONGS_TO_QUERY: Final = 40002
 _OUTCOMES: Final = 1_000
@@ -246,9 +251,13 @@ class Engine:
                 await self._topic(change.source, next((each for each in queries if each.sink == change.source), None))
         for query in queries:
             try:
-                topology(query.query, query.sink, self._registry)
+                await self._done(partial(topology, query.query, query.sink, self._registry), self._touched(query))
             except TopologyError as error:
                 raise SqlError(BAD_STATEMENT, str(error)) from None
+
+    @staticmethod
+    def _touched(query: PersistentQuery) -> list[DataSource]:
+        return [*query.query.reads(), query.sink]
 
     async def _topic(self, source: DataSource, query: PersistentQuery | None) -> None:
         response = await self._cluster.metadata([source.topic])
@@ -292,14 +301,32 @@ class Engine:
 
     async def write(self, target: DataSource, key: Any, value: Any, timestamp: int | None) -> None:
         """One row, acknowledged. Raises SqlError, ClientError."""
-        formats = Formats(self._registry)
         where = Where(target.topic)
+
+        def encoded() -> tuple[bytes | None, bytes | None]:
+            formats = Formats(self._registry)
+            return (
+                placed(formats.key(target), where).serialize(key),
+                placed(formats.value(target), where).serialize(value),
+            )
+
         try:
-            key_bytes = placed(formats.key(target), where).serialize(key)
-            value_bytes = placed(formats.value(target), where).serialize(value)
+            key_bytes, value_bytes = await self._done(encoded, [target])
         except SerdeError as error:
             raise SqlError(BAD_STATEMENT, f"the row cannot be written as {target.value_format.name}: {error}") from None
         await self._producer.send(target.topic, value_bytes, key=key_bytes, headers=where.headers, timestamp=timestamp)
+
+    async def _done(self, work: Callable[[], T], sources: Sequence[DataSource]) -> T:
+        """Work with the serdes of sources: in a thread where one may have to ask the registry, which takes its time,
+        and may be served by this very loop. Raises SqlError."""
+        if not any(FORMATS[each.name].needs_registry for it in sources for each in (it.key_format, it.value_format)):
+            return work()
+        try:
+            return await asyncio.to_thread(work)
+        except RegistryUnavailable as error:
+            raise SqlError(SERVER_ERROR, str(error)) from None
+        except UnknownSchema as error:
+            raise SqlError(BAD_STATEMENT, str(error)) from None
 
     # ---- telling
 
@@ -386,7 +413,7 @@ class Engine:
 
     # ---- queries of clients
 
-    def select(self, text: str, properties: Mapping[str, Any], variables: Mapping[str, str]) -> Result:
+    async def select(self, text: str, properties: Mapping[str, Any], variables: Mapping[str, str]) -> Result:
         """A push or pull query. Raises SqlError."""
         session = Session(self.catalog, as_text(properties), dict(variables))
         found = [(statement, own) for statement, own in session.statements(text) if not session.set(statement)]
@@ -401,9 +428,9 @@ class Engine:
             is_push = query.emit is not None
             if is_push:
                 from_beginning = session.properties.get("auto.offset.reset", "latest") == "earliest"
-                rows = self._pushed(client, from_beginning)
+                rows = await self._pushed(client, from_beginning)
             else:
-                rows = self._pulled(client, query)
+                rows = await self._pulled(client, query)
         except Refused as refused:
             raise SqlError(BAD_STATEMENT, str(refused), own) from None
         except TopologyError as error:
@@ -420,9 +447,10 @@ class Engine:
     def ended(self, result: Result) -> None:
         self.running.pop(result.query_id, None)
 
-    def _pushed(self, client: Client, from_beginning: bool) -> AsyncIterator[Row]:
+    async def _pushed(self, client: Client, from_beginning: bool) -> AsyncIterator[Row]:
         plain = client.is_plain
-        work = computing(as_stream(client) if plain else client, self._registry)
+        asked = as_stream(client) if plain else client
+        work = await self._done(partial(computing, asked, self._registry), client.sources())
         topics = list(dict.fromkeys(source.topic for source in client.sources()))
         # A table is what it is from its beginning on.
         whole = from_beginning or (not plain and any(source.is_table for source in client.sources()))
@@ -433,13 +461,12 @@ class Engine:
             ) as all_:
                 while all_.active:
                     for fetched in await all_.poll():
-                        for record in fetched.records:
-                            for row in work.rows(fetched.place.topic, fetched.place.partition, record):
-                                yield row
+                        for row in await self._done(partial(_rows, work, fetched), client.sources()):
+                            yield row
 
         return rows()
 
-    def _pulled(self, client: Client, query: t.Query) -> AsyncIterator[Row]:
+    async def _pulled(self, client: Client, query: t.Query) -> AsyncIterator[Row]:
         if isinstance(client.query.source, Joining) or not client.is_plain or query.partition_by:
             raise SqlError(
                 BAD_STATEMENT,
@@ -447,7 +474,7 @@ class Engine:
                 "add EMIT CHANGES for a query that goes on",
             )
         source = client.sources()[0]
-        work = Plain(as_stream(client), self._registry)
+        work = await self._done(partial(Plain, as_stream(client), self._registry), [source])
         return self._view_rows(source, work, query) if source.is_table else self._stream_rows(source, work)
 
     async def _stream_rows(self, source: DataSource, work: Plain) -> AsyncIterator[Row]:
@@ -455,9 +482,8 @@ class Engine:
         async with Reader(self._cluster, whole) as reader:
             while reader.active:
                 for fetched in await reader.poll():
-                    for record in fetched.records:
-                        for row in work.rows(source.topic, fetched.place.partition, record):
-                            yield row
+                    for row in await self._done(partial(_rows, work, fetched), [source]):
+                        yield row
 
     async def _view_rows(self, source: DataSource, work: Plain, query: t.Query) -> AsyncIterator[Row]:
         try:
@@ -466,9 +492,17 @@ class Engine:
             raise SqlError(BAD_STATEMENT, str(error)) from None
         keys = _keys_asked(query.where, source, Formats(self._registry))
         found = list(view.rows.values()) if keys is None else [view.rows[key] for key in keys if key in view.rows]
-        for partition, record in found:
-            for row in work.rows(source.topic, partition, record):
-                yield row
+
+        def rows() -> list[Row]:
+            return [row for partition, record in found for row in work.rows(source.topic, partition, record)]
+
+        for row in await self._done(rows, [source]):
+            yield row
+
+
+def _rows(work: Computing, fetched: Fetched) -> list[Row]:
+    place = fetched.place
+    return [row for record in fetched.records for row in work.rows(place.topic, place.partition, record)]
 
 
 def _keys_asked(where: t.Expr | None, source: DataSource, formats: Formats) -> list[bytes] | None:
