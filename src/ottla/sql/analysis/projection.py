@@ -84,7 +84,8 @@ def _with_new_keys(query: t.Query, scope: Scope, found: list[Selected], names: N
         written = canonical(key, scope)
         nothing = isinstance(written, t.Literal) and written.value is None
         if written not in there and not nothing:
-            added.append(_one(t.Item(key, at=key.at), scope, names))
+            name = plain_name(written, scope) if isinstance(written, t.Column) else None
+            added.append(Selected(name, written, key) if name else _one(t.Item(key, at=key.at), scope, names))
     return [*added, *found]
 
 
