@@ -5,8 +5,8 @@ A distribution of its own: pytest rewrites the asserts of every module that come
 take longer to rewrite than a node to start.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -50,3 +50,11 @@ def kafka_cluster(ottla_three_nodes: "Cluster") -> Iterator["Cluster"]:
     """Three nodes that replicate, and can be killed, paused and cut off from each other; mended after the test."""
     yield ottla_three_nodes
     ottla_three_nodes.reset()
+
+
+@pytest.fixture
+def sql() -> "Callable[..., tuple[list[dict[str, Any]], list[dict[str, Any]]]]":
+    """`ottla.sql.testing.run`: statements over records, without broker and Spark. Gives (outputs, sources)."""
+    from ottla.sql.testing import run  # noqa: PLC0415
+
+    return run

@@ -232,3 +232,158 @@ def _(node: t.Query) -> str:
     parts += [] if node.emit is None else [f"EMIT {node.emit}"]
     parts += [] if node.limit is None else [f"LIMIT {node.limit}"]
     return " ".join(parts)
+
+
+# ---- statements
+
+
+def _with(properties: t.Properties) -> str:
+    if not properties:
+        return ""
+    return " WITH (" + ", ".join(f"{string(key)}={constant(value)}" for key, value in properties) + ")"
+
+
+def _begin(node: t.CreateSource | t.CreateAs, what: str) -> str:
+    replacing = "OR REPLACE " if node.or_replace else ""
+    return f"CREATE {replacing}{what} {'IF NOT EXISTS ' if node.if_not_exists else ''}{name(node.name)}"
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    return f" ({', '.join(map(name, columns))})" if columns else ""
+
+
+def _timeout(given: t.Duration | None) -> str:
+    return "" if given is None else f" TIMEOUT {text_of(given)}"
+
+
+@text_of.register
+def _(node: t.ColumnDef) -> str:
+    role = f"HEADER({string(node.header)})" if node.header is not None else node.role
+    return f"{name(node.name)} {text_of(node.type)} {role}".rstrip()
+
+
+@text_of.register
+def _(node: t.CreateSource) -> str:
+    columns = f" ({_all(node.columns)})" if node.columns else ""
+    return f"{_begin(node, 'SOURCE ' * node.is_source + node.kind)}{columns}{_with(node.properties)}"
+
+
+@text_of.register
+def _(node: t.CreateAs) -> str:
+    return f"{_begin(node, node.kind)}{_with(node.properties)} AS {text_of(node.query)}"
+
+
+@text_of.register
+def _(node: t.InsertInto) -> str:
+    return f"INSERT INTO {name(node.name)}{_with(node.properties)} {text_of(node.query)}"
+
+
+@text_of.register
+def _(node: t.InsertValues) -> str:
+    return f"INSERT INTO {name(node.name)}{_listed(node.columns)} VALUES ({_all(node.values)})"
+
+
+@text_of.register
+def _(node: t.SelectQuery) -> str:
+    return text_of(node.query)
+
+
+@text_of.register
+def _(node: t.Drop) -> str:
+    there = "IF EXISTS " if node.if_exists else ""
+    return f"DROP {node.kind} {there}{name(node.name)}{' DELETE TOPIC' * node.delete_topic}"
+
+
+@text_of.register
+def _(node: t.AlterSource) -> str:
+    return f"ALTER {node.kind} {name(node.name)} " + ", ".join(f"ADD COLUMN {text_of(each)}" for each in node.columns)
+
+
+@text_of.register
+def _(node: t.Control) -> str:
+    return f"{node.action} {'ALL' if node.query_id is None else name(node.query_id)}"
+
+
+@text_of.register
+def _(node: t.Explain) -> str:
+    return f"EXPLAIN {name(node.query_id or '') if node.statement is None else text_of(node.statement)}"
+
+
+@text_of.register
+def _(node: t.Describe) -> str:
+    kind = "" if node.kind == "SOURCE" else f" {node.kind}"
+    return f"DESCRIBE{kind}{'' if node.name is None else ' ' + name(node.name)}{' EXTENDED' * node.extended}"
+
+
+@text_of.register
+def _(node: t.Show) -> str:
+    scope = "" if node.scope is None else f"{node.scope} "
+    return f"SHOW {'ALL ' * node.all}{scope}{node.what}{' EXTENDED' * node.extended}"
+
+
+@text_of.register
+def _(node: t.PrintTopic) -> str:
+    interval = "" if node.interval is None else f" INTERVAL {node.interval}"
+    limit = "" if node.limit is None else f" LIMIT {node.limit}"
+    return f"PRINT {string(node.topic)}{' FROM BEGINNING' * node.from_beginning}{interval}{limit}"
+
+
+@text_of.register
+def _(node: t.SetProperty) -> str:
+    return f"{'ALTER SYSTEM' if node.system else 'SET'} {string(node.name)}={string(node.value)}"
+
+
+@text_of.register
+def _(node: t.UnsetProperty) -> str:
+    return f"UNSET {string(node.name)}"
+
+
+@text_of.register
+def _(node: t.Define) -> str:
+    return f"DEFINE {name(node.name)} = {string(node.value)}"
+
+
+@text_of.register
+def _(node: t.Undefine) -> str:
+    return f"UNDEFINE {name(node.name)}"
+
+
+@text_of.register
+def _(node: t.CreateType) -> str:
+    return f"CREATE TYPE {'IF NOT EXISTS ' * node.if_not_exists}{name(node.name)} AS {text_of(node.type)}"
+
+
+@text_of.register
+def _(node: t.CreateConnector) -> str:
+    there = "IF NOT EXISTS " if node.if_not_exists else ""
+    return f"CREATE {node.kind} CONNECTOR {there}{name(node.name)}{_with(node.properties)}"
+
+
+@text_of.register
+def _(node: t.AssertTopic) -> str:
+    there = "" if node.exists else "NOT EXISTS "
+    return f"ASSERT {there}TOPIC {string(node.topic)}{_with(node.properties)}{_timeout(node.timeout)}"
+
+
+@text_of.register
+def _(node: t.AssertSchema) -> str:
+    subject = "" if node.subject is None else f" SUBJECT {string(node.subject)}"
+    number = "" if node.id is None else f" ID {node.id}"
+    return f"ASSERT {'' if node.exists else 'NOT EXISTS '}SCHEMA{subject}{number}{_timeout(node.timeout)}"
+
+
+@text_of.register
+def _(node: t.AssertValues) -> str:
+    word = "KEY" if node.tombstone else "VALUES"
+    begin = f"ASSERT {'NULL ' * node.tombstone}VALUES {name(node.name)}{_listed(node.columns)}"
+    return f"{begin} {word} ({_all(node.values)})"
+
+
+@text_of.register
+def _(node: t.AssertSource) -> str:
+    return text_of(node.source).replace("CREATE", "ASSERT", 1)
+
+
+@text_of.register
+def _(node: t.RunScript) -> str:
+    return f"RUN SCRIPT {string(node.path)}"
