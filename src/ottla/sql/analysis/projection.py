@@ -176,7 +176,9 @@ def _once(matching: list[Selected], column: str) -> Selected:
 def key_of_expressions(found: list[Selected], keys: tuple[t.Expr, ...], what: str) -> list[Selected]:
     """The results that are what the query groups or partitions by."""
     chosen = []
-    for key in keys:
+    for place, key in enumerate(keys):
+        if key in keys[:place]:
+            refuse(f"{what} names the same twice", key)
         matching = [each for each in found if each.expression == key]
         if not matching:
             from ottla.sql.text import text_of  # noqa: PLC0415  for the message alone
