@@ -10,6 +10,7 @@ import pytest
 
 from ottla.model.properties import CLIENT_METRICS, DYNAMIC_ONLY, GROUP, STATIC, TOPIC
 from ottla.registry.settings import SETTINGS as REGISTRY_SETTINGS
+from ottla.sql.settings import SETTINGS as SQL_SETTINGS
 from ottla.streams.run.config import SETTINGS as STREAMS_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +81,8 @@ READS_A_SETTING = frozenset(
 ASKS_FOR_ONE = frozenset(("number", "millis"))
 """Functions inside those that read many."""
 HOLDS_SETTINGS = frozenset(("settings", "_settings", "config", "given"))
-SETTINGS = frozenset((*STATIC, *DYNAMIC_ONLY, *TOPIC, *GROUP, *CLIENT_METRICS, *STREAMS_SETTINGS, *REGISTRY_SETTINGS))
+TABLES = (STATIC, DYNAMIC_ONLY, TOPIC, GROUP, CLIENT_METRICS, STREAMS_SETTINGS, REGISTRY_SETTINGS, SQL_SETTINGS)
+SETTINGS = frozenset(name for each in TABLES for name in each)
 
 
 def test_every_setting_that_the_code_names_is_declared_in_a_table() -> None:

@@ -1,5 +1,6 @@
 """The SQL server as its clients see it: statements, rows, pushes, and what comes back after a restart."""
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -298,3 +299,38 @@ def test_a_push_query_over_http_2_ends_with_its_client(server: SqlServer, orders
     assert engine is not None and query in engine.running
     stream.close()
     eventually(lambda: query not in engine.running)
+
+
+# ---- clients of others
+
+
+def test_the_client_ksqldb_runs_statements_inserts_and_reads(server: SqlServer, orders: str) -> None:
+    from ksqldb import KSQLdbClient  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    client = KSQLdbClient(server.url)
+    assert client.ksql("SHOW STREAMS;")[0]["@type"] == "streams"
+    acknowledged = list(client.inserts_stream(orders, [{"ID": 1, "ITEM": "tea"}, {"ID": 2, "ITEM": "milk"}]))
+    assert sorted(each["seq"] for each in acknowledged) == [0, 1]
+    head, *rows = client.query_sync(f"SELECT ID, ITEM FROM {orders};")
+    assert head["columnNames"] == ["ID", "ITEM"]
+    assert sorted(rows) == [[1, "tea"], [2, "milk"]]
+
+    async def pushed() -> list[Any]:
+        properties = {"auto.offset.reset": "earliest"}
+        query = f"SELECT ID FROM {orders} EMIT CHANGES LIMIT 2;"
+        return [each async for each in client.query_async(query, stream_properties=properties)]
+
+    assert sorted(asyncio.run(pushed())[1:]) == [[1], [2]]
+
+
+@pytest.mark.filterwarnings("ignore:.*telnetlib.*:DeprecationWarning")
+@pytest.mark.parametrize("http2", [False, True])
+def test_the_client_ksql_python_ng_reads_by_both_protocols(server: SqlServer, orders: str, http2: bool) -> None:
+    from ksql import KSQLAPI  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    client = KSQLAPI(server.url)
+    assert [each["status"] for each in client.inserts_stream(orders, [{"ID": 1, "ITEM": "tea"}])] == ["ok"]
+    properties = {"auto.offset.reset": "earliest"}
+    query = f"select ID, ITEM from {orders} emit changes limit 1"
+    found = "".join(client.query(query, stream_properties=properties, use_http2=http2))
+    assert '[1,"tea"]' in found
