@@ -14,6 +14,7 @@ from ottla.connect.framework_keys import config_def_of, connector_keys
 from ottla.connect.settings import SETTINGS as CONNECT_SETTINGS
 from ottla.model.properties import CLIENT_METRICS, DYNAMIC_ONLY, GROUP, STATIC, TOPIC
 from ottla.registry.settings import SETTINGS as REGISTRY_SETTINGS
+from ottla.sql.settings import SETTINGS as SQL_SETTINGS
 from ottla.streams.run.config import SETTINGS as STREAMS_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,7 +105,7 @@ CONNECT = (
     *(name for row in ROWS if row.kind.is_connector for name in connector_keys(catalogue(), row).keys),
 )
 SETTINGS = frozenset(
-    (*STATIC, *DYNAMIC_ONLY, *TOPIC, *GROUP, *CLIENT_METRICS, *STREAMS_SETTINGS, *REGISTRY_SETTINGS, *CONNECT)
+    (*STATIC, *DYNAMIC_ONLY, *TOPIC, *GROUP, *CLIENT_METRICS, *STREAMS_SETTINGS, *REGISTRY_SETTINGS, *CONNECT, *SQL_SETTINGS)
 )
 
 

@@ -1,11 +1,18 @@
 """The SQL server as its clients see it: statements, rows, pushes, and what comes back after a restart."""
 
+import asyncio
 import json
+import socket
+import subprocess
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from h2.connection import H2Connection
+from h2.events import DataReceived, ResponseReceived, StreamEnded
 
+from tests.support.patience import eventually
 from tests.support.sql_servers import SqlServer, unique
 
 
@@ -200,3 +207,130 @@ def test_query_stream_speaks_json_if_asked(server: SqlServer, orders: str, accep
     first: Any = answer[0]
     assert ("header" in first) == (accept != "application/json")
     assert json.dumps(answer[1]) == ("[1]" if accept == "application/json" else '{"row": {"columns": [1]}}')
+
+
+# ---- HTTP/2
+
+
+def test_one_port_speaks_http_1_and_http_2(server: SqlServer) -> None:
+    for version in ("--http1.1", "--http2-prior-knowledge"):
+        done = subprocess.run(
+            ["curl", "-s", version, "-w", " %{http_version}", f"{server.url}/info"], capture_output=True, check=True
+        )
+        body, _, spoken = done.stdout.decode().rpartition(" ")
+        assert "KsqlServerInfo" in json.loads(body)
+        assert spoken == ("1.1" if version == "--http1.1" else "2")
+
+
+class Http2:
+    """One stream of a connection, by the library that clients are made of: writes and reads in turn."""
+
+    def __init__(self, server: SqlServer, path: str) -> None:
+        self._socket = socket.create_connection((urlsplit(server.url).hostname, urlsplit(server.url).port), timeout=60)
+        self._h2 = H2Connection()
+        self._h2.initiate_connection()
+        self._h2.send_headers(
+            1, [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", urlsplit(server.url).netloc)]
+        )
+        self._flush()
+        self.status = 0
+        self._data = b""
+        self.ended = False
+
+    def _flush(self) -> None:
+        self._socket.sendall(self._h2.data_to_send())
+
+    def write(self, *lines: Any, end: bool = False) -> None:
+        body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        self._h2.send_data(1, body, end_stream=end)
+        self._flush()
+
+    def line(self) -> Any:
+        """The next line; None at the end."""
+        while b"\n" not in self._data and not self.ended:
+            for event in self._h2.receive_data(self._socket.recv(65536)):
+                match event:
+                    case ResponseReceived():
+                        self.status = int(dict(event.headers)[b":status"])
+                    case DataReceived():
+                        self._data += event.data
+                        self._h2.acknowledge_received_data(event.flow_controlled_length, 1)
+                    case StreamEnded():
+                        self.ended = True
+            self._flush()
+        line, _, self._data = self._data.partition(b"\n")
+        return json.loads(line) if line else None
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def test_rows_are_acknowledged_while_the_stream_of_inserts_is_open(server: SqlServer, orders: str) -> None:
+    stream = Http2(server, "/inserts-stream")
+    stream.write({"target": orders})
+    stream.write({"ID": 1, "ITEM": "tea", "PRICE": 2.5})
+    assert stream.line() == {"status": "ok", "seq": 0}
+    stream.write({"id": 2, "item": "milk"}, {"ID": 3})
+    assert sorted(stream.line()["seq"] for _ in range(2)) == [1, 2]
+    stream.write({"ID": "x"}, end=True)
+    error = stream.line()
+    assert (error["status"], error["seq"], error["error_code"]) == ("error", 3, 40000)
+    assert stream.line() is None
+    stream.close()
+    rows = server.select(f"SELECT ID, ITEM, PRICE FROM {orders};")[1:]
+    assert sorted(rows, key=str) == [[1, "tea", 2.5], [2, "milk", None], [3, None, None]]
+
+
+def test_inserts_need_http_2_and_a_target(server: SqlServer) -> None:
+    status, answer = server.ask("POST", "/inserts-stream", {"target": "X"})
+    assert (status, answer["error_code"]) == (400, 40004)
+    stream = Http2(server, "/inserts-stream")
+    stream.write({"target": "NOTHING"}, end=True)
+    assert stream.line()["error_code"] == 40001
+    assert stream.status == 400
+    stream.close()
+
+
+def test_a_push_query_over_http_2_ends_with_its_client(server: SqlServer, orders: str) -> None:
+    stream = Http2(server, "/query-stream")
+    stream.write({"sql": f"SELECT ID FROM {orders} EMIT CHANGES;"}, end=True)
+    query = stream.line()["queryId"]
+    engine = server.service.engine
+    assert engine is not None and query in engine.running
+    stream.close()
+    eventually(lambda: query not in engine.running)
+
+
+# ---- clients of others
+
+
+def test_the_client_ksqldb_runs_statements_inserts_and_reads(server: SqlServer, orders: str) -> None:
+    from ksqldb import KSQLdbClient  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    client = KSQLdbClient(server.url)
+    assert client.ksql("SHOW STREAMS;")[0]["@type"] == "streams"
+    acknowledged = list(client.inserts_stream(orders, [{"ID": 1, "ITEM": "tea"}, {"ID": 2, "ITEM": "milk"}]))
+    assert sorted(each["seq"] for each in acknowledged) == [0, 1]
+    head, *rows = client.query_sync(f"SELECT ID, ITEM FROM {orders};")
+    assert head["columnNames"] == ["ID", "ITEM"]
+    assert sorted(rows) == [[1, "tea"], [2, "milk"]]
+
+    async def pushed() -> list[Any]:
+        properties = {"auto.offset.reset": "earliest"}
+        query = f"SELECT ID FROM {orders} EMIT CHANGES LIMIT 2;"
+        return [each async for each in client.query_async(query, stream_properties=properties)]
+
+    assert sorted(asyncio.run(pushed())[1:]) == [[1], [2]]
+
+
+@pytest.mark.filterwarnings("ignore:.*telnetlib.*:DeprecationWarning")
+@pytest.mark.parametrize("http2", [False, True])
+def test_the_client_ksql_python_ng_reads_by_both_protocols(server: SqlServer, orders: str, http2: bool) -> None:
+    from ksql import KSQLAPI  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    client = KSQLAPI(server.url)
+    assert [each["status"] for each in client.inserts_stream(orders, [{"ID": 1, "ITEM": "tea"}])] == ["ok"]
+    properties = {"auto.offset.reset": "earliest"}
+    query = f"select ID, ITEM from {orders} emit changes limit 1"
+    found = "".join(client.query(query, stream_properties=properties, use_http2=http2))
+    assert '[1,"tea"]' in found

@@ -90,11 +90,11 @@ class SqlService:
         await self._cluster.close()
 
     def _application(self, address: Address) -> AsgiApplication:
-        from ottla.sql.api.application import application  # noqa: PLC0415  with the first listener
+        from ottla.sql.api.application import SqlApplication  # noqa: PLC0415  with the first listener
 
         assert self.engine is not None
         limits = Limits(body_bytes=self._settings["sql.body.max.bytes"])
-        return application(self.engine, self._cluster_id, address, limits, lambda: self.addresses[0])
+        return SqlApplication(self.engine, self._cluster_id, address, limits, lambda: self.addresses[0])
 
     @property
     def addresses(self) -> tuple[str, ...]:

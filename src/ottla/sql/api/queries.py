@@ -46,17 +46,17 @@ class Queries:
         accept = call.headers.get("accept", "")
         kind = DELIMITED if not accept or accept.strip() == "*/*" else call.reply_type
         if kind == KSQL_JSON:
-            return Stream(self._array(_with_commas(self._as_objects(result))), KSQL_JSON)
+            return Stream(_by_lines(self._as_objects(result)), KSQL_JSON)
         lines = self._lines(result)
         if kind == JSON:
-            return Stream(self._array(_with_commas(lines)), JSON)
+            return Stream(_with_commas(lines), JSON)
         return Stream(_ended(lines), DELIMITED)
 
     async def query(self, call: Call) -> Any:
         request: KsqlRequest = call.body
         result = await self._selected(request.ksql, request.streams_properties, request.session_variables)
         kind = JSON if call.reply_type == JSON else KSQL_JSON
-        return Stream(self._array(_with_commas(self._as_objects(result))), kind)
+        return Stream(_by_lines(self._as_objects(result)), kind)
 
     async def close(self, call: Call) -> Any:
         request: CloseQueryRequest = call.body
@@ -99,7 +99,7 @@ class Queries:
                 yield f'{{"row":{{"columns":{json_text(row)}}}}}'
         if result.limit is not None and sent >= result.limit:
             yield '{"finalMessage":"Limit Reached"}'
-        elif not result.is_push:
+        else:
             yield '{"finalMessage":"Query Completed"}'
 
     async def _rows(self, result: Result) -> AsyncIterator[list[Any] | str]:
@@ -115,16 +115,21 @@ class Queries:
         finally:
             self._engine.ended(result)
 
-    async def _array(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async with closing(pieces):
-            async for piece in pieces:
-                yield piece
-
 
 async def _ended(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
     async with closing(lines):
         async for line in lines:
             yield line.encode() + b"\n"
+
+
+async def _by_lines(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
+    """One array, whose lines are whole as soon as they are sent: clients read them one by one."""
+    begin = "["
+    async with closing(lines):
+        async for line in lines:
+            last = line.startswith(('{"finalMessage"', '{"errorMessage"'))
+            yield f"{begin}{line}{']' if last else ','}\n".encode()
+            begin = ""
 
 
 async def _with_commas(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
