@@ -385,8 +385,8 @@ def _rekeyed(flow: Flow, query: TypedQuery) -> Flow:
 
 
 def _of_there(part: Expression) -> Expression:
-    """What is made of the value is null where there is none: IS NULL, too."""
-    return e.when(e.value.is_not_null(), part).otherwise(None) if "value" in part.leaves() else part
+    """What is made of the record, not of its key alone, is null where there is no value: IS NULL and ROWTIME, too."""
+    return e.when(e.value.is_not_null(), part).otherwise(None) if part.leaves() - {"key"} else part
 
 
 def write(flow: Flow, sink: DataSource, formats: Formats) -> None:

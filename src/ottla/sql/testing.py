@@ -29,6 +29,7 @@ from ottla.sql.compile import Formats, topology
 from ottla.sql.errors import BAD_REQUEST, BAD_STATEMENT, SERVER_ERROR, SqlError
 from ottla.sql.model import DataSource
 from ottla.sql.session import Session
+from ottla.sql.types import sql_text
 from ottla.streams.errors import StreamsError
 from ottla.streams.record import Headers, Raw
 from ottla.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
@@ -250,8 +251,13 @@ def _source(source: DataSource) -> Record:
         "type": source.kind.lower(),
         "topic": source.topic,
         "schema": source.schema_text(),
+        "columns": [
+            *({"name": name, "type": sql_text(kind), "key": True} for name, kind in source.keys),
+            *({"name": name, "type": sql_text(kind), "key": False} for name, kind in source.values),
+        ],
         "key_format": source.key_format.name,
         "value_format": source.value_format.name,
         "window": None if source.window is None else source.window.kind,
+        "window_size_ms": None if source.window is None else source.window.size_ms,
         "query": source.query_id,
     }

@@ -58,6 +58,8 @@ THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
         ("CREATE TABLE x AS SELECT id, MAX(w) AS c FROM t GROUP BY id;", 30, "MAX cannot take back a row"),
         ("CREATE TABLE x AS SELECT id, w FROM t EMIT FINAL;", 19, "EMIT FINAL is for aggregates over windows"),
         ("CREATE STREAM x AS SELECT id, COUNT(SUM(n)) AS c FROM s GROUP BY id;", 37, "the aggregate SUM cannot stand"),
+        ("CREATE TABLE x AS SELECT id, COUNT(*) AS c FROM s GROUP BY id, id;", 64, "GROUP BY names the same twice"),
+        ("CREATE STREAM x AS SELECT id, v FROM s LIMIT 3;", 20, "LIMIT is for queries whose rows are shown"),
         # joins
         ("CREATE STREAM x AS SELECT s.id, v FROM s JOIN o ON s.id = o.id;", 42, "needs a window of time"),
         ("CREATE STREAM x AS SELECT s.id, v FROM s JOIN t ON s.v = t.w;", 56, "joined by its PRIMARY KEY ID"),

@@ -74,6 +74,7 @@ def joined_row(left: Row, right: Read, join: t.Join, mentioned: frozenset[str], 
         how = "foreign-key"
     _check_keys(how, join, right_same, right)
     _check_windows(left, other, join)
+    _check_partitions(how, left_same and right_same, left, right, join)
     if left.window is not None and not (left_same and right_same):
         refuse("windowed keys cannot be changed for a join: join by the key columns of both sides", join.on)
     fields = (*kept_left.scope.names, *kept_right.scope.names)
@@ -232,6 +233,20 @@ def _check_windows(left: Row, right: Row, join: t.Join) -> None:
     if (kinds[0] is None) != (kinds[1] is None) or (kinds[0] == "SESSION") != (kinds[1] == "SESSION"):
         told = [each or "not windowed" for each in kinds]
         refuse(f"windowed keys join with windowed keys of one kind, but they are {told[0]} and {told[1]}", join)
+
+
+def _check_partitions(how: str, stays: bool, left: Row, right: Read, join: t.Join) -> None:
+    """As far as they are known. What is partitioned anew is given as many as the other side has."""
+    first = left.source
+    while isinstance(first, Joining):
+        first = first.left
+    counts = first.source.partitions, right.source.partitions
+    if how != "foreign-key" and stays and None not in counts and counts[0] != counts[1]:
+        refuse(
+            f"{first.alias} has {counts[0]} partitions and {right.alias} {counts[1]}, so that equal keys do not meet: "
+            "give one of them as many as the other by CREATE ... WITH (PARTITIONS=...) AS SELECT",
+            join,
+        )
 
 
 def _windows(join: t.Join, how: str) -> JoinWindows | None:

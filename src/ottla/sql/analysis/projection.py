@@ -84,7 +84,8 @@ def _with_new_keys(query: t.Query, scope: Scope, found: list[Selected], names: N
         written = canonical(key, scope)
         nothing = isinstance(written, t.Literal) and written.value is None
         if written not in there and not nothing:
-            added.append(_one(t.Item(key, at=key.at), scope, names))
+            name = plain_name(written, scope) if isinstance(written, t.Column) else None
+            added.append(Selected(name, written, key) if name else _one(t.Item(key, at=key.at), scope, names))
     return [*added, *found]
 
 
@@ -175,7 +176,9 @@ def _once(matching: list[Selected], column: str) -> Selected:
 def key_of_expressions(found: list[Selected], keys: tuple[t.Expr, ...], what: str) -> list[Selected]:
     """The results that are what the query groups or partitions by."""
     chosen = []
-    for key in keys:
+    for place, key in enumerate(keys):
+        if key in keys[:place]:
+            refuse(f"{what} names the same twice", key)
         matching = [each for each in found if each.expression == key]
         if not matching:
             from ottla.sql.text import text_of  # noqa: PLC0415  for the message alone

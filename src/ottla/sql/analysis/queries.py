@@ -36,6 +36,8 @@ def analysed(query: t.Query, around: Surroundings, *, stored: bool = True) -> Ty
     """`stored`: the result goes into a topic, so that its key has to be in the projection."""
     row = _row(query, around)
     _check_clauses(query, row)
+    if stored and query.limit is not None:
+        refuse("LIMIT is for queries whose rows are shown: one that goes into a topic has no end", query)
     typing = Typing(row.scope, around.custom)
     where = None if query.where is None else typing.condition(canonical(query.where, row.scope), "WHERE")
     found = projection.selected(query, _with_bounds(row, query), typing, bounds=not stored)
