@@ -33,10 +33,13 @@ _FORBIDDEN: Final = (b"connection", b"keep-alive", b"transfer-encoding", b"upgra
 class Sniffing(asyncio.Protocol):
     """Until it is known who speaks."""
 
-    def __init__(self, plain: Callable[[], Any], http2: Callable[[], "Http2"], limits: Limits) -> None:
+    def __init__(
+        self, plain: Callable[[], Any], http2: Callable[[], "Http2"], limits: Limits, connections: set[Any]
+    ) -> None:
         self._plain = plain
         self._http2 = http2
         self._limits = limits
+        self._connections = connections
         self._begun = b""
         self._transport: asyncio.Transport | None = None
         self._watch: asyncio.TimerHandle | None = None
@@ -44,19 +47,33 @@ class Sniffing(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._connections.add(self)
         self._watch = asyncio.get_running_loop().call_later(self._limits.silence_s, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
         if self._watch is not None:
             self._watch.cancel()
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def shutdown(self) -> None:
+        self.transport.close()
+
+    def abandon(self) -> None:
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self._begun += data
         if len(self._begun) < len(PREFACE) and PREFACE.startswith(self._begun):
             return
-        transport = self._transport
-        assert transport is not None and self._watch is not None
+        transport = self.transport
+        assert self._watch is not None
         self._watch.cancel()
+        self._connections.discard(self)
         protocol: Any = self._http2() if self._begun.startswith(PREFACE) else self._plain()
         transport.set_protocol(protocol)
         protocol.connection_made(transport)

@@ -181,7 +181,7 @@ class HttpServer:
             def http2() -> Http2:
                 return Http2(self._answered, self._limits, self._state.connections, self._state.tasks)
 
-            return Sniffing(protocol, http2, self._limits)
+            return Sniffing(protocol, http2, self._limits, self._state.connections)
 
         # In two steps: who is cancelled in between still has what to close.
         made = either if self._http2 else protocol

@@ -9,8 +9,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
+from ottla.client.aio.producer import Written
 from ottla.client.errors import ClientError
 from ottla.http.asgi import Receive, Scope, Send
 from ottla.http.sending import start
@@ -20,7 +22,7 @@ from ottla.sql.api.bodies import DELIMITED, problem_body, problem_of
 from ottla.sql.errors import BAD_REQUEST, BAD_STATEMENT, SqlError
 from ottla.sql.formats.json_values import reader
 from ottla.sql.model import DataSource
-from ottla.sql.server.engine import Engine
+from ottla.sql.server.engine import Engine, Writer
 
 PATH: Final = "/inserts-stream"
 HTTP2_ONLY: Final = 40004
@@ -93,19 +95,22 @@ class Inserts:
         answers: asyncio.Queue[bytes | None] = asyncio.Queue()
         room = asyncio.Semaphore(MOST_UNDER_WAY)
         writing = asyncio.create_task(_sent(answers, send))
+        writer = await self._engine.writer(target)
         read = reader(Type("struct", fields=(*target.keys, *target.values)))
-        under_way: set[asyncio.Task[None]] = set()
+        under_way: set[asyncio.Future[Written]] = set()
         failed = asyncio.Event()
 
-        async def one(sequence: int, row: dict[str, Any]) -> None:
-            try:
-                await self._write(target, row)
+        def acknowledged(sequence: int, promise: asyncio.Future[Written]) -> None:
+            under_way.discard(promise)
+            room.release()
+            if promise.cancelled():
+                return
+            error = promise.exception()
+            if error is None:
                 answers.put_nowait(b'{"status":"ok","seq":%d}\n' % sequence)
-            except (SqlError, ClientError) as error:
+            else:
                 failed.set()
                 answers.put_nowait(_error(sequence, error))
-            finally:
-                room.release()
 
         sequence = 0
         try:
@@ -120,25 +125,26 @@ class Inserts:
                     answers.put_nowait(_error(sequence, SqlError(BAD_REQUEST, f"row {sequence}: {error}")))
                     break
                 await room.acquire()
-                task = asyncio.create_task(one(sequence, row))
-                under_way.add(task)
-                task.add_done_callback(under_way.discard)
+                promise = await self._posted(writer, row)
+                under_way.add(promise)
+                promise.add_done_callback(partial(acknowledged, sequence))
                 sequence += 1
-        except SqlError as error:
+        except (SqlError, ClientError) as error:
             answers.put_nowait(_error(sequence, error))
         finally:
             with suppress(asyncio.CancelledError):
-                await asyncio.gather(*under_way)
+                await asyncio.gather(*under_way, return_exceptions=True)
             answers.put_nowait(None)
             await writing
 
-    async def _write(self, target: DataSource, row: dict[str, Any]) -> None:
+    async def _posted(self, writer: Writer, row: dict[str, Any]) -> "asyncio.Future[Written]":
+        target = writer.target
         keys = {name: row.pop(name) for name, _ in target.keys}
         absent = not keys or all(each is None for each in keys.values())
         if target.is_table and (absent or None in keys.values()):
             raise SqlError(BAD_STATEMENT, f"the PRIMARY KEY of {target.name} needs a value that is not null")
         key = None if absent else next(iter(keys.values())) if len(keys) == 1 else keys
-        await self._engine.write(target, key, row, None)
+        return await self._engine.post(writer, key, row)
 
 
 def _exact(text: str) -> Any:
@@ -160,7 +166,7 @@ async def _sent(answers: "asyncio.Queue[bytes | None]", send: Send) -> None:
         await send({"type": "http.response.body", "body": b"".join(some), "more_body": True})
 
 
-def _error(sequence: int, error: Exception) -> bytes:
+def _error(sequence: int, error: BaseException) -> bytes:
     code = error.code if isinstance(error, SqlError) else 50000
     told = {"status": "error", "seq": sequence, "error_code": code, "message": str(error)}
     return json.dumps(told).encode() + b"\n"

@@ -6,11 +6,11 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ottla.client import admin
 from ottla.client.aio.cluster import Cluster
-from ottla.client.aio.producer import Producer
+from ottla.client.aio.producer import Producer, Written
 from ottla.client.aio.reader import Reader
 from ottla.client.errors import ClientError, KafkaError
 from ottla.client.fetching import Fetched
@@ -86,6 +86,29 @@ class Result:
     is_push: bool
     limit: int | None = None
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Encoded(NamedTuple):
+    key: bytes | None
+    value: bytes | None
+
+
+class Writer:
+    """Turns rows of one source into records."""
+
+    def __init__(self, target: DataSource, registry: Registry | None) -> None:
+        formats = Formats(registry)
+        self.target = target
+        self.knows_its_schemas = False
+        """Whether it has written one: from then on nobody is asked."""
+        self._key = placed(formats.key(target), Where(target.topic))
+        self._value = placed(formats.value(target), Where(target.topic))
+
+    def encoded(self, key: Any, value: Any) -> Encoded:
+        """Raises SerdeError."""
+        made = Encoded(self._key.serialize(key), self._value.serialize(value))
+        self.knows_its_schemas = self.knows_its_schemas or key is not None
+        return made
 
 
 class Engine:
@@ -301,20 +324,25 @@ class Engine:
 
     async def write(self, target: DataSource, key: Any, value: Any, timestamp: int | None) -> None:
         """One row, acknowledged. Raises SqlError, ClientError."""
-        where = Where(target.topic)
+        await (await self.post(await self.writer(target), key, value, timestamp))
 
-        def encoded() -> tuple[bytes | None, bytes | None]:
-            formats = Formats(self._registry)
-            return (
-                placed(formats.key(target), where).serialize(key),
-                placed(formats.value(target), where).serialize(value),
-            )
+    async def writer(self, target: DataSource) -> "Writer":
+        """Of rows of a source, made once for many. Raises SqlError."""
+        return await self._done(partial(Writer, target, self._registry), [target])
 
+    async def post(
+        self, writer: "Writer", key: Any, value: Any, timestamp: int | None = None
+    ) -> "asyncio.Future[Written]":
+        """Taken; what it gives is done when the row is acknowledged. Raises SqlError, ClientError."""
         try:
-            key_bytes, value_bytes = await self._done(encoded, [target])
+            if writer.knows_its_schemas:
+                made = writer.encoded(key, value)
+            else:
+                made = await self._done(partial(writer.encoded, key, value), [writer.target])
         except SerdeError as error:
-            raise SqlError(BAD_STATEMENT, f"the row cannot be written as {target.value_format.name}: {error}") from None
-        await self._producer.send(target.topic, value_bytes, key=key_bytes, headers=where.headers, timestamp=timestamp)
+            name = writer.target.value_format.name
+            raise SqlError(BAD_STATEMENT, f"the row cannot be written as {name}: {error}") from None
+        return await self._producer.post(writer.target.topic, made.value, key=made.key, timestamp=timestamp)
 
     async def _done(self, work: Callable[[], T], sources: Sequence[DataSource]) -> T:
         """Work with the serdes of sources: in a thread where one may have to ask the registry, which takes its time,
