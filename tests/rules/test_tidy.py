@@ -105,7 +105,17 @@ CONNECT = (
     *(name for row in ROWS if row.kind.is_connector for name in connector_keys(catalogue(), row).keys),
 )
 SETTINGS = frozenset(
-    (*STATIC, *DYNAMIC_ONLY, *TOPIC, *GROUP, *CLIENT_METRICS, *STREAMS_SETTINGS, *REGISTRY_SETTINGS, *CONNECT, *SQL_SETTINGS)
+    (
+        *STATIC,
+        *DYNAMIC_ONLY,
+        *TOPIC,
+        *GROUP,
+        *CLIENT_METRICS,
+        *STREAMS_SETTINGS,
+        *REGISTRY_SETTINGS,
+        *CONNECT,
+        *SQL_SETTINGS,
+    )
 )
 
 
