@@ -1,6 +1,8 @@
 """SQL on Spark gives what it gives in the test driver: some of the query tests, one of each kind of topology.
 
-`ottla sql test --engine spark` runs all of them.
+`ottla sql test --engine spark` runs all of them. Joins by foreign key are not among these: their two sides tell each
+other over internal topics, between which there is no order but in the test driver (docs/STREAMS.md), so that rows that
+were replaced meanwhile do not come out.
 """
 
 from pathlib import Path
@@ -15,7 +17,7 @@ CHOSEN = {
     "grouping": ("HAVING deletes what no longer passes and never shows what did not",),
     "windows": ("a session that grows deletes what it was",),
     "tables": ("rows made of a list, grouped",),
-    "joins": ("three sources, left to right", "tables by foreign key"),
+    "joins": ("three sources, left to right",),
     "headers": ("all headers",),
 }
 TESTS = [
