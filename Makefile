@@ -68,7 +68,7 @@ suite: setup
 	@$(MAKE) --no-print-directory -j3 --output-sync=target servers cores pipelines
 
 servers: setup
-	$(BIN)/pytest -m "not matrix" tests/wire tests/peer tests/faults
+	$(BIN)/pytest -m "not matrix" tests/wire tests/peer tests/platform tests/faults
 
 cores: setup
 	$(BIN)/pytest -m "not matrix" tests/rules tests/sim tests/golden bench/tests

@@ -297,7 +297,8 @@ def test_kip_290_a_filter_finds_a_name_as_it_is_written_or_what_covers_it() -> N
     index = index_of(*entries)
 
     def found(**wanted: object) -> list[int]:
-        return [entries.index(acl) for acl in filter(AclFilter(**wanted).matches, index)]  # type: ignore[arg-type]
+        matches = AclFilter(**wanted).matches  # type: ignore[arg-type]
+        return [entries.index(acl) for acl in index if matches(acl)]
 
     assert found(name="orders") == [0, 3]
     assert found(name="orders", pattern=2) == [0, 1, 2, 3]
