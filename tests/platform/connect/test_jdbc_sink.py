@@ -135,7 +135,7 @@ def test_a_row_that_the_database_refuses_is_a_verdict_and_the_others_are_written
 def test_columns_are_added_where_that_is_allowed(url: str) -> None:
     run(url, "CREATE TABLE t (id bigint PRIMARY KEY, name text, size real)")
     strict = sink(url, insert_mode="upsert", pk_mode="record_key")
-    with pytest.raises(spi.ConnectorFailed, match=r"no column note, good and auto-evolution is disabled"):
+    with pytest.raises(spi.ConnectorFailed, match=r"lacks note, good, and auto.evolve=false"):
         written(strict, [row(0, 1, "a")])
     strict.close()
     target = sink(url, insert_mode="upsert", pk_mode="record_key", auto_evolve="true")

@@ -44,7 +44,7 @@ class Tables:
         if not known:
             if not self._makes:
                 raise spi.ConnectorFailed(
-                    f"Table {table} is missing and auto-creation is disabled: make it, or set auto.create=true"
+                    f"There is no table {table}, and auto.create=false: make the table, or set auto.create=true"
                 )
             self._create(table, wanted, keys)
             known = self._looked(table)
@@ -76,13 +76,13 @@ class Tables:
         if not self._adds:
             names = ", ".join(missing)
             raise spi.ConnectorFailed(
-                f"Table {table} has no column {names} and auto-evolution is disabled: add it, or set auto.evolve=true"
+                f"Table {table} lacks {names}, and auto.evolve=false: add the columns, or set auto.evolve=true"
             )
         for name, schema in missing.items():
             if not schema.optional and schema.default is None:
                 raise spi.ConnectorFailed(
-                    f"Cannot ALTER TABLE {table} to add missing field {name}, as the field is not optional and does not"
-                    " have a default value"
+                    f"The field {name} must not be null, and the rows that table {table} has already would have nothing"
+                    " for it: make the field optional, give it a default, or add the column by hand"
                 )
             column = self._column(name, schema.but(optional=True), False)
             self._define(f"ALTER TABLE {self.quoted(table)} ADD COLUMN {column}", table)
