@@ -574,9 +574,9 @@ def _outcome(statement: t.Statement, changes: list[Change]) -> Outcome:
             done = "created" if changes else "already there"
             return Outcome(f"{kind.lower()}/{name}/create", f"{kind.capitalize()} {done}")
         case t.CreateAs(kind=kind, name=name):
-            return Outcome(f"{kind.lower()}/{name}/create", f"Created query with ID {query_id}", query_id)
+            return Outcome(f"{kind.lower()}/{name}/create", f"Runs as query {query_id}", query_id)
         case t.InsertInto(name=name):
-            return Outcome(f"stream/{name}/create", f"Created query with ID {query_id}", query_id)
+            return Outcome(f"stream/{name}/create", f"Runs as query {query_id}", query_id)
         case t.AlterSource(kind=kind, name=name):
             return Outcome(f"{kind.lower()}/{name}/alter", f"{kind.capitalize()} altered")
         case t.Drop(kind=kind, name=name):
