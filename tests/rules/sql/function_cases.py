@@ -163,7 +163,7 @@ CASES: dict[str, list[tuple[str, Any]]] = {
     "GREATEST": [("GREATEST(1, NI, 3)", 3), ("GREATEST(1, 2.5)", Decimal("2.5")), ("GREATEST(NI, NI)", None)],
     "LEAST": [("LEAST(5, 2)", 2), ("LEAST('b', 'a')", "a"), ("LEAST(NI, 2)", 2)],
     "AS_VALUE": [("AS_VALUE(I)", 7), ("AS_VALUE(NI)", None)],
-    "ELT": [("ELT(1, 'a', 'b')", "a"), ("ELT(3, 'a', 'b')", None), ("ELT(0, 'a')", None), ("ELT(NI, 'a')", None)],
+    "ELT": [("ELT(2, 'do', 're')", "re"), ("ELT(5, 'do', 're')", None), ("ELT(0, 'do')", None), ("ELT(NI, 'do')", None)],
     "FIELD": [("FIELD('b', 'a', 'b')", 2), ("FIELD('x', 'a')", 0), ("FIELD(NS, 'a')", 0)],
     # ---- lists
     "ARRAY_CONCAT": [

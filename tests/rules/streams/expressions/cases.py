@@ -54,8 +54,8 @@ CASES: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "least": [((3, 1, 2), 1), ((3, None), 3), ((NO_TEXT,), None), ((1.5, math.nan), 1.5)],
     "greatest": [((3, 1, 2), 3), ((3, None), 3), ((1.5, math.nan), math.nan), (("a", "b"), "b")],
     "elt": [
-        ((1, "a", "b"), "a"), ((2, "a", "b"), "b"), ((3, "a", "b"), None), ((0, "a"), None), ((-1, "a"), None),
-        ((None, "a"), None), ((1, NO_TEXT), None),
+        ((1, "do", "re", "mi"), "do"), ((3, "do", "re", "mi"), "mi"), ((4, "do", "re", "mi"), None), ((0, "do"), None),
+        ((-1, "do"), None), ((None, "do"), None), ((1, NO_TEXT), None),
     ],
     "field_position": [
         (("b", "a", "b"), 2), (("c", "a", "b"), 0), ((NO_TEXT, "a"), 0), (("a", NO_TEXT, "a"), 2), (("a",), 0),
