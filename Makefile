@@ -11,6 +11,10 @@ PIP := $(BIN)/python -m pip $(INSTALL)
 FOR_NODE := --quiet --no-compile -r requirements/runtime.txt -r requirements/platform.txt --editable .
 PLUGIN := plugins/pytest-ottla/pyproject.toml plugins/pytest-ottla/pytest_ottla.py
 
+# Where Python is told not to keep what it compiled (containers often say so), each of the suite's many processes would
+# compile its libraries again, and a node would do so in the midst of its work.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test streams setup lint types contract suite cores servers pipelines matrix wheel bench faults clean
 
 run: $(NODE)
@@ -37,15 +41,15 @@ $(NODE): requirements/runtime.txt requirements/platform.txt pyproject.toml tools
 	fi
 	@touch $(NODE)
 
-$(STREAMS): $(NODE) requirements/streams.txt
-	@echo "setting up $(VENV) for streams: Spark is 500 MB to fetch and 1 GB on the disk, once"
-	@$(PIP) -r requirements/streams.txt
+$(STREAMS): $(NODE) requirements/streams.txt requirements/connect.txt
+	@echo "setting up $(VENV) for streams and connectors: Spark is 500 MB to fetch and 1 GB on the disk, once"
+	@$(PIP) -r requirements/streams.txt -r requirements/connect.txt
 	@touch $(STREAMS)
 
 $(SETUP): $(STREAMS) requirements/dev.txt
 	@echo "setting up $(VENV) for the suite"
 	@$(PIP) -r requirements/dev.txt
-	@$(BIN)/python -m compileall -q src
+	@$(BIN)/python -m compileall -q -j 2 src tests $(VENV)/lib > /dev/null || true # some libraries carry files for other Pythons
 	@touch $(SETUP)
 
 lint: setup
@@ -64,7 +68,7 @@ suite: setup
 	@$(MAKE) --no-print-directory -j3 --output-sync=target servers cores pipelines
 
 servers: setup
-	$(BIN)/pytest -m "not matrix" tests/wire tests/peer tests/faults
+	$(BIN)/pytest -m "not matrix" tests/wire tests/peer tests/platform tests/faults
 
 cores: setup
 	$(BIN)/pytest -m "not matrix" tests/rules tests/sim tests/golden bench/tests
@@ -72,10 +76,11 @@ cores: setup
 pipelines: setup
 	$(BIN)/pytest -m "not matrix" tests/oracle tests/spark
 
-# What takes too long for every change: the wheel with the rules of the sources; every application killed at every step,
-# lost, and cut off from its brokers; on a cluster of Spark's too. An hour.
+# What takes too long for every change: the wheel with the rules of the sources; properties with all of their examples;
+# every application killed at every step, lost, and cut off from its brokers; on a cluster of Spark's too. An hour.
 matrix: setup
 	$(BIN)/pytest -m matrix tests/rules tests/wire tests/peer
+	OTTLA_THOROUGH=1 $(BIN)/pytest -m "not matrix" tests/rules tests/wire/test_garbage.py tests/wire/test_kill_nine.py
 	OTTLA_ALL_KILLS=1 OTTLA_ON_A_CLUSTER=1 $(BIN)/pytest tests/spark
 
 # What is published: the path of a record is compiled by mypyc, from a copy, so that no compiled file ever stands before

@@ -55,7 +55,7 @@ class Cluster:
             text = PROPERTIES.format(
                 node=number, voters=voters, port=node.port, controller_port=port, directory=node.directory
             )
-            node.properties.write_text(text)
+            node.properties.write_text(text + node.more_properties(port))
 
     @property
     def name(self) -> str:

@@ -116,6 +116,18 @@ def running(command: Sequence[str], name: str, topics: Topics, log: Path) -> Ite
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def committed_of(server: Server, group: str, topic: str, partitions: int) -> int:
+    """How many records of the topic the application is done with."""
+    places = [TopicPartition(topic, partition) for partition in range(partitions)]
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": group, "log_level": 0})
+    try:
+        return sum(max(0, place.offset) for place in consumer.committed(places, timeout=5))
+    except KafkaException:
+        return 0
+    finally:
+        consumer.close()
+
+
 def observed(
     process: "subprocess.Popen[bytes]", server: Server, group: str, topic: str, partitions: int, goal: int, log: Path
 ) -> list[Progress]:

@@ -6,12 +6,8 @@ counted as cleaned: reading them twice and writing what stays is included. A sec
 Produce requests a second to another topic, first in peace, then meanwhile.
 """
 
-import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -23,9 +19,10 @@ from confluent_kafka.admin._resource import ResourceType
 from bench.context import Context
 from bench.java_tools import ToolFailed
 from bench.measures import Measure, Metric, Target, Trial, measures, value_at_most
+from bench.probing import probe
 from bench.process_cost import cpu_of
 from bench.rounds import interleaved
-from bench.servers import REPOSITORY, Server, settle
+from bench.servers import Server, settle
 
 NAME = "compaction"
 METRICS = (
@@ -63,7 +60,7 @@ def trial(context: Context, records: int) -> Callable[[Server], Trial]:
             alter(admin, ResourceType.TOPIC, topic, {"segment.bytes": str(SEGMENT_BYTES)})
             fill(server, topic, records)
             settle()
-            with probe(server, probed) as in_peace:
+            with probe(server, probed, PROBE_RATE) as in_peace:
                 # Not before the pause that was under way when its length was changed is over.
                 time.sleep(max(context.amount(8, 3), altered + DEFAULT_BACKOFF_SECONDS - time.monotonic()))
             log = server.directory / "data" / f"{topic}-0"
@@ -71,7 +68,7 @@ def trial(context: Context, records: int) -> Callable[[Server], Trial]:
             size = sum(path.stat().st_size for path in closed)
             active = max(int(path.stem) for path in log.glob("*.log"))
             before = cpu_of(server.pid)
-            with probe(server, probed) as meanwhile:
+            with probe(server, probed, PROBE_RATE) as meanwhile:
                 began = time.perf_counter()
                 policy = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
                 alter(admin, ResourceType.TOPIC, topic, policy)
@@ -121,20 +118,6 @@ def fill(server: Server, topic: str, records: int) -> None:
                 producer.poll(0.1)
     if producer.flush(PATIENCE_SECONDS):
         raise ToolFailed(f"{server.name} did not take all records")
-
-
-@contextmanager
-def probe(server: Server, topic: str) -> Iterator[dict[str, float]]:
-    """Filled with what the probe saw when the block ends."""
-    command = [sys.executable, "-m", "bench.probe", str(server.port), topic, str(PROBE_RATE)]
-    found: dict[str, float] = {}
-    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(1)  # its own start is not what is measured
-        yield found
-        out, _ = process.communicate("\n", timeout=PATIENCE_SECONDS)
-    if process.returncode != 0:
-        raise ToolFailed("the probing client failed")
-    found.update(json.loads(out))
 
 
 def wait_until_clean(data: Path, topic: str, offset: int) -> None:

@@ -1,20 +1,19 @@
-"""Produce and consume over an SSL listener: Apache's tools with their defaults, TLS 1.3, 1 KB records, 6 partitions.
+"""Produce and consume over SASL_SSL: Apache's tools with their defaults, TLS 1.3, PLAIN, 1 KB records, 6 partitions.
 
 Both servers have the same key (P-256) and the same settings, and the same Java clients talk to them, so the client's
 side of the encryption costs both the same. Server CPU is what the kernel billed to the server, per gigabyte of values.
 Kafka copies what it encrypts through its heap; ottla reads segments into one buffer and writes that with OpenSSL.
 """
 
-import subprocess
 from contextlib import ExitStack
-from pathlib import Path
 
-from bench.context import Context, Factory
+from bench.context import Context
 from bench.java_tools import consumer_performance, producer_performance
 from bench.measures import Measure, Metric, Trial, measures, ratio_at_least, ratio_at_most
 from bench.process_cost import Cpu, cpu_of
 from bench.rounds import interleaved_when_warm
-from bench.servers import Ottla, Server, free_ports
+from bench.secured import address, certificates_in, with_logins
+from bench.servers import Server
 
 NAME = "encrypted"
 METRICS = (
@@ -30,10 +29,9 @@ WARM_UP_SHARE = 5
 
 def run(context: Context) -> list[Measure]:
     certificates = context.directory / "certificates"
-    subprocess.run([str(Ottla.executable), "certs", "dev", str(certificates)], check=True, capture_output=True)
-    config = certificates / "client.properties"
+    config = certificates_in(certificates)
     records = context.amount(1_500_000, 200_000)
-    servers = [context.new_server(with_tls(factory, certificates)) for factory in context.factories]
+    servers = [context.new_server(with_logins(factory, certificates)) for factory in context.factories]
     for server in servers:
         server.start()
 
@@ -60,28 +58,6 @@ def run(context: Context) -> list[Measure]:
     for server in servers:
         context.discard(server)
     return found + measures(f"{NAME}, consume 1 KB", METRICS, taken)
-
-
-def with_tls(factory: Factory, certificates: Path) -> Factory:
-    """A server of that kind with one listener more."""
-
-    def more_properties(self: Server, controller_port: int) -> str:
-        (port,) = free_ports(1)
-        self.encrypted_port = port  # type: ignore[attr-defined]
-        return (
-            f"listeners=PLAINTEXT://127.0.0.1:{self.port},SSL://127.0.0.1:{port},"
-            f"CONTROLLER://127.0.0.1:{controller_port}\n"
-            f"advertised.listeners=PLAINTEXT://127.0.0.1:{self.port},SSL://127.0.0.1:{port}\n"
-            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL\n"
-            "ssl.keystore.type=PEM\n"
-            f"ssl.keystore.location={certificates}/node.pem\n"
-        )
-
-    return type(f"Encrypted{factory.__name__}", (factory,), {"more_properties": more_properties})
-
-
-def address(server: Server) -> str:
-    return f"127.0.0.1:{server.encrypted_port}"  # type: ignore[attr-defined]
 
 
 def costs(rate: float, records: int, cpu: Cpu) -> Trial:

@@ -26,6 +26,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--acks", choices=["all", "1"], default="all", help="with 1, loss is expected and must be found"
     )
+    parser.add_argument("--secured", action="store_true", help="SASL_SSL between all nodes and clients, and ACLs")
     parser.add_argument("--no-copy", action="store_true", help="without the transactional copy")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a property of every node")
     parser.add_argument("--keep", type=Path, default=None, metavar="DIR", help="where the history and the logs are put")
@@ -44,6 +45,7 @@ def main() -> int:
         rate=given.rate,
         acks=given.acks,
         copy=not given.no_copy,
+        secured=given.secured,
         strikes=given.strikes,
         extra=dict(pair.split("=", 1) for pair in given.set),
     )

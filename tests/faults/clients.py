@@ -17,18 +17,11 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
+from tests.faults.door import CLIENT
 from tests.support.clients.foreign import apache_java, franz_go
 from tests.support.programs import Dialogue
 
 PADDING: Final = b"." * 120
-CLIENT: Final = {
-    "socket.connection.setup.timeout.ms": 1000,
-    "socket.timeout.ms": 10_000,
-    "reconnect.backoff.ms": 20,
-    "reconnect.backoff.max.ms": 200,
-    "topic.metadata.refresh.fast.interval.ms": 50,
-    "log_level": 0,
-}
 NEAR_END: Final = 500
 """Records before the end at which a consumer begins that does not begin at the beginning."""
 TAIL: Final = -2000 - NEAR_END

@@ -17,8 +17,10 @@ from confluent_kafka.cimpl import NewTopic
 from ottla.protocol import messages as m
 from tests.faults.clocks import WallClock
 from tests.faults.disks import Disk, LoopDisk, PlainDisk
+from tests.faults.door import CLIENT, Door
 from tests.faults.network import Network
 from tests.support import jvm
+from tests.support.sasl import plain_login
 from tests.support.wire import Closed, Wire
 
 START_S = 90.0
@@ -51,11 +53,21 @@ auto.create.topics.enable=false
 class Glance(Wire):
     """A connection to a node that may be paused or cut off."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, door: Door | None) -> None:
         host, port = bootstrap.rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)), timeout=GLANCE_S)
         self._client_id = "glance"
         self._correlation_id = 0
+        try:
+            self._log_in(door, host)
+        except BaseException:  # of a node that is paused or cut off
+            self._socket.close()
+            raise
+
+    def _log_in(self, door: Door | None, host: str) -> None:
+        if door is not None:
+            self._socket = door.context.wrap_socket(self._socket, server_hostname=host)
+            assert plain_login(self, "node", "node-secret").error_code == 0
 
 
 class Member(ABC):
@@ -72,6 +84,7 @@ class Member(ABC):
         self.properties = directory / f"node-{number}.properties"
         self._network = network
         self.clock = clock
+        self.door: Door | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -143,7 +156,7 @@ class Member(ABC):
         """What the node knows now; None if it does not answer at once."""
         wanted = [m.MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
         try:
-            with Glance(self.bootstrap) as wire:
+            with Glance(self.bootstrap, self.door) as wire:
                 answer: m.MetadataResponse = wire.ask(m.MetadataRequest(topics=wanted), 12)
                 return answer
         except (OSError, Closed):
@@ -186,6 +199,7 @@ class FaultyCluster:
         loop_disks: bool = False,
         faketime: Path | None = None,
         extra: Mapping[str, str] | None = None,
+        secured: bool = False,
     ) -> None:
         self.directory = directory
         self.network = network
@@ -196,7 +210,13 @@ class FaultyCluster:
             clock = WallClock(faketime, directory / f"node-{number}.clock") if faketime else None
             self.members.append(FLAVOURS[flavour](number, directory, disk, network, clock))
         voters = ",".join(f"{member.number}@{member.advertised[0]}:{member.advertised[2]}" for member in self.members)
-        more = "".join(f"{name}={value}\n" for name, value in (extra or {}).items())
+        self.door = None
+        if secured:
+            self.door = Door(directory, [member.advertised[0] for member in self.members])
+            for member in self.members:
+                member.door = self.door
+        lines = {**(self.door.properties() if self.door is not None else {}), **(extra or {})}
+        more = "".join(f"{name}={value}\n" for name, value in lines.items())
         for member in self.members:
             text = PROPERTIES.format(
                 node=member.number,
@@ -231,7 +251,7 @@ class FaultyCluster:
         return all(answer is not None and len(answer.brokers) == len(self.members) for answer in answers)
 
     def create_topic(self, name: str, partitions: int, **configs: str) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        admin = AdminClient({**CLIENT, "bootstrap.servers": self.bootstrap})
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=len(self.members), config=settings)
         admin.create_topics([topic], operation_timeout=60, request_timeout=60)[name].result(START_S)

@@ -75,6 +75,8 @@ class Plan:
     rest_s: tuple[float, float] = (1.0, 4.0)
     """Between two strikes, once everything is in sync."""
     extra: dict[str, str] = field(default_factory=dict)
+    secured: bool = False
+    """SASL_SSL everywhere, and ACLs."""
 
 
 @dataclass(slots=True)
@@ -149,13 +151,15 @@ def cluster_for(plan: Plan, directory: Path, faults: Sequence[Fault]) -> Iterato
         loop_disks="disks" in needs,
         faketime=faketime_library() if "clocks" in needs else None,
         extra=plan.extra,
+        secured=plan.secured,
     )
     try:
-        cluster.start()
-        cluster.create_topic(TOPIC, plan.partitions)
-        if plan.copy:
-            cluster.create_topic(COPY, plan.partitions)
-        yield cluster
+        with cluster.door.open() if cluster.door is not None else contextlib.nullcontext():
+            cluster.start()
+            cluster.create_topic(TOPIC, plan.partitions)
+            if plan.copy:
+                cluster.create_topic(COPY, plan.partitions)
+            yield cluster
     finally:
         cluster.close()
 
@@ -174,7 +178,7 @@ class Run:
         writing = [language for language in languages for _ in range(WRITERS.get(language.name, 1))]
         rate = plan.rate // len(writing)
         self._writers = [Writer(recorder, language, place, rate=rate, acks=plan.acks) for language in writing]
-        self._copier = Copier(recorder, bootstrap, TOPIC, COPY, count) if plan.copy else None
+        self._copier = Copier(recorder, bootstrap, TOPIC, COPY, count, cluster.door) if plan.copy else None
         self._others: list[Client] = [
             *(
                 Reader(recorder, language, place, lives_s=lives_s)

@@ -1,6 +1,6 @@
 """Short versions of `make faults`: three nodes under load through the faults that every release must survive.
 
-The long ones, and the same against Apache Kafka, are run by hand: docs/RELIABILITY.md.
+One goes on over SASL_SSL. The long ones, and the same against Apache Kafka, are run by hand: docs/RELIABILITY.md.
 """
 
 from dataclasses import replace
@@ -38,8 +38,18 @@ def test_a_rolling_restart_fails_no_send(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_paused_leader_that_goes_on_acknowledges_nothing_that_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = carry_out(short("pause", 1, seed=13), tmp_path)
+    outcome = carry_out(replace(short("pause", 1, seed=13), secured=True), tmp_path)
     went_well(outcome, capsys)
+
+
+@pytest.mark.matrix
+def test_kills_and_pauses_lose_nothing_where_all_is_encrypted_and_everybody_logs_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = replace(
+        short("kill", 2, seed=15), faults=("kill", "pause"), clients=("librdkafka", "java", "go"), secured=True
+    )
+    went_well(carry_out(plan, tmp_path), capsys)
 
 
 def test_loss_is_found_where_there_must_be_some(tmp_path: Path) -> None:

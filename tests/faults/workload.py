@@ -18,8 +18,9 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.testing.checkers import Action, Kind, Leadership, Poll, Send, Watermarks
-from tests.faults.clients import CLIENT, Follower, Language, Place, Record, Sender, decoded, encoded, reading, records
+from tests.faults.clients import Follower, Language, Place, Record, Sender, decoded, encoded, reading, records
 from tests.faults.cluster import FaultyCluster, Member
+from tests.faults.door import CLIENT, Door, own_security
 from tests.faults.recorder import Recorder
 
 T = TypeVar("T")
@@ -193,8 +194,11 @@ def in_time(call: Callable[[], object]) -> None:
 class Copier(Client):
     """Copies a topic to another, partition by partition, exactly once: reads, writes and offsets in one transaction."""
 
-    def __init__(self, recorder: Recorder, bootstrap: str, source: str, target: str, partitions: int) -> None:
+    def __init__(
+        self, recorder: Recorder, bootstrap: str, source: str, target: str, partitions: int, door: Door | None = None
+    ) -> None:
         super().__init__(recorder, f"copier of {source}")
+        self._door = door
         self._servers = bootstrap
         self._source = source
         self._target = target
@@ -212,7 +216,7 @@ class Copier(Client):
         self._goal = goal
 
     def situation(self) -> str:
-        with Cluster(parse_bootstrap(self._servers), timeout_s=5.0) as cluster:
+        with Cluster(parse_bootstrap(self._servers), timeout_s=5.0, security=own_security(self._door)) as cluster:
             try:
                 transaction: object = transactions.describe(cluster, TRANSACTIONAL_ID)
             except ClientError as error:

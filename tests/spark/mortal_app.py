@@ -59,11 +59,11 @@ class MortalTogether(MortalSink):
     left = 0
 
     def write(
-        self, rows: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+        self, chunks: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
     ) -> Written:
         MortalTogether.left -= 1
         self._batch = batch_id if MortalTogether.left <= 0 else -1
-        return super().write(rows, batch_id, offsets, origins)
+        return super().write(chunks, batch_id, offsets, origins)
 
 
 def mortal(point: str, batch: int, die: Callable[[], None]) -> Callable[..., MortalSink]:

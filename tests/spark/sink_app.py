@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import Encoded
-from ottla.pipelines.sink.sink import TransactionalSink, Written
+from ottla.pipelines.sink.sink import TransactionalSink, Written, packed
 from ottla.pipelines.sink.writer import Errand, Receipt, Write
 from ottla.pipelines.source.origins import Origins
 
@@ -47,16 +47,16 @@ class MortalSink(TransactionalSink):
             self._die()
 
     def write(
-        self, rows: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+        self, chunks: "DataFrame", batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
     ) -> Written:
         self._reached(AFTER_WAL, batch_id)
-        written = super().write(rows, batch_id, offsets, origins)
+        written = super().write(chunks, batch_id, offsets, origins)
         self._reached(AFTER_END, batch_id)
         return written
 
-    def _produce(self, rows: "DataFrame", batch_id: int) -> list[Receipt]:
+    def _produce(self, chunks: "DataFrame", batch_id: int) -> list[Receipt]:
         self._small = batch_id % 2 == 0  # by the driver and by tasks in turns
-        return super()._produce(rows, batch_id)
+        return super()._produce(chunks, batch_id)
 
     def _task(self, errand: Errand) -> Write:
         mortal = (self._point, self._batch) == (IN_PRODUCE, errand.batch_id)
@@ -131,7 +131,7 @@ def run(spark: "SparkSession", directory: Path, sink: TransactionalSink, topic: 
         if not opened:
             sink.open(topic, "sink app")
             opened = True
-        sink.write(batch, batch_id, {input_of(topic): (batch_id + 1) * LINES})
+        sink.write(packed(batch), batch_id, {input_of(topic): (batch_id + 1) * LINES})
 
     query = (
         rows.writeStream.option("checkpointLocation", str(directory / "checkpoint"))

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.serdes.by_name import Serdes
 from tests.rules.serdes.avro.everything import ALL, VALUE, record
-from tests.support.memory_registry import MemoryRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

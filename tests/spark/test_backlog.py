@@ -52,7 +52,15 @@ def told(world: World) -> list[Told]:
     return [Told(record.key, record.value, record.timestamp) for record in world.read(f"{world.name}.out")]
 
 
-@pytest.mark.parametrize(("lines", "table", "most"), [(150, 150, 25), (20, 300, 40), (300, 20, 40), (60, 60, 2000)])
+@pytest.mark.parametrize(
+    ("lines", "table", "most"),
+    [
+        (20, 300, 40),
+        (300, 20, 40),
+        pytest.param(150, 150, 25, marks=pytest.mark.matrix),
+        pytest.param(60, 60, 2000, marks=pytest.mark.matrix),
+    ],
+)
 def test_a_stream_finds_the_table_as_of_its_own_time(world: World, lines: int, table: int, most: int) -> None:
     records = backlog(world, lines + most, lines, table)
     world.send(records)

@@ -32,7 +32,7 @@ def mortal_kafka() -> Iterator[Cluster]:
     [
         pytest.param("words", "right after RUNNING", marks=pytest.mark.matrix),
         ("words", "with a batch pending"),
-        ("sessions", "right after RUNNING"),
+        pytest.param("sessions", "right after RUNNING", marks=pytest.mark.matrix),
         pytest.param("sessions", "with a batch pending", marks=pytest.mark.matrix),
     ],
 )

@@ -193,6 +193,11 @@ CALLS: dict[str, list[Expression]] = {
     ],
     "urls": [e.url_encode(v["s"]), e.url_decode(v["s"]), e.url_decode(e.url_encode(v["t"]))],
     "geo": [e.geo_distance(v["e"], v["e"], v["d"], v["k"]), e.geo_distance(v["k"], v["e"], v["k"], v["k"], "Miles")],
+    "ksql_casts": [
+        e.ksql_equal(v["a"], v["c"]), e.ksql_equal(v["f"], v["f"]), e.ksql_equal(v["d"], v["e"]),
+        e.ksql_equal(e.struct(x=v["i"], y=v["a"]), e.struct(x=v["i"], y=v["c"])), e.ksql_nullif(v["a"], v["c"]),
+        e.ksql_nullif(v["k"], v["j"]),
+    ],
     "ksql": [
         *[f(v[x], v[y]) for x, y in [("i", "j"), ("l", "m"), ("d", "e"), ("i", "l")]
           for f in (e.ksql_add, e.ksql_subtract, e.ksql_multiply, e.ksql_mod)],
@@ -260,7 +265,7 @@ def _differences(spark: "SparkSession", whole: list[Expression], rows: list[dict
     for place, (call, node) in enumerate(zip(whole, bound, strict=True)):
         evaluate = node.evaluator()
         convert = value_to_column(node.type) or (lambda given: given)
-        equal = _same if all(_is_exact(part) for part in call.walk()) else _nearly
+        equal = same if all(_is_exact(part) for part in call.walk()) else nearly
         for number, row in enumerate(rows):
             here = convert(evaluate(Inputs(value=row, topic="t", partition=number % 3, offset=number)))
             there = answers[number][place]
@@ -275,11 +280,11 @@ def _is_exact(part: Expression) -> bool:
     return declared is None or declared.exact
 
 
-def _same(here: Any, there: Any) -> bool:
+def same(here: Any, there: Any) -> bool:
     return _alike(here, there, lambda left, right: left == right and math.copysign(1, left) == math.copysign(1, right))
 
 
-def _nearly(here: Any, there: Any) -> bool:
+def nearly(here: Any, there: Any) -> bool:
     return _alike(
         here, there, lambda left, right: left == right or abs(left - right) <= 4 * math.ulp(max(abs(left), abs(right)))
     )

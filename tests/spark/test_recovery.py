@@ -70,10 +70,7 @@ class Told:
 
 @pytest.mark.parametrize(
     "topology",
-    [
-        pytest.param(each, marks=() if each in ("words", "sessions", "join") else pytest.mark.matrix)
-        for each in RESTORED
-    ],
+    [pytest.param(each, marks=() if each in ("words", "join") else pytest.mark.matrix) for each in RESTORED],
 )
 def test_a_lost_state_directory_comes_back_from_the_changelogs(world: World, topology: str) -> None:
     first, second = halves(world, joined=topology == "join")

@@ -23,7 +23,7 @@ from ottla.pipelines.sink import sink as sink_module
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import Encoded
 from ottla.pipelines.sink.exactly_once import exactly_once
-from ottla.pipelines.sink.sink import TransactionalSink
+from ottla.pipelines.sink.sink import TransactionalSink, packed
 from ottla.pipelines.sink.transaction import Fenced
 from ottla.pipelines.sink.writer import Errand, Write
 from ottla.protocol.records import Record
@@ -122,7 +122,7 @@ def test_a_row_becomes_a_record_with_all_it_has(
         "topic string, partition int, key binary, value binary, headers array<struct<key:string,value:binary>>, "
         "timestamp long",
     ).coalesce(1)
-    written = new_sink(topic, compression="lz4").write(rows, 0, {})
+    written = new_sink(topic, compression="lz4").write(packed(rows), 0, {})
     assert (written.records, written.skipped) == (3, False)
     assert written.partitions == {TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 1}
     assert committed(client, topic) == {
@@ -150,7 +150,7 @@ def test_keys_go_where_javas_producers_put_them_and_keep_their_order(
         )
         .orderBy(F.hash("value"))
     )
-    new_sink(topic, max_batch_bytes=2_000).write(rows, 0, {})
+    new_sink(topic, max_batch_bytes=2_000).write(packed(rows), 0, {})
     found = committed(client, topic)
     assert sum(map(len, found.values())) == 600
     for partition, records in found.items():
@@ -163,7 +163,7 @@ def test_records_without_a_key_are_spread(spark: "SparkSession", client: Client,
     create(client, topic)
     sink = new_sink(topic)
     for batch in range(app.PARTITIONS):
-        sink.write(numbers(spark, topic, 10).drop("key").coalesce(1), batch, {})
+        sink.write(packed(numbers(spark, topic, 10).drop("key").coalesce(1)), batch, {})
     assert {partition: len(found) for partition, found in committed(client, topic).items()} == {0: 10, 1: 10, 2: 10}
 
 
@@ -175,7 +175,7 @@ def test_a_batch_that_is_not_small_after_all_is_written_by_tasks(
     sink = new_sink(topic)
     counts = [10, 10, 3_000, 10]
     for batch, count in enumerate(counts):
-        assert sink.write(numbers(spark, topic, count, start=1_000 * batch), batch, {}).records == count
+        assert sink.write(packed(numbers(spark, topic, count, start=1_000 * batch)), batch, {}).records == count
     expected = [str(1_000 * batch + number) for batch, count in enumerate(counts) for number in range(count)]
     assert values(client, topic) == sorted(expected)
 
@@ -188,16 +188,15 @@ def test_a_partition_that_the_topic_lacks_is_an_error_and_not_a_loss(
     create(client, topic, 1)
     sink = new_sink(topic)
     with pytest.raises(Exception, match="numbered from 0 to 0"):
-        sink.write(numbers(spark, topic, 10).withColumn("partition", F.lit(7)), 0, {})
+        sink.write(packed(numbers(spark, topic, 10).withColumn("partition", F.lit(7))), 0, {})
     assert values(client, topic) == []
 
 
-def test_columns_that_cannot_be_written_are_named(spark: "SparkSession", topic: str, new_sink: NewSink) -> None:
-    sink = new_sink(topic)
+def test_columns_that_cannot_be_written_are_named(spark: "SparkSession", topic: str) -> None:
     with pytest.raises(ValueError, match="`value` and `topic`"):
-        sink.write(spark.range(1), 0, {})
+        packed(spark.range(1))
     with pytest.raises(ValueError, match="`value` is bigint"):
-        sink.write(spark.sql(f"select 1L as value, '{topic}' as topic"), 0, {})
+        packed(spark.sql(f"select 1L as value, '{topic}' as topic"))
 
 
 # ---- batches
@@ -210,11 +209,11 @@ def test_a_batch_that_is_out_is_not_written_again(
     place = TopicPartition(create(client, f"{topic}-input", 1), 0)
     sink = new_sink(topic, group_id=f"group-{topic}")
     assert sink.last_batch == -1
-    sink.write(numbers(spark, topic, 10), 0, {place: 17})
+    sink.write(packed(numbers(spark, topic, 10)), 0, {place: 17})
     again = new_sink(topic, group_id=f"group-{topic}")
     assert again.last_batch == 0
-    assert again.write(numbers(spark, topic, 10), 0, {place: 17}).skipped
-    assert not again.write(numbers(spark, topic, 10, start=10), 1, {place: 30}).skipped
+    assert again.write(packed(numbers(spark, topic, 10)), 0, {place: 17}).skipped
+    assert not again.write(packed(numbers(spark, topic, 10, start=10)), 1, {place: 30}).skipped
     assert values(client, topic) == sorted(str(number) for number in range(20))
     group_is_at(client, f"group-{topic}", place, 30)
     assert new_sink(f"{topic}, after a reset").last_batch == -1
@@ -231,10 +230,10 @@ def test_a_batch_that_fails_leaves_nothing_and_can_be_written_again(
     rows = numbers(spark, topic, 100)
     broken = rows.withColumn("value", F.when(F.col("key") == "99", F.raise_error(F.lit("boom"))).otherwise("fine"))
     with pytest.raises(Exception, match="boom"):
-        sink.write(broken, 0, {place: 1})
+        sink.write(packed(broken), 0, {place: 1})
     assert values(client, topic) == []
     assert groups.committed(client, f"group-{topic}") == {}
-    sink.write(rows, 0, {place: 2})
+    sink.write(packed(rows), 0, {place: 2})
     assert len(values(client, topic)) == 100
     group_is_at(client, f"group-{topic}", place, 2)
 
@@ -337,7 +336,7 @@ def test_a_zombie_whose_tasks_still_write_is_fenced(
 
     def write() -> None:
         try:
-            zombie.write(numbers(spark, topic, 100), 0, {})
+            zombie.write(packed(numbers(spark, topic, 100)), 0, {})
         except Fenced as fenced:
             ends.append(fenced)
         finally:
@@ -350,13 +349,13 @@ def test_a_zombie_whose_tasks_still_write_is_fenced(
     with open(there) as pipe:
         assert pipe.read() == "here"
     successor = new_sink(topic)
-    successor.write(numbers(spark, topic, 50), 0, {})
+    successor.write(packed(numbers(spark, topic, 50)), 0, {})
     with open(go, "w") as pipe:
         pipe.write("on")
     thread.join(60)
     assert [type(end) for end in ends] == [Fenced]
     with pytest.raises(Fenced):  # it does not come back by itself
-        zombie.write(numbers(spark, topic, 100), 0, {})
+        zombie.write(packed(numbers(spark, topic, 100)), 0, {})
     zombie.close()
     assert values(client, topic) == sorted(str(number) for number in range(50))
 

@@ -1,6 +1,8 @@
 """The source `ottla` in a Spark session, on a real node."""
 
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -12,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client import admin, groups
@@ -21,7 +24,7 @@ from ottla.client.blocking.producer import Producer
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.failures import RESTARTS, SLOW_WORKER
 from ottla.pipelines.source.connector import FASTER, SMALL_BATCH, Choice, choose, decide, read_stream
-from ottla.pipelines.source.data_source import OttlaDataSource, arrow_schema, source_schema
+from ottla.pipelines.source.data_source import OttlaDataSource, OttlaStreamReader, arrow_schema, source_schema
 from ottla.pipelines.source.options import parse_options
 from ottla.protocol.records import NewRecord
 from ottla.streams import Consumed, Produced, Serdes, StreamsApp, StreamsBuilder
@@ -391,3 +394,40 @@ def test_explain_tells_what_reads() -> None:
     builder.stream("in", Consumed(Serdes.string, Serdes.string)).to("out", Produced(Serdes.string, Serdes.string))
     told = StreamsApp("app", builder.build()).explain().splitlines()
     assert told[-1] == f"Input is read by the data source ottla: {FASTER}"
+
+
+# ---- waiting
+
+
+def waiting_reader(bootstrap: str, topic: str, wait_ms: int) -> OttlaStreamReader:
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    return OttlaStreamReader(parse_options({**options, "waitMillis": str(wait_ms)}))
+
+
+def test_a_source_that_waits_says_that_nothing_came_when_its_time_is_over(cluster: Cluster, bootstrap: str) -> None:
+    topic = new_topic(cluster)
+    reader = waiting_reader(bootstrap, topic, 200)
+    begin, began = reader.initialOffset(), time.monotonic()
+    assert reader.latestOffset(begin, ReadAllAvailable()) == begin == {topic: {"0": 0}}
+    assert time.monotonic() - began >= 0.2
+    reader.stop()
+
+
+def test_a_source_that_waits_answers_as_soon_as_records_come(cluster: Cluster, bootstrap: str) -> None:
+    topic = new_topic(cluster)
+    reader = waiting_reader(bootstrap, topic, 240_000)
+    begin, found = reader.initialOffset(), []
+    waiting = threading.Thread(target=lambda: found.append(reader.latestOffset(begin, ReadAllAvailable())))
+    waiting.start()
+    produce(cluster, topic, [b"first"])
+    waiting.join(120)
+    assert found == [{topic: {"0": 1}}]
+    reader.stop()
+
+
+def test_a_query_that_is_to_end_waits_for_nothing(cluster: Cluster, bootstrap: str) -> None:
+    reader = waiting_reader(bootstrap, new_topic(cluster), 240_000)
+    reader.prepareForTriggerAvailableNow()
+    begin = reader.initialOffset()
+    assert reader.latestOffset(begin, ReadAllAvailable()) == begin
+    reader.stop()

@@ -11,6 +11,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.apis import API
 from ottla.protocol.batch import TRANSACTIONAL
 from ottla.protocol.codec import Message
+from tests.support.patience import PATIENCE_MS
 from tests.support.requests import NOON, batch
 from tests.support.wire import latest
 
@@ -169,10 +170,10 @@ def _topics(ids: Ids, may_delete: bool) -> Iterator[Asked]:
     yield asked("create", create(new, 5000, True))
     delete = m.DeleteTopicsRequest
     gone = [delete.DeleteTopicState(NONE), delete.DeleteTopicState(None, bytes(range(16)))]
-    yield asked("delete: what is not there", delete(gone, timeout_ms=5000))
+    yield asked("delete: what is not there", delete(gone, timeout_ms=PATIENCE_MS))
     if not may_delete:
         there = [delete.DeleteTopicState(ONE), delete.DeleteTopicState(None, ids.two)]
-        yield asked("delete", delete(there, timeout_ms=5000))
+        yield asked("delete", delete(there, timeout_ms=PATIENCE_MS))
     grow = m.CreatePartitionsRequest
     yield asked("grow", grow([grow.CreatePartitionsTopic(name, 3, None) for name in (ONE, TWO, NONE)], 5000, True))
 

@@ -4,7 +4,7 @@ import hmac
 import json
 import threading
 import time
-from base64 import urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -56,6 +56,8 @@ class KeyServer:
     def __init__(self, issuer: Issuer) -> None:
         self.answer = issuer.key_set()
         self.requests = 0
+        self.asked: list[str] = []
+        """Who asked for tokens, and how."""
         self.hangs = threading.Event()
         self.hangs.set()
         server = self
@@ -68,6 +70,20 @@ class KeyServer:
                 self.send_header("Content-Length", str(len(server.answer)))
                 self.end_headers()
                 self.wfile.write(server.answer)
+
+            def do_POST(self) -> None:
+                """The token endpoint: client credentials for a token that names the client."""
+                asked = self.rfile.read(int(self.headers["content-length"])).decode()
+                pair = b64decode(self.headers["authorization"].removeprefix("Basic ")).decode()
+                name, _, secret = pair.partition(":")
+                server.asked.append(f"{name} {asked}")
+                told = {"access_token": issuer.token(name), "token_type": "Bearer", "expires_in": 60}
+                wrong = {"error": "invalid_client"}
+                answer = json.dumps(told if secret == f"{name}-secret" else wrong).encode()
+                self.send_response(200 if secret == f"{name}-secret" else 401)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Not to the test's output."""

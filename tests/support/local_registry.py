@@ -37,7 +37,7 @@ class LocalRegistry:
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine(TOY_LANGUAGES)
         runner = _InMemory(None, self.machine, "_schemas", url="", group="", timeout_s=1)  # type: ignore[arg-type]
-        desk = Desk(runner, RegistrySettings.of(), "")
+        desk = self.desk = Desk(runner, RegistrySettings.of(), "")
         limits = Limits(body_bytes=BODY_BYTES)
         self.application = application(desk, Identity("k", "sr"), Address("http", "127.0.0.1", 0), limits)
 

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 
 PATIENCE_SECONDS = 240.0
+PATIENCE_MS = int(PATIENCE_SECONDS * 1000)
+"""For requests that say how long a server may take."""
 _GLANCE_SECONDS = 0.02
 
 

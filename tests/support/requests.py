@@ -6,6 +6,7 @@ from typing import Any
 from ottla.protocol import messages as m
 from ottla.protocol.batch import read_header
 from ottla.protocol.records import NewRecord, Record, build_batch, read_records
+from tests.support.patience import PATIENCE_MS
 from tests.support.wire import Deadline, Wire, latest
 
 NOON = 1_700_000_000_000
@@ -37,7 +38,7 @@ def create_topic_request(
 
 def create_topic(wire: Wire, topic: str, partitions: int = 1, configs: Mapping[str, str | None] | None = None) -> bytes:
     """Creates it, waits until every partition has a leader, returns its id."""
-    request = m.CreateTopicsRequest(topics=[create_topic_request(topic, partitions, configs)], timeout_ms=10_000)
+    request = m.CreateTopicsRequest(topics=[create_topic_request(topic, partitions, configs)], timeout_ms=PATIENCE_MS)
     (created,) = wire.ask(request).topics
     assert created.error_code == 0, created
     return wait_for_topic(wire, topic, partitions)
@@ -96,7 +97,7 @@ def settle(wire: Wire) -> None:
 
 def delete_topic(wire: Wire, topic: str) -> None:
     state = m.DeleteTopicsRequest.DeleteTopicState(name=topic)
-    (answer,) = wire.ask(m.DeleteTopicsRequest(topics=[state], timeout_ms=10_000)).responses
+    (answer,) = wire.ask(m.DeleteTopicsRequest(topics=[state], timeout_ms=PATIENCE_MS)).responses
     assert answer.error_code == 0, answer
     deadline = Deadline(f"the end of {topic}")
     while describe_topic(wire, topic).error_code == 0:
@@ -110,7 +111,7 @@ def produce_request(
     part = m.ProduceRequest.PartitionProduceData(index=partition, records=data)
     return m.ProduceRequest(
         acks=acks,
-        timeout_ms=10_000,
+        timeout_ms=PATIENCE_MS,
         topic_data=[
             m.ProduceRequest.TopicProduceData(
                 name=topic if isinstance(topic, str) else "",
@@ -234,7 +235,7 @@ def list_offset(wire: Wire, topic: str, timestamp: int, *, partition: int = 0, v
 def delete_records(wire: Wire, topic: str, before: int, *, partition: int = 0, version: int | None = None) -> Any:
     place = m.DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=before)
     request = m.DeleteRecordsRequest(
-        topics=[m.DeleteRecordsRequest.DeleteRecordsTopic(name=topic, partitions=[place])], timeout_ms=10_000
+        topics=[m.DeleteRecordsRequest.DeleteRecordsTopic(name=topic, partitions=[place])], timeout_ms=PATIENCE_MS
     )
     ((part,),) = [answer.partitions for answer in wire.ask(request, version).topics]
     return part

@@ -58,6 +58,9 @@ class ToySchema:
     def tags(self) -> dict[str, frozenset[str]]:
         return {path: frozenset(tags) for path, tags in self.value.get("tags", {}).items()}
 
+    def records(self) -> frozenset[str]:
+        return frozenset(path for path in self.value.get("tags", {}) if "." not in path)
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> Schema:
         tags = self.tags()
         for path, more in add.items():

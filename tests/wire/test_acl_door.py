@@ -5,7 +5,9 @@ import base64
 from collections.abc import Mapping
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.aio.acl_view import AclView
@@ -118,7 +120,7 @@ def test_a_user_has_the_rights_that_he_was_made_with() -> None:
         producer.flush(PATIENCE_SECONDS)
         return told[0]
 
-    with Cluster(2, security="SASL_PLAINTEXT") as kafka:
+    with Cluster(2, security="SASL_SSL") as kafka:
         for topic in ("orders", "payments"):
             kafka.create_topic(topic)
         alice = kafka.user("alice", may=["produce orders"])
@@ -128,3 +130,49 @@ def test_a_user_has_the_rights_that_he_was_made_with() -> None:
         ]
         assert outcome(kafka.user("bob"), "payments") is None
         assert outcome(kafka.user("alice", may=[]), "orders") == Errors.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_the_fixture_hands_out_users_who_log_in_over_tls(kafka_secured: Cluster) -> None:
+    kafka_secured.create_topic("orders")
+    kafka_secured.produce("orders", "plums")
+    ann = kafka_secured.user("ann", may=["consume orders group g"])
+    assert (ann["security.protocol"], ann["sasl.mechanism"]) == ("SASL_SSL", "SCRAM-SHA-256")
+    consumer = Consumer({**ann, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    found = consumer.poll(PATIENCE_SECONDS)
+    consumer.close()
+    assert found is not None and found.value() == b"plums"
+    kafka_secured.reset()
+    assert kafka_secured.rights() == []
+
+
+def test_the_registry_of_a_secured_cluster_decides_by_the_same_rights(kafka_secured: Cluster) -> None:
+    ann = kafka_secured.user("ann", may=["produce orders"])
+    bob = kafka_secured.user("bob", may=["consume orders group g"])
+    eve = kafka_secured.user("eve", may=[])
+    boss = kafka_secured.admin
+    url = kafka_secured.schema_registry_url
+
+    def client(who: dict[str, str]) -> SchemaRegistryClient:
+        pair = f"{who['sasl.username']}:{who['sasl.password']}"
+        return SchemaRegistryClient({"url": url, "basic.auth.user.info": pair})
+
+    schema = Schema('"string"', "AVRO")
+    number = client(ann).register_schema("orders-value", schema)
+    assert client(boss).register_schema("payments-value", Schema('"long"', "AVRO")) != number
+    assert [client(who).get_subjects() for who in (ann, bob, eve)] == [["orders-value"], ["orders-value"], []]
+    assert client(boss).get_subjects() == ["orders-value", "payments-value"]
+    assert client(bob).get_schema(number).schema_str == '"string"'
+    for refused, operation in (
+        (lambda: client(eve).get_schema(number), "40403"),  # as one that is not there
+        (lambda: client(eve).get_versions("orders-value"), "DESCRIBE on topic orders"),
+        (lambda: client(eve).get_versions("no-such-value"), "DESCRIBE on topic no-such"),
+        (lambda: client(bob).register_schema("orders-value", Schema('"int"', "AVRO")), "WRITE on topic orders"),
+        (lambda: client(ann).delete_subject("orders-value"), "ottla acls allow ann delete topic:orders"),
+        (lambda: client(ann).set_compatibility("orders-value", "NONE"), "ALTER_CONFIGS on topic orders"),
+        (lambda: client(ann).set_compatibility(level="NONE"), "ALTER_CONFIGS on the cluster"),
+        (lambda: client(ann).set_compatibility(":.other:", "NONE"), "ALTER_CONFIGS on the cluster"),
+    ):
+        with pytest.raises(SchemaRegistryError) as told:
+            refused()
+        assert operation in f"{told.value} {told.value.error_code}"

@@ -425,6 +425,16 @@ def test_three_nodes_that_stop_at_once_do_not_complain_that_the_controller_is_go
     assert said.count("has ended with code 0") == 3
 
 
+def test_nodes_end_in_good_order_with_the_command_that_started_them_even_by_kill_nine(tmp_path: Path) -> None:
+    with Started(tmp_path / "data", six_free_ports()) as cluster:
+        children = cluster.children()
+        cluster.process.kill()
+        cluster.process.communicate(timeout=DEADLINE_SECONDS)
+    eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+    assert cluster.err.read_text().count("stopping: the process that started this node is gone") == 3
+    assert all((tmp_path / "data" / f"node-{number}" / ".kafka_cleanshutdown").exists() for number in (1, 2, 3))
+
+
 @pytest.mark.parametrize("taken", [0, 2, 3])
 def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path, taken: int) -> None:
     """A controller's as well as a broker's; whoever answers there must not be taken for the node."""

@@ -22,6 +22,7 @@ from ottla.protocol.apis import API
 from ottla.protocol.batch import seal
 from ottla.protocol.frames import RequestHeader, encode_request
 from tests.support import anything
+from tests.support.examples import examples
 from tests.support.nodes import Ottla, resident_bytes
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.requests import (
@@ -157,7 +158,7 @@ framed = st.one_of(payloads, st.builds(lambda header, body: header + body, heade
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(data=st.one_of(payloads, framed, st.sampled_from(STRANGERS)))
 def test_bytes_of_any_kind(target: Target, data: bytes) -> None:
     frames_in(target.throw(data))

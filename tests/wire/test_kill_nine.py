@@ -16,12 +16,13 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from ottla.protocol import messages as m
+from tests.support.examples import examples
 from tests.support.nodes import Ottla
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.requests import create_topic, fetch, records_in, wait_for_topic
 from tests.support.wire import Closed, Wire
 
-KILLS = 50
+KILLS = examples(50)
 PARTITIONS = 4
 PRODUCERS = 2
 SLICE_S = 0.25

@@ -20,10 +20,14 @@ from confluent_kafka.schema_registry import (
 from confluent_kafka.schema_registry.common.schema_registry_client import Metadata, MetadataProperties
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from ottla.client import admin
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
 from ottla.registry.journal.topic import WrongTopic
 from ottla.registry.machine.commands import Register, Sent
 from ottla.registry.runner import NotLeading, Runner
 from ottla.testing import Cluster
+from tests.support.patience import eventually
 from tests.support.registries import Registry, ask
 from tests.support.toy_language import toy
 
@@ -59,7 +63,7 @@ def start(kafka: Cluster, topic: str) -> Iterator[Starting]:
 
     yield begin
     for registry in started:
-        registry.stop()
+        registry.close()
 
 
 def written(kafka: Cluster, topic: str) -> list[tuple[str, str | None]]:
@@ -363,3 +367,37 @@ def test_confluents_client_sets_config_modes_contexts_references_and_metadata(st
     assert client.get_latest_with_metadata("u", {"app": "1"}).version == 1
     assert client.get_contexts() == [".", ".eu"]
     assert sorted(client.get_schema_types()) == ["AVRO", "JSON", "PROTOBUF"]
+
+
+def _delete(kafka: Cluster, topic: str) -> None:
+    with Client(parse_bootstrap(kafka.bootstrap_servers)) as client:
+        assert admin.delete_topics(client, [topic]) == {topic: None}
+
+
+def test_a_topic_that_was_deleted_and_made_anew_is_read_from_its_beginning(
+    start: Starting, kafka: Cluster, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The topic is the truth: no registry goes on with schemas, or ids, that a restart would not know."""
+    leader, follower = start(), start()
+    for subject in ("s", "t"):
+        made(leader, subject, toy(subject))
+    _delete(kafka, topic)
+    kafka.create_topic(topic, cleanup_policy="compact")
+    for registry in (leader, follower):
+        eventually(lambda registry=registry: registry.ask("GET", "/subjects") == (200, []))  # type: ignore[misc]
+    assert made(follower, "s", A)["id"] == 1
+    assert leader.ask("GET", "/subjects/s/versions/1")[1]["schema"] == A
+    assert "was deleted and made anew: the 2 subjects of the old one are gone" in caplog.text
+    assert [key for key, _ in written(kafka, topic)] == ['{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}']
+
+
+def test_a_topic_that_is_gone_is_told_of_and_what_is_known_is_answered(
+    start: Starting, kafka: Cluster, topic: str
+) -> None:
+    registry = start({"kafkastore.timeout.ms": "1000"})
+    made(registry, "s", A)
+    _delete(kafka, topic)
+    eventually(lambda: "registry_topic" in registry.service.troubles())
+    assert registry.ask("GET", "/subjects") == (200, ["s"])
+    status, told = registry.ask("POST", "/subjects/s/versions", {"schema": B})
+    assert (status, told["error_code"] // 100) == (500, 500)

@@ -207,7 +207,7 @@ def test_clients_renew_their_logins() -> None:
         ({"sasl.password": ""}, "username and password are needed"),
         ({"sasl.jaas.config": "nonsense"}, "sasl.jaas.config: not a JAAS text"),
         ({"sasl.jaas.config": jaas_text(SCRAM_MODULE, username="a", password="b")}, "is for SCRAM-SHA-256 and"),
-        ({"sasl.mechanism": "OAUTHBEARER"}, "a file with the token is needed"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "a value is needed to log in by OAUTHBEARER"),
     ],
     ids=str,
 )

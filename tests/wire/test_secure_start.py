@@ -97,6 +97,10 @@ def test_one_node_tells_its_administrator_once_and_lets_nobody_else_in(tmp_path:
         assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
         ottla("acls", "allow", "alice", "produce", "orders", "--execute", *bootstrap, config=config)
         assert produced(alice, "orders") is None
+        (registry,) = re.findall(r"registry (https://\S+)", first)
+        new = ("schemas", "register", "orders-value", "-", "--type", "AVRO", "-r", registry)
+        ottla(*new, config=config, stdin='"string"')
+        assert "orders-value" in ottla("schemas", "list", "-r", registry, config=config)
         nobody = tmp_path / "nobody.properties"
         nobody.write_text(re.sub('password="[^"]*"', 'password="guessed"', config.read_text()))
         assert "uthentication" in ottla("topics", "list", *bootstrap, "--timeout", "20", config=nobody, ends=1)

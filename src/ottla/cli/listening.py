@@ -6,7 +6,7 @@ from typing import Final
 DEFAULT_PORT: Final = 9092
 _METRICS_PORT: Final = 9404
 """Where people look for the metrics of Kafka: the JMX exporter's usual port."""
-PLATFORM_PORTS: Final = {"registry": 8081, "connect": 8083}
+PLATFORM_PORTS: Final = {"registry": 8081, "connect": 8083, "sql": 8088}
 """By service, where people look for it."""
 _LAST_PORT: Final = 65535
 _EVERY_INTERFACE: Final = ("0.0.0.0", "::")
@@ -17,15 +17,15 @@ def metrics_listener(port: int, at: int = 0) -> str:
     return _beside(_METRICS_PORT + at, port)
 
 
-def platform_listeners(port: int) -> dict[str, str]:
+def platform_listeners(port: int, scheme: str = "http") -> dict[str, str]:
     """Of every service, on loopback, beside the node or the cluster that begins at `port`."""
-    return {f"{service}.listeners": _beside(usual, port) for service, usual in PLATFORM_PORTS.items()}
+    return {f"{service}.listeners": _beside(usual, port, scheme) for service, usual in PLATFORM_PORTS.items()}
 
 
-def _beside(usual: int, port: int) -> str:
+def _beside(usual: int, port: int, scheme: str = "http") -> str:
     """As far from its usual port as that of clients is from 9092, so that two on one machine do not meet."""
     wanted = usual + port - DEFAULT_PORT
-    return f"http://127.0.0.1:{wanted if port and 0 < wanted <= _LAST_PORT else 0}"
+    return f"{scheme}://127.0.0.1:{wanted if port and 0 < wanted <= _LAST_PORT else 0}"
 
 
 def listeners(host: str, port: int, controller_port: int, name: str = "PLAINTEXT") -> dict[str, str]:

@@ -41,6 +41,7 @@ _OWN: Final = (
     "http.listeners",
     "registry.listeners",
     "connect.listeners",
+    "sql.listeners",
     "controller.quorum.voters",
     "controller.quorum.bootstrap.servers",
     "log.dirs",
@@ -169,11 +170,12 @@ def run(plans: list[NodePlan], secured: "Secured | None" = None) -> int:
     children: dict[int, subprocess.Popen[bytes]] = {}
     stopping: list[int] = []
     ready = False
+    lifeline, _ours = os.pipe()  # nobody writes: it ends when this process does
     for number in stop_signals():
         signal.signal(number, lambda received, _: stopping.append(received))
     try:
         for each in plans:
-            children[each.node_id] = _spawn(each)
+            children[each.node_id] = _spawn(each, lifeline)
         ready = _wait_until_ready(plans, children, stopping)
         if ready:
             if secured is not None:
@@ -193,7 +195,7 @@ def _make_admin(plans: list[NodePlan], secured: "Secured") -> None:
         announce(told)
 
 
-def _spawn(each: NodePlan) -> "subprocess.Popen[bytes]":
+def _spawn(each: NodePlan, lifeline: int) -> "subprocess.Popen[bytes]":
     settings = Settings.defaults(each.data, **each.settings)
     os.makedirs(os.path.dirname(each.file), exist_ok=True)
     # It may hold passwords, so it is its owner's from the first byte on.
@@ -201,9 +203,9 @@ def _spawn(each: NodePlan) -> "subprocess.Popen[bytes]":
     os.chmod(each.file, 0o600)
     with open(each.file, "w", encoding="utf-8") as file:
         file.write(format_properties(settings.given))
-    command = [sys.executable, "-m", "ottla", "start", each.file]
+    command = [sys.executable, "-m", "ottla.cli.node_of_several", each.file, str(lifeline)]
     # A session of its own: Ctrl-C reaches this process alone, which then stops the nodes in good order.
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, pass_fds=[lifeline], start_new_session=True)
 
 
 def _wait_until_ready(

@@ -64,6 +64,7 @@ class Secured(NamedTuple):
         """Writes down what the administrator needs, last of all; what to tell him."""
         jaas = jaas_text(SCRAM_MODULE, username=ADMIN, password=self.password)
         needed = {**_client(self.directory), "sasl.mechanism": _MECHANISM, "sasl.jaas.config": jaas}
+        needed["basic.auth.user.info"] = f"{ADMIN}:{self.password}"  # for the schema registry
         path = self.directory / _ADMIN_FILE
         write_secret(path, format_properties(needed).encode())
         return f"""\
@@ -163,6 +164,22 @@ def _node_settings(place: Path) -> dict[str, str]:
         f"{controller}plain.sasl.jaas.config": jaas,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ADMIN};User:{NODE}",
+        **_registry(place, secret),
+    }
+
+
+def _registry(place: Path, secret: str) -> dict[str, str]:
+    """The registry beside it, if there is one: https by the node's certificate, for the cluster's users and their
+    rights; it logs in as nodes do."""
+    store = "registry.kafkastore."
+    return {
+        "registry.authentication.method": "BASIC",
+        "registry.login.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
+        f"{store}security.protocol": "SASL_SSL",
+        f"{store}ssl.truststore.type": "PEM",
+        f"{store}ssl.truststore.location": f"{place}/ca.pem",
+        f"{store}sasl.mechanism": "PLAIN",
+        f"{store}sasl.jaas.config": jaas_text(PLAIN_MODULE, username=NODE, password=secret),
     }
 
 

@@ -61,7 +61,7 @@ def _start_several(arguments: Arguments, count: int) -> int:
         DEFAULT_PORT if port is None else port,
         data,
         overrides,
-        _platform(arguments, port) if secured is None else {},
+        _platform(arguments, port, secured),
         secured,
     )
     Settings.defaults(plans[0].data, **plans[0].settings)  # what is wrong with them is told once, not by every node
@@ -99,6 +99,7 @@ def _secure_settings(arguments: Arguments, path: str | None) -> "Settings":
         data,
         **{
             "http.listeners": metrics_listener(port),
+            **_platform(arguments, port, secured),
             **_listeners(host, port, LISTENER),
             **secured.settings,
             **_overrides(arguments),
@@ -126,19 +127,23 @@ def node_settings(arguments: Arguments) -> "Settings":
         raise Failure(f"{data} holds a cluster of several nodes: {again}, or name another --data")
     port = arguments.optional_number("port")
     host = arguments.optional("host") or DEFAULT_HOST
-    given = {"http.listeners": metrics_listener(DEFAULT_PORT if port is None else port), **_platform(arguments, port)}
+    given = {
+        "http.listeners": metrics_listener(DEFAULT_PORT if port is None else port),
+        **_platform(arguments, port, None),
+    }
     if port is not None or host != DEFAULT_HOST:
         given.update(_listeners(host, DEFAULT_PORT if port is None else port))
     given.update(_overrides(arguments))
     return Settings.defaults(os.path.abspath(data), **given)
 
 
-def _platform(arguments: Arguments, port: int | None) -> dict[str, str]:
+def _platform(arguments: Arguments, port: int | None, secured: "Secured | None") -> dict[str, str]:
     """What runs beside the broker; nothing with `--only kafka`."""
     only = arguments.optional("only")
     if only not in (None, "kafka"):
         raise UsageError(f"--only {only}: kafka is what can be started alone this way")
-    return {} if only else platform_listeners(DEFAULT_PORT if port is None else port)
+    scheme = "http" if secured is None else "https"
+    return {} if only else platform_listeners(DEFAULT_PORT if port is None else port, scheme)
 
 
 def _listeners(host: str, port: int, name: str = "PLAINTEXT") -> dict[str, str]:
@@ -230,7 +235,7 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
             Option(
                 "--secure",
                 help="TLS, logins and ACLs, with one administrator: certificates and his password are made by the "
-                "first start, and told once. Without what is beside it.",
+                "first start, and told once. The schema registry is for the cluster's users too, by https.",
             ),
             Option(
                 "--only",

@@ -19,6 +19,7 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
     "quorum": ("ottla.cli.quorum", "The controllers: who leads, who votes; let one vote or take its vote."),
     "reassign": ("ottla.cli.reassign", "Move partitions to other brokers and watch them move."),
     "leader-election": ("ottla.cli.leader_election", "Elect preferred leaders, or any live one when all else is lost."),
+    "mirror": ("ottla.cli.mirror", "Copy topics and groups between clusters, by MirrorMaker's file; status, failover."),
     "registry": ("ottla.cli.registry", "Start a schema registry by itself; `ottla start` brings one along."),
     "schemas": ("ottla.cli.schemas", "List, register, check, compare, delete and copy schemas of a schema registry."),
     "connect": ("ottla.cli.connect", "Run a Connect worker; list, create, watch, stop and restart connectors."),
@@ -28,6 +29,8 @@ TOOLS: Final[dict[str, tuple[str, str]]] = {
         "ottla.cli.streams",
         "Run Kafka Streams applications on Spark; describe, explain, watch and reset them.",
     ),
+    "sql": ("ottla.cli.sql", "ksqlDB's language: a shell for statements, and query tests."),
+    "sql-server": ("ottla.cli.sql_server", "Start a SQL server by itself; `ottla start` brings one along."),
     "certs": ("ottla.cli.certs", "Certificates: make some for development, check what a server shows."),
     "dump-log": ("ottla.cli.dump_log", "Read Kafka's files on disk: segments, indexes, snapshots, checkpoints."),
 }

@@ -1,4 +1,4 @@
-"""Who a client is to a cluster: Kafka's client settings (`sasl.*`) into credentials. Reads no file but a token's."""
+"""Who a client is to a cluster: Kafka's client settings (`sasl.*`) into credentials."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from ottla.security.sasl.speaker import Credentials
 
 _BY_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _BEARER: Final = "OAUTHBEARER"
-_FILE: Final = "file://"
-_TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
 
 
 def credentials_of(given: Mapping[str, str]) -> Credentials:
     """Raises ValueError, which never tells a secret."""
     mechanism = (given.get("sasl.mechanism") or given.get("sasl.mechanisms") or "GSSAPI").strip().upper()
     if mechanism == _BEARER:
-        return Credentials(mechanism, password=_token(given))
+        from ottla.net.token_endpoint import Tokens, endpoint_of  # noqa: PLC0415  for who has OAUTHBEARER
+
+        tokens = Tokens(endpoint_of(given.get, _jaas(given, mechanism)))
+        return Credentials(mechanism, token=tokens.token)
     if mechanism not in _BY_PASSWORD:
         default = ", which is Kafka's default," if "sasl.mechanism" not in given else ""
         known = ", ".join((*_BY_PASSWORD, _BEARER))
@@ -46,16 +47,3 @@ def _jaas(given: Mapping[str, str], mechanism: str) -> Jaas | None:
     if mechanism not in jaas.mechanisms:
         raise ValueError(f"sasl.jaas.config: {jaas.module} is for {' and '.join(jaas.mechanisms)}, not for {mechanism}")
     return jaas
-
-
-def _token(given: Mapping[str, str]) -> str:
-    url = given.get(_TOKEN_URL, "")
-    if not url.startswith(_FILE):
-        raise ValueError(
-            f"{_TOKEN_URL}: for OAUTHBEARER a file with the token is needed here, as {_FILE}/path/of/token"
-        )
-    try:
-        with open(url[len(_FILE) :], encoding="ascii") as file:
-            return file.read().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{_TOKEN_URL}: {url[len(_FILE) :]} cannot be read: {error}") from None

@@ -76,7 +76,7 @@ class AclBook:
         return self._ids[acl]
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
-        exactly = _exact(wanted)
+        exactly = exact(wanted)
         if exactly is not None:
             return [exactly] if exactly in self._ids else []
         return [acl for acl in self.candidates(wanted) if wanted.matches(acl)]
@@ -91,7 +91,7 @@ class AclBook:
         return min(found, key=len)
 
 
-def _exact(wanted: AclFilter) -> Acl | None:
+def exact(wanted: AclFilter) -> Acl | None:
     """The one entry that a filter can find, if it leaves nothing open: tools delete what they listed, one by one."""
     resource, name, pattern, principal, host, operation, permission = wanted
     if name is None or principal is None or host is None or pattern == MATCH:

@@ -164,6 +164,8 @@ class HttpServer:
             timeout_keep_alive=int(self._limits.keep_alive_s),
         )
         self._config.load()
+        self._answered = answered
+        self._http2 = getattr(application, "speaks_http2", False)
         self._server: asyncio.Server | None = None
 
     async def start(self, listening: socket.socket) -> None:
@@ -173,16 +175,25 @@ class HttpServer:
             made: Any = self._config.http_protocol_class
             return made(config=self._config, server_state=self._state, app_state={}, _loop=loop)
 
+        def either() -> Any:
+            from ottla.http.http2 import Http2, Sniffing  # noqa: PLC0415  for services that have clients of it
+
+            def http2() -> Http2:
+                return Http2(self._answered, self._limits, self._state.connections, self._state.tasks)
+
+            return Sniffing(protocol, http2, self._limits, self._state.connections)
+
         # In two steps: who is cancelled in between still has what to close.
-        self._server = await loop.create_server(protocol, sock=listening, ssl=self._tls, start_serving=False)
+        made = either if self._http2 else protocol
+        self._server = await loop.create_server(made, sock=listening, ssl=self._tls, start_serving=False)
         await self._server.start_serving()
 
     def abandon(self) -> None:
         if self._server is not None:
             self._server.close()
         for connection in list(self._state.connections):
-            assert isinstance(connection, _Bounded)
-            connection.abandon()
+            ending: Any = connection
+            ending.abandon()
         for task in list(self._state.tasks):
             task.cancel()
 

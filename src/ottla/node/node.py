@@ -170,7 +170,7 @@ class Node:
         return told[0] if told else self.registry_beside
 
     async def _start_platform(self, control_plane: ControlPlane) -> None:
-        if any(self.settings.get_list(name) for name in ("registry.listeners", "connect.listeners")):
+        if any(self.settings.get_list(f"{service}.listeners") for service in ("registry", "connect", "sql")):
             from ottla.node.platform import Platform  # noqa: PLC0415  a broker alone does without
 
             platform = await self._table.start(Platform(self.settings, self.listeners, control_plane.image.topics))

@@ -28,10 +28,12 @@ MODULE: Final = "ottla.node.platform_process"
 SERVICES: Final = {
     "registry": "registry.kafkastore.",
     "connect": "connect.",
+    "sql": "sql.",
 }
 """Each has its addresses in `<name>.listeners`; its client settings (security.protocol and the like) stand behind the
 prefix."""
 _CONFIG_TOPIC: Final = "config.storage.topic"
+_SQL_SERVICE: Final = "default_"
 _BACKLOG: Final = 128
 _LAST_REQUESTS_S: Final = 5.0
 """How long requests may take to end when the process is told to go."""
@@ -82,7 +84,7 @@ class Platform(Service):
         """`listeners` are the node's own, by which the services reach it; `topics` those there are now."""
         self._settings = settings
         self._listeners = listeners
-        self._at_once = ("connect",) if _has_connectors(settings, topics) else ()
+        self._at_once = _with_work(settings, topics)
         self._open: list[tuple[str, Address, socket.socket]] = []
         self._missing: list[str] = []
         self._loop = asyncio.get_running_loop()
@@ -116,6 +118,9 @@ class Platform(Service):
         offered = sorted({each.protocol for each in self._listeners})
         if wanted in offered:
             return True
+        if service == "sql":
+            self._miss(f"no sql: it speaks PLAINTEXT to its node, whose listeners are {', '.join(offered)}")
+            return False
         self._miss(
             f"no {service}: it would speak {wanted} to this node, whose listeners are {', '.join(offered)}; "
             f"{SERVICES[service]}security.protocol says how, and {SERVICES[service]}sasl.* and .ssl.* who it is"
@@ -233,9 +238,15 @@ class Platform(Service):
         return [f"{service:<8} {address}" for service, address, _ in self._open]
 
 
-def _has_connectors(settings: Settings, topics: Container[str]) -> bool:
-    return bool(settings.get_list("connect.listeners")) and (
-        settings.given.get(f"connect.{_CONFIG_TOPIC}", "connect-configs") in topics
+def _with_work(settings: Settings, topics: Container[str]) -> tuple[str, ...]:
+    """Services that have something to run already, as the topic tells that they keep it in."""
+    service_id = settings.given.get("ksql.service.id", _SQL_SERVICE)
+    kept = {
+        "connect": settings.given.get(f"connect.{_CONFIG_TOPIC}", "connect-configs"),
+        "sql": f"_ottla-sql-{service_id}-statements",
+    }
+    return tuple(
+        service for service, topic in kept.items() if settings.get_list(f"{service}.listeners") and topic in topics
     )
 
 
@@ -269,11 +280,18 @@ def _check_registry(given: Mapping[str, str]) -> None:
         RegistryTls(settings)
 
 
-_CHECKS: Final = {"registry": _check_registry, "connect": _check_connect}
+def _check_sql(given: Mapping[str, str]) -> None:
+    """Raises ValueError."""
+    from ottla.sql.settings import SqlSettings  # noqa: PLC0415
+
+    SqlSettings.of({name: value for name, value in given.items() if name.startswith(("sql.", "ksql."))})
+
+
+_CHECKS: Final = {"registry": _check_registry, "connect": _check_connect, "sql": _check_sql}
 
 
 def _protocol(given: Mapping[str, str], service: str) -> str:
-    return given.get(f"{SERVICES[service]}security.protocol", "PLAINTEXT").upper()
+    return "PLAINTEXT" if service == "sql" else given.get(f"{SERVICES[service]}security.protocol", "PLAINTEXT").upper()
 
 
 def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener], service: str) -> str:

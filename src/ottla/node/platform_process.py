@@ -62,8 +62,22 @@ def registry(work: Work, doors: list[Door], ports: list[socket.socket]) -> Platf
     )
 
 
-MAKERS = {"registry": registry, "connect": connect}
-ON_DEMAND: Final = ("connect",)
+def sql(work: Work, doors: list[Door], ports: list[socket.socket]) -> PlatformService:
+    from ottla.node.sql_process import SqlWithSpark  # noqa: PLC0415
+    from ottla.sql.settings import SqlSettings  # noqa: PLC0415
+
+    given = {name: value for name, value in work.given.items() if name.startswith(("sql.", "ksql."))}
+    beside = next((door.address for door in work.doors if door.service == "registry"), None)
+    if beside is not None:
+        given.setdefault("ksql.schema.registry.url", beside)
+    first = Settings.from_properties(work.given).get_list("log.dirs")
+    given.setdefault("sql.state.dir", f"{(first or ['ottla-data'])[0]}-sql")
+    given["sql.listeners"] = ",".join(door.address for door in doors)
+    return SqlWithSpark(SqlSettings.of(given), parse_bootstrap(work.bootstrap["sql"]), ports=ports)
+
+
+MAKERS = {"registry": registry, "connect": connect, "sql": sql}
+ON_DEMAND: Final = ("connect", "sql")
 """They make topics when they start, so they wait until somebody wants them; and then they are there for good."""
 
 

@@ -26,8 +26,9 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def run(settings: Settings) -> int:
-    """Runs a node until SIGTERM, SIGINT or SIGHUP. Returns the exit code of the process."""
+def run(settings: Settings, owner: int | None = None) -> int:
+    """Runs a node until SIGTERM, SIGINT or SIGHUP. Returns the exit code of the process. `owner` is a descriptor that
+    ends with the process without which this one is not to live."""
     write_logs(settings)
     for warning in settings.warnings:
         logger.warning("%s", warning)
@@ -35,7 +36,7 @@ def run(settings: Settings) -> int:
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_serve(settings))
+        return loop.run_until_complete(_serve(settings, owner))
     except StartFailed as error:
         tell_failed_start(settings, error)
         return 1
@@ -43,7 +44,7 @@ def run(settings: Settings) -> int:
         loop.close()
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: Settings, owner: int | None) -> int:
     node = Node(settings)
     loop = asyncio.get_running_loop()
     tell_stacks_on_sigquit(loop)
@@ -52,6 +53,8 @@ async def _serve(settings: Settings) -> int:
     for number in stop_signals():
         loop.add_signal_handler(number, _stop, signal.Signals(number), asked)
     loop.add_signal_handler(WHOLE_CLUSTER_STOPS, _stop, WHOLE_CLUSTER_STOPS, all_stop, asked)
+    if owner is not None:
+        loop.add_reader(owner, _owner_is_gone, loop, owner, all_stop, asked)
     starting = loop.create_task(node.start())
     waits = [loop.create_task(asked.wait()), loop.create_task(node.stopped.wait())]
     # A node of several waits for the others as long as it takes, so it must be possible to stop one that starts.
@@ -81,6 +84,13 @@ async def _serve(settings: Settings) -> int:
 def _stop(number: signal.Signals, *events: asyncio.Event) -> None:
     if not events[-1].is_set():
         logger.info("stopping: %s was received", number.name)
+    for event in events:
+        event.set()
+
+
+def _owner_is_gone(loop: asyncio.AbstractEventLoop, owner: int, *events: asyncio.Event) -> None:
+    loop.remove_reader(owner)
+    logger.info("stopping: the process that started this node is gone")
     for event in events:
         event.set()
 

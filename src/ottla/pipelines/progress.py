@@ -98,6 +98,11 @@ class Progress:
     def batches(self) -> int:
         return self._totals["batches"]
 
+    @property
+    def batch(self) -> int:
+        """The last one that was written here, -1 for none."""
+        return self._batch
+
     def watch(self, query: StreamingQuery) -> None:
         self._query = query
 

@@ -1,6 +1,12 @@
 """The columns that pass between source, stages and sink."""
 
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column
 
 INPUT_COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 """What a Python stage or a task is given of a record; the timestamp in milliseconds."""
@@ -15,3 +21,17 @@ OUTPUT_TYPE: Final = (
 PACKED_ROWS: Final = "rows"
 """A frame with this binary column alone has rows for the sink packed: each cell is an Arrow stream of them. Whoever
 makes rows in Python spares them the way through the JVM one by one."""
+
+
+def without_null_headers(column: Column) -> Column:
+    """For rows on their way to a Python process. Spark looks at the size of its Arrow batch before each row, and Arrow
+    then goes through all lists since the last one that was not null: with null headers, which are the rule, a batch
+    takes time by the square of its rows (ten thousand of them half a second)."""
+    from pyspark.sql import functions as F  # noqa: PLC0415  who only wants the names needs no Spark
+
+    return F.coalesce(column, F.array().cast(HEADERS_TYPE)).alias("headers")
+
+
+def have_no_headers(column: pa.Array) -> bool:
+    """None of them: null and the empty list mean the same."""
+    return column.null_count == len(column) or not len(column.flatten())

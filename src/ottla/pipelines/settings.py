@@ -53,6 +53,8 @@ DEFAULTS: Final = {
     # How long either side waits for the other's first words: 15 s are too few on a machine with much else to do.
     "spark.python.authenticate.socketTimeout": "5m",
     "spark.log.level": "ERROR",
+    # Looks through the whole plan after each of a hundred rules, for defects of the rules.
+    "spark.sql.lightweightPlanChangeValidation": "false",
     **STATE,
 }
 

@@ -2,20 +2,19 @@
 
 Ids and GUIDs stand for the same schema forever, so answers about them are kept; that there is no such schema is kept
 for some seconds, since a topic full of rubbish would ask for thousands of ids. It may be pickled: it takes its settings
-along, not its connections. One connection is used by one thread at a time.
+along, not its connections. One thread asks at a time.
 """
 
-import base64
 import http.client
 import json
-import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
+from ottla.registry.line import Line, TooMuch, basic
 from ottla.registry.lookup import Registered, RegistryUnavailable, UnknownSchema
 from ottla.registry.schemas.base import LanguageName, Reference, Resolved
 
@@ -32,7 +31,6 @@ MOST_BYTES: Final = 64 << 20
 """Of an answer."""
 MOST_REFERENCES: Final = 1_000
 """That a schema may have, directly or not."""
-_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _TRY_ELSEWHERE: Final = frozenset((408, 429, 502, 503, 504))
 
 
@@ -70,15 +68,21 @@ class RegistryClient:
     ) -> None:
         """`token`: of a bearer. `ca_file`: whose certificates are believed, for https. `context`: in which subjects and
         ids are meant, as in `:.context:subject`."""
-        if not urls or any(urlsplit(url).scheme not in ("http", "https") for url in urls):
-            raise ValueError(f"the address of a schema registry is http://host:port or https://host:port, not {urls}")
+        if not urls:
+            raise ValueError("the address of a schema registry is missing: http://host:port or https://host:port")
         addresses = tuple(url.rstrip("/") for url in urls)
         self._settings = _Settings(addresses, user, password, token, ca_file, context.strip(":"), timeout_s)
         self._begin()
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._connection: http.client.HTTPConnection | None = None
+        settings = self._settings
+        shown = f"Bearer {settings.token}" if settings.token else ""
+        if not shown and settings.user:
+            shown = basic(settings.user, settings.password)
+        self._lines = [
+            Line(url, shown, settings.ca_file or None, settings.timeout_s, MOST_BYTES) for url in settings.urls
+        ]
         self._kept: dict[object, Registered] = {}
         self._missed: dict[object, tuple[float, UnknownSchema]] = {}
 
@@ -100,7 +104,8 @@ class RegistryClient:
 
     def close(self) -> None:
         with self._lock:
-            self._hang_up()
+            for line in self._lines:
+                line.close()
 
     # ---- schemas
 
@@ -204,72 +209,20 @@ class RegistryClient:
         data = None if body is None else json.dumps(body).encode()
         with self._lock:
             while True:
-                for url in self._settings.urls:
+                for line in self._lines:
                     try:
-                        status, answer = self._exchanged(url, method, path, data)
+                        status, answer = line.exchange(method, path, data)
+                    except TooMuch as error:
+                        raise UnknownSchema(str(error)) from None
                     except (OSError, http.client.HTTPException) as error:
-                        self._hang_up()
-                        why = f"{url}: {error or type(error).__name__}"
+                        why = f"{line}: {error or type(error).__name__}"
                         continue
                     if status not in _TRY_ELSEWHERE:
-                        return _told(url, status, answer)
-                    why = f"{url} answers {status}"
+                        return _told(str(line), status, answer)
+                    why = f"{line} answers {status}"
                 if time.monotonic() + PAUSE_S > end:
                     raise RegistryUnavailable(f"the schema registry cannot be asked: {why}")
                 time.sleep(PAUSE_S)
-
-    def _exchanged(self, url: str, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
-        used_before = self._connection
-        connection = self._connected(url)
-        target = urlsplit(url).path + path
-        try:
-            connection.request(method, target, data, self._headers())
-            reply = connection.getresponse()
-        except (OSError, http.client.HTTPException):
-            if connection is not used_before:
-                raise
-            self._hang_up()  # the server closed it while nobody asked anything
-            connection = self._connected(url)
-            connection.request(method, target, data, self._headers())
-            reply = connection.getresponse()
-        answer = reply.read(MOST_BYTES + 1)
-        if len(answer) > MOST_BYTES:
-            self._hang_up()
-            raise UnknownSchema(f"{url} gave more than {MOST_BYTES} bytes for {path}")
-        return reply.status, answer
-
-    def _connected(self, url: str) -> http.client.HTTPConnection:
-        parts = urlsplit(url)
-        kept = self._connection
-        if kept is not None and (kept.host, kept.port) == (parts.hostname, parts.port or kept.default_port):
-            return kept
-        self._hang_up()
-        assert parts.hostname is not None
-        timeout = self._settings.timeout_s
-        if parts.scheme == "https":
-            trusted = ssl.create_default_context(cafile=self._settings.ca_file or None)
-            made: http.client.HTTPConnection = http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=timeout, context=trusted
-            )
-        else:
-            made = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
-        self._connection = made
-        return made
-
-    def _headers(self) -> dict[str, str]:
-        headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE}
-        settings = self._settings
-        if settings.token:
-            headers["Authorization"] = f"Bearer {settings.token}"
-        elif settings.user:
-            pair = base64.b64encode(f"{settings.user}:{settings.password}".encode()).decode()
-            headers["Authorization"] = f"Basic {pair}"
-        return headers
-
-    def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
 
 def _told(url: str, status: int, answer: bytes) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -40,20 +40,33 @@ class NotLeading(Exception):
         self.unheard_of = unheard_of
 
 
+async def _is_right() -> None:
+    return
+
+
 class Runner:
     __slots__ = ("_cluster", "_lead", "_quick", "_taken_s", "_timeout_s", "_transactional_id", "_url", "_writer",
                  "_writing", "follower", "machine")  # fmt: skip
 
     def __init__(
-        self, cluster: Cluster, machine: Machine, topic: str, *, url: str, group: str, timeout_s: float
+        self,
+        cluster: Cluster,
+        machine: Machine,
+        topic: str,
+        *,
+        url: str,
+        group: str,
+        timeout_s: float,
+        check_topic: Callable[[], Awaitable[None]] = _is_right,
     ) -> None:
+        """`check_topic` is asked again when the topic turns out to be another one than it was."""
         self._cluster = cluster
         self._url = url
         self._transactional_id = f"{group}-{topic}"
         self._timeout_s = timeout_s
         self.machine = machine
         self._quick = machine.in_a_hurry(QUICK_STEPS)
-        self.follower = Follower(cluster, machine, topic)
+        self.follower = Follower(cluster, machine, topic, check_topic)
         self._writer = Writer(cluster, self.follower.place, url)
         self._writing = asyncio.Lock()
         """Held by one command from its decision until it is replayed."""
@@ -86,6 +99,8 @@ class Runner:
     async def submit(self, command: Command) -> Any:
         """The reply to a command, once it is replayed. Raises Refusal, NotLeading."""
         async with self._writing:
+            if not self.follower.is_current:
+                raise refusals.store_failed(f"The topic {self.follower.place.topic} was made anew, and is being read")
             if not self.leads:
                 raise NotLeading()
             if asyncio.get_running_loop().time() - self._taken_s > RENEWAL_S:
@@ -114,6 +129,11 @@ class Runner:
             raise refusals.store_failed(
                 f"Error while writing to the topic {self.follower.place.topic}: {error}"
             ) from error
+        if not self.follower.is_current:
+            self._give_up()
+            raise refusals.store_failed(
+                f"The topic {self.follower.place.topic} was deleted and made anew in the midst of the request"
+            )
         await self._replay(records, written, position)
 
     async def _replay(self, records: Sequence[Record], written: Written, position: int) -> None:

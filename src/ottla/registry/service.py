@@ -30,6 +30,7 @@ from ottla.registry.settings import RegistrySettings
 
 if TYPE_CHECKING:
     from ottla.registry.api.desk import Desk
+    from ottla.registry.doors.subject_rights import SubjectRights
     from ottla.registry.tls import RegistryTls
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class RegistryService:
         self._brokers = bootstrap
         self._security = security
         self._doorkeeper: Doorkeeper = OPEN_DOOR
+        self._rights: SubjectRights | None = None
         self._tls: RegistryTls | None = None
         self._ports = ports
         self._languages = languages
@@ -83,7 +85,7 @@ class RegistryService:
         self._make_safe()
         self._bind()
         topic = self._settings["kafkastore.topic"]
-        await prepare(self._cluster, topic, self._settings["kafkastore.topic.replication.factor"])
+        await self._prepare()
         self._kafka_cluster = (await self._cluster.metadata([])).cluster_id or ""
         runner = self._runner = self._made(topic)
         self._tasks.append(asyncio.create_task(runner.follower.run(), name="registry-reader"))
@@ -104,9 +106,10 @@ class RegistryService:
                 self._tls = RegistryTls(settings)
                 self._tasks.append(asyncio.create_task(self._tls.follow(), name="registry-certificates"))
             if "authentication.method" in settings.given:
-                from ottla.registry.doors.door import door_of  # noqa: PLC0415
+                from ottla.registry.doors.door import door_of, rights_of  # noqa: PLC0415
 
                 self._doorkeeper = door_of(settings, self._brokers, self._security)
+                self._rights = rights_of(settings, self._cluster)
         except ValueError as error:
             raise StartFailed(str(error)) from error
 
@@ -135,6 +138,12 @@ class RegistryService:
             url=self.url,
             group=settings["schema.registry.group.id"],
             timeout_s=settings.seconds("kafkastore.timeout.ms"),
+            check_topic=self._prepare,
+        )
+
+    async def _prepare(self) -> None:
+        await prepare(
+            self._cluster, self._settings["kafkastore.topic"], self._settings["kafkastore.topic.replication.factor"]
         )
 
     async def _read_all(self, runner: Runner) -> None:
@@ -175,6 +184,8 @@ class RegistryService:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._rights is not None:
+            await self._rights.stop()
         await self._cluster.close()
 
     def abandon(self) -> None:
@@ -190,7 +201,8 @@ class RegistryService:
         from ottla.registry.api.desk import Desk  # noqa: PLC0415  with the first listener
 
         tls = self._tls
-        return Desk(runner, self._settings, self.url, (lambda: tls.client) if tls is not None else None)
+        to_others = (lambda: tls.client) if tls is not None else None
+        return Desk(runner, self._settings, self.url, to_others, self._rights)
 
     def _application(self, address: Address) -> AsgiApplication:
         from ottla.registry.api.application import application  # noqa: PLC0415  with the first listener

@@ -159,6 +159,27 @@ SETTINGS: Final = table(
             ignore_case=True,
         ),
         Property(
+            "registry.authorization.method",
+            STRING,
+            "",
+            "ACL: what callers may is decided by the cluster's ACLs. NONE: all who are let in may do everything. When "
+            "empty, ACL for the cluster's users and NONE for others.",
+            one_of=("", "ACL", "NONE"),
+            ignore_case=True,
+        ),
+        Property(
+            "super.users",
+            STRING,
+            "",
+            "Who may do everything, whatever the ACLs say: as the brokers have it, User:admin;User:ops.",
+        ),
+        Property(
+            "allow.everyone.if.no.acl.found",
+            BOOLEAN,
+            False,
+            "Whether a topic that no ACL is about is everybody's: as the brokers have it.",
+        ),
+        Property(
             "registry.login.cache.ms",
             INT,
             60_000,
@@ -183,6 +204,7 @@ SYNONYMS: Final = {
 
 _IN_A_NODE: Final = "registry."
 _STORE: Final = "kafkastore."
+_OF_THE_AUTHORIZER: Final = ("super.users", "allow.everyone.if.no.acl.found")
 _OF_THE_CLIENT: Final = ("kafkastore.security.", "kafkastore.ssl.", "kafkastore.sasl.")
 
 
@@ -237,6 +259,7 @@ class RegistrySettings:
         certificate (`ssl.*`) is the registry's too, unless it is given another one."""
         own = {name: value for name, value in given.items() if name.startswith(_IN_A_NODE)}
         said = {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
+        said |= {name: value for name, value in given.items() if name in _OF_THE_AUTHORIZER}
         if not any(name.startswith("ssl.") for name in said):
             said |= {name: value for name, value in given.items() if name in tls.NAMES}
         return cls.of(said)

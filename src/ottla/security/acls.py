@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from ottla.model.acls import EVERYBODY, WILDCARD, Acl, AclFilter, Pattern, PermissionType
+from ottla.model.acls import EVERYBODY, WILDCARD, Acl, Pattern, PermissionType
 from ottla.model.ids import Uuid
 from ottla.model.permissions import Operation, Resource
 
@@ -202,8 +202,9 @@ class AclIndex:
     def __contains__(self, acl: Acl) -> bool:
         return acl in self._times
 
-    def matching(self, wanted: AclFilter) -> list[Acl]:
-        return [acl for acl in self._times if wanted.matches(acl)]
+    def __iter__(self) -> Iterator[Acl]:
+        """Each entry once."""
+        return iter(self._times)
 
     def is_covered(self, resource: int, name: str) -> bool:
         """Whether any entry, of anybody, is about this resource."""

@@ -99,7 +99,7 @@ class ProtobufSerde(RegisteredSerde[ProtobufSchema]):
         own = self.own_schema()
         if own is None:
             return self._decoding_any(writer, found)
-        read, made = _reading(self._own(own)), GetMessageClass(self._own(own))
+        read, made = reading(self._own(own)), GetMessageClass(self._own(own))
         convert = to_column(self.type) if for_columns else None
 
         def decode(data: bytes, start: int) -> Any:
@@ -118,7 +118,7 @@ class ProtobufSerde(RegisteredSerde[ProtobufSchema]):
             indexes, place = read_indexes(data, start) if found.indexes is None else read_indexes(found.indexes, 0)
             if indexes not in known:
                 descriptor = pool.FindMessageTypeByName(writer.message_name(indexes))
-                known[indexes] = GetMessageClass(descriptor), _reading(descriptor)
+                known[indexes] = GetMessageClass(descriptor), reading(descriptor)
             made, read = known[indexes]
             return read(made.FromString(data[place if found.indexes is None else start :]))
 
@@ -126,7 +126,7 @@ class ProtobufSerde(RegisteredSerde[ProtobufSchema]):
 
     def encoding(self, schema: ProtobufSchema) -> Encode:
         descriptor = self._own(schema)
-        made, fill = GetMessageClass(descriptor), _filling(descriptor)
+        made, fill = GetMessageClass(descriptor), filling(descriptor)
 
         def encode(value: Any) -> bytes:
             message = made()
@@ -218,7 +218,7 @@ def _is_map(field: FieldDescriptor) -> bool:
 # ---- reading
 
 
-def _reading(message: Descriptor) -> Read:
+def reading(message: Descriptor) -> Read:
     """From a message to a value."""
     return _Readings().of_message(message)
 
@@ -284,7 +284,7 @@ def _read_timestamp(found: Any) -> datetime:
 # ---- writing
 
 
-def _filling(message: Descriptor) -> Fill:
+def filling(message: Descriptor) -> Fill:
     """From a value into a message."""
     return _Fillings().of_message(message)
 

@@ -26,7 +26,7 @@ from ottla.testing.cut import CuttablePeers
 from ottla.testing.emptying import Configs, configs, delete_topics, restore_configs, topic_ids
 from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
 from ottla.testing.records import Record, Text
-from ottla.testing.security import ClusterSecurity, new_password, scram_user
+from ottla.testing.security import ClusterSecurity, as_java, new_password, scram_user
 
 if TYPE_CHECKING:
     from ottla.testing.connect_thread import ConnectThread
@@ -56,7 +56,8 @@ class Cluster:
     numbered from 1; each is broker and controller. With `registry=True` a schema registry is there from the start;
     without it, it comes when somebody asks for `schema_registry_url`. `connect=True` and `connect_url` are the same for
     a Connect worker.
-    With `security="SASL_PLAINTEXT"` everybody logs in; `user` makes users, with the rights that they are given.
+    With `security="SASL_PLAINTEXT"` everybody logs in, with "SASL_SSL" over TLS; `user` makes users, with the rights
+    that they are given.
     """
 
     def __init__(
@@ -89,13 +90,14 @@ class Cluster:
 
     @property
     def schema_registry_url(self) -> str:
-        """Of a schema registry that keeps its schemas in this cluster, started now if it does not run."""
+        """Of a schema registry that keeps its schemas in this cluster, started now if it does not run. In a cluster
+        with security it is for the cluster's users (HTTP Basic), who may do with subjects what ACLs allow on topics."""
         from ottla.testing.registry_thread import RegistryThread  # noqa: PLC0415  most clusters do without
 
         if self._registry is None:
             self._registry = RegistryThread()
         if not self._registry.alive:
-            self._registry.start(self.bootstrap_servers)
+            self._registry.start(self.bootstrap_servers, {} if self._security is None else self._security.registry())
         for node_id in self.running:
             self._node(node_id).registry_beside = self._registry.url
         return self._registry.url
@@ -144,6 +146,8 @@ class Cluster:
         self._addresses = Addresses(self._size, self._first_port)
         if self._directory is None:
             self._directory = self._temporary = Path(tempfile.mkdtemp(prefix="ottla-"))
+        if self._security is not None:
+            self._security.prepare(self._directory)
         try:
             for node_id in range(1, self._size + 1):
                 self._launch(node_id)
@@ -260,7 +264,7 @@ class Cluster:
 
     def _client(self) -> Client:
         """As the administrator, where there is one."""
-        secured = PLAINTEXT if self._security is None else security(self._security.admin())
+        secured = PLAINTEXT if self._security is None else security(as_java(self._security.admin()))
         return Client(parse_bootstrap(self.bootstrap_servers), security=secured)
 
     # ---- topics and records, for tests without a client

@@ -1,20 +1,24 @@
 """A cluster for tests in which everybody logs in: its settings, its administrator, and users with settings to paste.
 
 Nodes log in with each other by PLAIN, as the user `admin`, who is a super user; users of tests by SCRAM. What these may
-is decided by ACLs.
+is decided by ACLs. With SASL_SSL all of it, between nodes too, is encrypted under an authority of the cluster's own.
 """
 
 import os
 import secrets
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from ottla.metadata.scram import MIN_ITERATIONS, SCRAM_SHA_256, new_salt
 from ottla.model.properties.jaas import PLAIN_MODULE, SCRAM_MODULE, jaas_text
 from ottla.model.properties.unbuilt import STANDARD_AUTHORIZER
 
-PROTOCOLS: Final = ("SASL_PLAINTEXT",)
+PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
 ADMIN: Final = "admin"
 _SCRAM: Final = SCRAM_SHA_256.name
+_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+_DAYS: Final = 60
 
 
 class ClusterSecurity:
@@ -23,6 +27,20 @@ class ClusterSecurity:
             raise ValueError(f"security={protocol!r}: allowed is {' or '.join(PROTOCOLS)}")
         self.protocol = protocol
         self._password = secrets.token_urlsafe(12)
+        self._encrypted: dict[str, str] = {}
+        """Settings of nodes."""
+        self._authority = ""
+        self._ca: Path | None = None
+
+    def prepare(self, directory: Path) -> None:
+        """Before the first node starts: makes certificates if they are needed, and a file that clients can name."""
+        if self.protocol != "SASL_SSL":
+            return
+        if not self._encrypted:
+            self._encrypted, self._authority = _certificates()
+        directory.mkdir(parents=True, exist_ok=True)
+        self._ca = directory / "ca.pem"
+        self._ca.write_text(self._authority)
 
     def settings(self) -> dict[str, str]:
         """Of every node. A keyword of `Cluster` wins over them."""
@@ -39,12 +57,13 @@ class ClusterSecurity:
             "authorizer_class_name": STANDARD_AUTHORIZER,
             "super_users": f"User:{ADMIN}",
             "connection_failed_authentication_delay_ms": "10",
+            **self._encrypted,
         }
 
     def admin(self) -> dict[str, str]:
         """Settings of a client that may do everything."""
         return {
-            "security.protocol": self.protocol,
+            **self._protocol(),
             "sasl.mechanism": "PLAIN",
             "sasl.username": ADMIN,
             "sasl.password": self._password,
@@ -52,11 +71,41 @@ class ClusterSecurity:
 
     def user(self, name: str, password: str) -> dict[str, str]:
         return {
-            "security.protocol": self.protocol,
+            **self._protocol(),
             "sasl.mechanism": _SCRAM,
             "sasl.username": name,
             "sasl.password": password,
         }
+
+    def _protocol(self) -> dict[str, str]:
+        trusted = {} if self._ca is None else {"ssl.ca.location": str(self._ca)}
+        return {"security.protocol": self.protocol, **trusted}
+
+    def registry(self) -> dict[str, str]:
+        """Settings of a schema registry that logs in as the administrator, for the users of the cluster."""
+        return {
+            "authentication.method": "BASIC",
+            "registry.login.mechanisms": f"{_SCRAM},PLAIN",
+            "super.users": f"User:{ADMIN}",
+            **{f"kafkastore.{name}": text for name, text in as_java(self.admin()).items()},
+        }
+
+
+def _certificates() -> tuple[dict[str, str], str]:
+    """Settings of nodes, and the authority to trust."""
+    from ottla.security.tls.development import Authority  # noqa: PLC0415  a native library, for who has TLS
+
+    now = datetime.now(UTC)
+    authority = Authority.made(now, _DAYS)
+    node = authority.issued("node", list(_NAMES), now, _DAYS)
+    trusted = authority.certificate_pem.decode()
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": node.key_pem.decode(),
+        "ssl.keystore.certificate.chain": node.certificate_pem.decode(),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": trusted,
+    }, trusted
 
 
 def new_password() -> str:
@@ -72,7 +121,10 @@ def scram_user(name: str, password: str) -> Any:
 
 def as_java(client: dict[str, str]) -> dict[str, str]:
     """The same for Kafka's Java clients, who have no sasl.username."""
-    found = {name: text for name, text in client.items() if name not in ("sasl.username", "sasl.password")}
+    own = ("sasl.username", "sasl.password", "ssl.ca.location")
+    found = {name: text for name, text in client.items() if name not in own}
+    if "ssl.ca.location" in client:
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": client["ssl.ca.location"]}
     module = PLAIN_MODULE if client["sasl.mechanism"] == "PLAIN" else SCRAM_MODULE
     jaas = jaas_text(module, username=client["sasl.username"], password=client["sasl.password"])
     return {**found, "sasl.jaas.config": jaas}

@@ -1,4 +1,4 @@
-// What Kafka Streams 4.3.1 says about the topologies of tests/rules/streams/test_describe.py, written the same way there.
+// What Kafka Streams 4.3.1 says about the topologies of tests/rules/streams/topology/test_describe.py, written the same way there.
 // java -cp 'KAFKA_LIBS/*' Describe.java > describe.txt
 import java.time.Duration;
 import java.util.ArrayList;

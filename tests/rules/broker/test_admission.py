@@ -77,3 +77,11 @@ def test_a_flood_of_refusals_is_told_in_a_line_now_and_then() -> None:
         "refusing a (1999 more since the last line)",
         "refusing a (1999 more since the last line)",
     ]
+
+
+def test_another_reason_is_told_at_once_but_not_a_flood_of_reasons() -> None:
+    told = Refusals()
+    assert [told.said(line, Millis(1)) for line in ("no TLS", "no TLS", "wrong CA")] == ["no TLS", None, "wrong CA"]
+    made_up = [told.said(f"reason {number}", Millis(2)) for number in range(100)]
+    assert len([line for line in made_up if line]) == 2
+    assert told.said("no TLS", Millis(10_001)) == "no TLS (99 more since the last line)"

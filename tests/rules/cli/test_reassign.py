@@ -10,6 +10,7 @@ from ottla.cli.parser import UsageError
 from ottla.cli.reassign import read_plan, spread
 from ottla.client.partitions import Placed
 from ottla.model.ids import TopicPartition
+from tests.support.examples import examples
 
 
 def placed(*partitions: tuple[int, ...]) -> dict[TopicPartition, Placed]:
@@ -60,7 +61,7 @@ def test_copies_that_cannot_be_are_refused_with_the_way_out(copies: int) -> None
         spread(placed((1, 2)), on(1, 2), copies)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_each_partition_has_its_copies_on_different_brokers_and_shares_are_fair(data: st.DataObject) -> None:
     brokers = on(*range(1, data.draw(st.integers(1, 6)) + 1))

@@ -198,14 +198,14 @@ def test_what_is_referred_to_is_copied_first_and_else_by_id() -> None:
 @pytest.mark.parametrize(
     ("user", "password", "settings", "header"),
     [
-        (None, None, {}, None),
+        (None, None, {}, ""),
         ("u", "p%40", {"basic.auth.user.info": "x:y"}, "Basic dTpwQA=="),
         (None, None, {"basic.auth.user.info": "u:p@"}, "Basic dTpwQA=="),
         (None, None, {"bearer.auth.token": "t"}, "Bearer t"),
     ],
 )
 def test_who_asks_is_said_by_the_url_or_confluents_settings(
-    user: str | None, password: str | None, settings: dict[str, str], header: str | None
+    user: str | None, password: str | None, settings: dict[str, str], header: str
 ) -> None:
     assert _authorization(user, password, settings) == header
 

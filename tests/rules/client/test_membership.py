@@ -21,6 +21,7 @@ from ottla.client.membership import (
 from ottla.model.errors import Errors
 from ottla.protocol import messages as m
 from tests.rules.client.village import SETTINGS, Village, shares
+from tests.support.examples import examples
 
 ALONE = m.JoinGroupResponse.JoinGroupResponseMember("me", None, b"meta")
 
@@ -282,7 +283,7 @@ def test_an_error_that_will_not_pass_ends_the_member_with_its_name() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.floats(0.05, 0.4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_gets_lost_members_agree_in_the_end_and_never_hold_a_part_twice(
     seed: int, members: int, weather: float
 ) -> None:

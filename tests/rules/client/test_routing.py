@@ -30,6 +30,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages as m
 from ottla.protocol.codec import Message
+from tests.support.examples import examples
 
 T = TypeVar("T")
 Reply = Message | ClientError
@@ -261,7 +262,7 @@ METADATA = st.sampled_from([described(1), described(2, epoch=1), described(-1, e
 
 
 @given(st.lists(REPLIES, min_size=1), st.lists(METADATA, min_size=1), st.floats(0, 30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_schedule_of_answers_ends_before_the_deadline(
     replies: list[Reply], described_as: list[Reply], each_takes_s: float
 ) -> None:

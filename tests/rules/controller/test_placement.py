@@ -8,6 +8,7 @@ from ottla.controller.refusal import Refusal
 from ottla.metadata.image import BrokerRegistration
 from ottla.model.errors import Errors
 from tests.rules.controller.scene import uuid
+from tests.support.examples import examples
 
 
 def a_broker(broker_id: int, rack: str | None = None, *, fenced: bool = False) -> BrokerRegistration:
@@ -50,7 +51,7 @@ def test_a_broker_whose_directories_are_all_cordoned_takes_no_replica() -> None:
     assert refusal.error == Errors.INVALID_REPLICATION_FACTOR
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     brokers=st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.booleans()), min_size=1, max_size=7),
     partitions=st.integers(1, 20),

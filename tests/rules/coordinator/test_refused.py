@@ -22,6 +22,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from tests.rules.coordinator.group import scene as groups
 from tests.rules.coordinator.transaction import scene as transactions
+from tests.support.examples import examples
 
 NOT_STATE = ("_order", "_tokens", "_state")
 """Counters that only have to go up; and what is looked at already."""
@@ -157,7 +158,7 @@ def in_a_rebalance() -> groups.Scene:
     return scene
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from([groups.Scene, in_full_swing, in_a_rebalance]), scripts)
 def test_a_group_shard_is_what_it_was_before_a_command_that_the_log_refused(
     begin: Callable[[], groups.Scene], script: Steps
@@ -351,7 +352,7 @@ def prepared(epoch: int | None = None) -> transactions.Scene:
 BEGINNINGS = [transactions.Scene, prepared, partial(prepared, LAST_USABLE_EPOCH)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.sampled_from(BEGINNINGS),
     st.lists(st.tuples(st.sampled_from(TRANSACTION_STEPS), st.integers(0, 60)), max_size=40),

@@ -14,20 +14,21 @@ from ottla.metadata.replay import Replayer, image_of
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from tests.rules.metadata.lives import lives, uuid
+from tests.support.examples import examples
 
 
 def at(image: MetadataImage, offset: int) -> MetadataImage:
     return dataclasses.replace(image, offset=offset, epoch=1, timestamp=5)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(lives())
 def test_a_snapshot_replays_into_the_image_it_was_taken_of(life: list[Message]) -> None:
     image = image_of(life, "c")
     assert image_of(image_records(image), "c") == image
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(lives(), st.data())
 def test_deltas_of_any_size_lead_to_the_same_image_and_leave_the_old_ones_alone(
     life: list[Message], data: st.DataObject
@@ -45,7 +46,7 @@ def test_deltas_of_any_size_lead_to_the_same_image_and_leave_the_old_ones_alone(
     assert all(repr(old) == as_it_was for old, as_it_was in images)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(lives(), st.integers(200, 3000))
 def test_batches_carry_every_record_there_and_back(life: list[Message], max_bytes: int) -> None:
     batches = encode_batches(
@@ -205,7 +206,7 @@ def test_marks_of_a_transaction_must_pair(records: list[Message]) -> None:
         replayed(records)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(lives(max_length=8), st.data())
 def test_a_damaged_batch_is_refused_and_never_raises_anything_else(life: list[Message], data: st.DataObject) -> None:
     (batch,) = encode_batches(life, base_offset=0, epoch=1, timestamp=1, metadata_version=30)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ottla.metrics.counts import Traffic
 from ottla.net.connection import Connection, PlainConnection, ReadBudget, Scratch
+from tests.support.examples import examples
 
 
 class Recorder:
@@ -95,7 +96,7 @@ def framed(*frames: bytes) -> bytes:
     return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     frames=st.lists(st.binary(max_size=9000), min_size=1, max_size=12),
     cuts=st.lists(st.integers(1, 5000), min_size=1, max_size=8),

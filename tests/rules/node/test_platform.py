@@ -54,4 +54,6 @@ def test_how_it_logs_in_is_looked_at_when_the_node_starts(tmp_path: Path, given:
 
 
 def test_what_the_process_is_told_is_shown_to_nobody() -> None:
-    assert "hunter2" not in repr(Work("127.0.0.1:9092", (), {"registry.kafkastore.sasl.jaas.config": "hunter2"}))
+    assert "hunter2" not in repr(
+        Work({"registry": "127.0.0.1:9092"}, (), {"registry.kafkastore.sasl.jaas.config": "hunter2"})
+    )

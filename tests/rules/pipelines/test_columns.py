@@ -12,6 +12,7 @@ from ottla.pipelines.source.columns import HEADERS_TYPE, MOST_HEADERS, Batch, re
 from ottla.protocol import batch as b
 from ottla.protocol.records import NewRecord, Record, build_batch, read_records
 from ottla.protocol.varint import write_signed
+from tests.support.examples import examples
 
 EVER = 1 << 60
 NOW = 1_700_000_000_000
@@ -62,7 +63,7 @@ def _logs(draw: st.DrawFn) -> list[bytearray]:
     return batches
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(log=_logs(), chunk=st.sampled_from([1, 500, 1 << 22]), cut=st.tuples(st.integers(0, 9), st.integers(0, 9)))
 def test_columns_equal_what_is_read_record_by_record(log: list[bytearray], chunk: int, cut: tuple[int, int]) -> None:
     expected = [record for batch in log for record in read_records(batch)]
@@ -164,7 +165,7 @@ def test_control_batches_and_aborted_records_are_not_rows() -> None:
 _GOOD = build_batch([NewRecord(b"key", b"value" * 30, NOW + i, (("h", b"x"),)) for i in range(5)], base_offset=40)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(at=st.integers(b.HEADER_SIZE, len(_GOOD) - 1), byte=st.integers(0, 255))
 def test_damaged_bytes_give_an_error_or_what_the_slow_reader_gives(at: int, byte: int) -> None:
     damaged = bytearray(_GOOD)

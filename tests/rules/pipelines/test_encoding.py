@@ -17,6 +17,7 @@ from ottla.pipelines.sink.encoding import (
 )
 from ottla.protocol import batch as b
 from ottla.protocol.records import NewRecord, Record, build_batch, read_records
+from tests.support.examples import examples
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -39,7 +40,7 @@ def rows_of(given: list[NewRecord], *, slack: int = 0) -> Rows:
     return rows.slice(len(padded) - len(given), len(padded))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(records, min_size=1, max_size=30), st.integers(0, 3), st.sampled_from([0, 3, 4]))
 def test_what_is_read_is_what_the_columns_held(written: list[NewRecord], slack: int, codec: int) -> None:
     (batch,) = encode_batches(rows_of(written, slack=slack), Sender(), -1, codec=codec)
@@ -50,7 +51,7 @@ def test_what_is_read_is_what_the_columns_held(written: list[NewRecord], slack: 
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(records, min_size=1, max_size=30))
 def test_bytes_are_those_of_the_plain_encoder(written: list[NewRecord]) -> None:
     sender = Sender(producer_id=77, epoch=3, transactional=True)
@@ -60,7 +61,7 @@ def test_bytes_are_those_of_the_plain_encoder(written: list[NewRecord]) -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(records, min_size=1, max_size=40), st.integers(100, 1500))
 def test_batches_stay_below_the_limit_and_lose_nothing(written: list[NewRecord], limit: int) -> None:
     batches = list(encode_batches(rows_of(written), Sender(1, 1), 0, max_bytes=limit))
@@ -97,7 +98,7 @@ def test_no_headers_at_all_cost_no_column() -> None:
 some_keys = st.lists(st.none() | st.binary(max_size=40) | st.integers(500, 530).map(lambda n: b"k" * n), max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(some_keys, st.integers(0, 3))
 def test_the_hash_is_that_of_the_plain_partitioner(keys: list[bytes | None], slack: int) -> None:
     array = pa.array([*keys[:slack], *keys], pa.binary()).slice(min(slack, len(keys)))

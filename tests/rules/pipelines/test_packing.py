@@ -13,6 +13,7 @@ from ottla.client.partitioner import partition_of_key
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink import packing
 from ottla.pipelines.sink.packing import CHUNK_ORDER, Packer, Topics, chunks_of, merged, writer_of
+from tests.support.examples import examples
 
 COUNTS = {"a": 3, "b": 1}
 SCHEMA = pa.schema(
@@ -79,7 +80,7 @@ def order_of(row: Row) -> tuple[int, ...]:
     return tuple(-1 if number is None else number for number in row[5:])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(st.lists(rows, max_size=8), max_size=3), min_size=1, max_size=3), st.integers(0, 200))
 def test_every_partition_gets_its_rows_in_order(tasks: list[list[list[Row]]], enough: int) -> None:
     sent = [row for task in tasks for batch in task for row in batch]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ottla.protocol import messages
 from ottla.protocol.codec import DecodeError, long_varint, read_varint, varint
+from tests.support.examples import examples
 
 HUGE = 0x7FFFFFFF
 ALL = [(name, version) for name in sorted(messages.NAMES) for version in messages.named(name).DECODERS]
@@ -120,7 +121,7 @@ def test_a_varint_of_six_bytes_is_refused() -> None:
         long_varint(b"\xff\xff\xff\xff\x01", 0, 0xFF)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 2**32))
 def test_garbage_is_either_a_message_or_refused(seed: int) -> None:
     dice = Random(seed)

@@ -29,6 +29,7 @@ from ottla.protocol.compression import (
     compress,
     decompress,
 )
+from tests.support.examples import examples
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -95,7 +96,7 @@ def test_data_cut_short_is_refused(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", SQUEEZING)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.binary(max_size=100))
 def test_garbage_is_refused_or_means_something(codec: int, data: bytes) -> None:
     for wire in (data, compress(codec, b"abc" * 100)[:20] + data):

@@ -12,6 +12,7 @@ from ottla.protocol import batch as b
 from ottla.protocol.compression import CODECS
 from ottla.protocol.records import CorruptBatch, NewRecord, Record, build_batch, read_records
 from ottla.protocol.varint import Truncated, read_signed, read_unsigned, write_signed, write_unsigned
+from tests.support.examples import examples
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -37,7 +38,7 @@ def as_read(records: list[NewRecord], base_offset: int = 0) -> list[Record]:
     return [Record(base_offset + i, r.timestamp, r.key, r.value, tuple(r.headers)) for i, r in enumerate(records)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(new_records, st.sampled_from(sorted(CODECS)), st.integers(0, 1 << 40))
 def test_a_batch_is_read_as_it_was_built(records: list[NewRecord], codec: int, base_offset: int) -> None:
     batch = build_batch(records, base_offset=base_offset, codec=codec, producer_id=7, producer_epoch=1, base_sequence=3)
@@ -49,7 +50,7 @@ def test_a_batch_is_read_as_it_was_built(records: list[NewRecord], codec: int, b
 
 
 @pytest.mark.parametrize("client", BUILDERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(records=new_records, codec=st.sampled_from(sorted(CODECS)))
 def test_clients_read_our_batches(client: str, records: list[NewRecord], codec: int) -> None:
     batch = BUILDERS[client].DefaultRecordBatch(bytes(build_batch(records, codec=codec)))
@@ -59,7 +60,7 @@ def test_clients_read_our_batches(client: str, records: list[NewRecord], codec: 
 
 
 @pytest.mark.parametrize("client", BUILDERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(records=new_records, codec=st.sampled_from(sorted(CODECS)))
 def test_we_read_the_batches_of_clients(client: str, records: list[NewRecord], codec: int) -> None:
     builder: Any = BUILDERS[client].DefaultRecordBatchBuilder(
@@ -111,7 +112,7 @@ def three_records() -> tuple[b.BatchHeader, bytearray]:
     return b.read_header(batch), batch
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=80), st.sampled_from([0, 1, 2, 3, 4, 5, 6, 7]), st.integers(-1, 5))
 def test_garbage_in_a_batch_is_corrupt_or_records(body: bytes, codec: int, count: int) -> None:
     header, _ = three_records()

@@ -346,11 +346,14 @@ def test_references_are_shown_with_their_context_if_asked_for() -> None:
 
 def test_tags_are_told_if_asked_for() -> None:
     async def work(registry: LocalRegistry) -> None:
-        tagged = toy("a", tags={"a": ["PII"], "b": ["X"]})
+        tagged = toy("a", tags={"r": ["PII"], "r.a": ["PII", "X"], "r.b": ["X"]})
         await registry.ask("POST", "/subjects/s/versions", {"schema": tagged})
         told = (await registry.ask("GET", "/subjects/s/versions/1?findTags=PII"))[1]["schemaTags"]
-        assert told == [{"schemaEntity": {"entityPath": "a"}, "tags": ["PII"]}]
-        assert len((await registry.ask("GET", "/schemas/ids/1?findTags=*"))[1]["schemaTags"]) == 2
+        assert told == [
+            {"schemaEntity": {"entityPath": "r", "entityType": "sr_record"}, "tags": ["PII"]},
+            {"schemaEntity": {"entityPath": "r.a", "entityType": "sr_field"}, "tags": ["PII", "X"]},
+        ]
+        assert len((await registry.ask("GET", "/schemas/ids/1?findTags=*"))[1]["schemaTags"]) == 3
         entity = {"schemaEntity": {"entityPath": "c", "entityType": "sr_field"}, "tags": ["NEW"]}
         made = await registry.ask("POST", "/subjects/s/versions/1/tags", {"newVersion": 2, "tagsToAdd": [entity]})
         assert json.loads(made[1]["schema"])["tags"]["c"] == ["NEW"]
@@ -379,5 +382,24 @@ def test_the_table_of_routes_tells_of_itself() -> None:
         assert set(document["paths"]["/subjects/{subject}/versions"]) == {"get", "post"}
         body = document["paths"]["/config"]["put"]["requestBody"]["content"]
         assert V1 in body
+
+    run(work)
+
+
+def test_there_are_no_associations_and_no_keys_and_who_wants_one_is_told_why() -> None:
+    async def work(registry: LocalRegistry) -> None:
+        assert await registry.ask("GET", "/associations/resources/-/orders?resourceType=topic") == (200, [])
+        assert await registry.ask("GET", "/dek-registry/v1/keks") == (200, [])
+        keks = "/dek-registry/v1/keks"
+        for method, path, expected in (
+            ("POST", "/associations", (422, 42212)),
+            ("PUT", "/associations", (422, 42212)),
+            ("POST", keks, (422, 42271)),
+            ("GET", f"{keks}/k", (404, 40470)),
+            ("POST", f"{keks}/k/deks", (404, 40470)),
+            ("GET", f"{keks}/k/deks/s/versions/1", (404, 40470)),
+        ):
+            status, told = await registry.ask(method, path, {} if method != "GET" else None)
+            assert (status, told["error_code"]) == expected
 
     run(work)

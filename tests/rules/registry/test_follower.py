@@ -22,6 +22,10 @@ class Refused(Follower):
 
     reasons: ClassVar[list[Errors]] = []
 
+    @property
+    def is_current(self) -> bool:
+        return True
+
     async def _follow(self) -> None:
         if not self.reasons:
             raise asyncio.CancelledError
@@ -34,7 +38,7 @@ def test_what_is_wrong_with_the_topic_is_said_once_however_long_it_lasts(
     monkeypatch.setattr(reader, "_AGAIN_S", 0)
 
     async def follow() -> None:
-        follower = Refused(None, Machine(TOY_LANGUAGES), "_schemas")  # type: ignore[arg-type]
+        follower = Refused(None, Machine(TOY_LANGUAGES), "_schemas", None)  # type: ignore[arg-type]
         Refused.reasons[:] = [GONE, GONE, GONE, Errors.TOPIC_AUTHORIZATION_FAILED, GONE]
         with suppress(asyncio.CancelledError):
             await follower.run()

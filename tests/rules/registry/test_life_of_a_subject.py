@@ -14,6 +14,7 @@ from ottla.registry.machine import commands as c
 from ottla.registry.machine import lookups
 from ottla.registry.machine.refusals import Refusal
 from tests.rules.registry.scene import Scene, register
+from tests.support.examples import examples
 from tests.support.toy_language import toy
 
 TEXTS = (toy("a"), toy("a", "b"), toy("a", "b?"), toy("b"))
@@ -135,7 +136,7 @@ steps = st.lists(
 
 
 @given(steps)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_machine_lives_as_its_model(script: list[tuple[Any, ...]]) -> None:
     scene, model = Scene(), Model()
     for step in script:

@@ -20,6 +20,7 @@ from ottla.replication.leader import (
     end_of_epoch,
 )
 from tests.rules.replication.cluster import MemoryLog
+from tests.support.examples import examples
 
 LAG = 1_000
 ID = Uuid(bytes(16))
@@ -368,7 +369,7 @@ def test_a_position_is_checked_before_anything_is_read() -> None:
 # ---- in general
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(
         st.one_of(

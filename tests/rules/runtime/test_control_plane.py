@@ -18,6 +18,7 @@ from ottla.storage.checkpoints import decode_meta_properties
 from ottla.storage.fs import StorageError
 from ottla.testing.disk import Crashed, SimDisk
 from tests.rules.runtime.scene import LOG, create, dynamic, image_on, opened, registered, run, settings, started
+from tests.support.examples import THOROUGH
 
 BOTH = pytest.mark.parametrize("configured", [settings(), dynamic()], ids=["static", "dynamic"])
 
@@ -238,7 +239,7 @@ def test_a_crash_at_any_step_loses_nothing_that_was_answered(configured: Setting
     for step in range(len(whole.steps)):
         disk = SimDisk(crash_at=step)
         answered = until_crash(disk, configured)
-        for seed in (1, 2, 3):
+        for seed in (1, 2, 3) if THOROUGH else (step % 3 + 1,):
             survivor = disk.crash(Random(step * 10 + seed))
             plane = asyncio.run(started(survivor, configured, ids=50_000))
             expected = {name for name in answered if not name.startswith("round")}

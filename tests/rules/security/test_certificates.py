@@ -18,6 +18,7 @@ from ottla.security.tls.principal_mapping import NoRuleApplies, PrincipalMapping
 from ottla.security.tls.renewal import DAY_S, days_left, refuse_other_names, refuse_other_stores
 from ottla.security.tls.settings import Store, TlsRefused, TlsSettings
 from tests.support.certificates import authority, issued
+from tests.support.examples import examples
 from tests.support.names import Attribute, name_der
 
 END = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -58,7 +59,7 @@ def test_a_date_beyond_2049_is_read() -> None:
     assert found.not_after_s == int(datetime(2051, 1, 1, tzinfo=UTC).timestamp())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(at=st.floats(0, 1, exclude_max=True), to=st.integers(0, 255), cut=st.booleans())
 def test_a_damaged_certificate_is_read_or_refused(at: float, to: int, cut: bool) -> None:
     data = bytearray(node().der)
@@ -68,7 +69,7 @@ def test_a_damaged_certificate_is_read_or_refused(at: float, to: int, cut: bool)
         assert certificate(bytes(data)).der == bytes(data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_name_or_malformed(data: bytes) -> None:
     for tried in (data, name_der([Attribute("2.5.4.3", 0x0C, data)])):
@@ -107,7 +108,7 @@ def test_rules_that_cannot_be_used_are_refused_when_they_are_read(rules: str) ->
         PrincipalMapping(rules)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(rules=st.text("RULE:DFAT,/$0129()^*.[]\\CN=x LU", max_size=25), name=st.text("CN=x,1\\", max_size=10))
 def test_any_rules_make_a_user_or_are_refused(rules: str, name: str) -> None:
     with suppress(ValueError):

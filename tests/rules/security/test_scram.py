@@ -12,6 +12,7 @@ from ottla.model.ids import Millis
 from ottla.security.sasl.outcomes import DERIVE_TOKEN_KEYS, Accepted, Challenge, Need, Rejected
 from ottla.security.sasl.scram import ScramClient, ScramMismatch, ScramServer
 from tests.rules.security.logins import SALT, USERS, WALL, Passwords, credential, salted
+from tests.support.examples import examples
 
 BOTH = pytest.mark.parametrize("mechanism", [SCRAM_SHA_256, SCRAM_SHA_512], ids=lambda each: each.name)
 names = st.text(st.characters(min_codepoint=1, max_codepoint=127), min_size=1, max_size=20)
@@ -157,7 +158,7 @@ def test_nobody_acts_as_another() -> None:
     assert isinstance(server().evaluate(b"n,a=alice,n=alice,r=abc", WALL), Challenge)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_rejected_or_answered_and_never_more(message: bytes) -> None:
     at = server()

@@ -20,6 +20,7 @@ from ottla.security.tls import jks, pem, stores
 from ottla.security.tls.settings import JKS, PEM, PKCS12, Store, TlsRefused
 from tests.support import jks as written_jks
 from tests.support.certificates import authority, issued
+from tests.support.examples import examples
 
 PASSWORD = "changeit"
 
@@ -203,7 +204,7 @@ def test_a_store_without_what_it_is_for_says_so() -> None:
     assert "no certificate is in it" in refusal(trust_store(JKS, password=PASSWORD), only_a_key, trust=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(at=st.floats(0, 1, exclude_max=True), data=st.sampled_from((JKS, PKCS12, PEM)))
 def test_a_store_that_was_cut_off_is_refused(at: float, data: str) -> None:
     key, chain = leaf()
@@ -213,7 +214,7 @@ def test_a_store_that_was_cut_off_is_refused(at: float, data: str) -> None:
     assert refusal(store, cut).startswith("ssl.keystore.location: node.store: ")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(where=st.floats(0, 1, exclude_max=True), to=st.integers(1, 255), kind=st.sampled_from((JKS, PKCS12)))
 def test_a_store_with_a_damaged_byte_is_refused_or_read_right(where: float, to: int, kind: str) -> None:
     whole = bytearray(jks_with_key() if kind == JKS else _PKCS12)
@@ -225,7 +226,7 @@ def test_a_store_with_a_damaged_byte_is_refused_or_read_right(where: float, to: 
     assert der_of(found.key) == der_of(leaf()[0])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.binary(max_size=200), start=st.sampled_from((b"", jks.MAGIC + b"\0\0\0\2", b"\x30\x82")))
 def test_any_bytes_are_refused_in_words(data: bytes, start: bytes) -> None:
     for kind in (JKS, PEM):

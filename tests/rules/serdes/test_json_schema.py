@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.serdes import columns
 from ottla.serdes.base import SerdeError
 from ottla.serdes.by_name import Serdes
 from ottla.serdes.types import ANY, Type, parse_schema, parse_type
-from tests.support.memory_registry import MemoryRegistry
 
 ORDER = {
     "title": "Order",

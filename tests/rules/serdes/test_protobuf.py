@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.serdes import columns
 from ottla.serdes.base import SerdeError
 from ottla.serdes.by_name import Serdes
 from ottla.serdes.protobuf import ProtobufSerde
 from ottla.serdes.types import ANY, parse_schema
-from tests.support.memory_registry import MemoryRegistry
 
 ORDER = """
 syntax = "proto3";

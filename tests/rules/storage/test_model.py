@@ -15,6 +15,7 @@ from ottla.storage.log import Appended, FileSlice, Log
 from ottla.storage.lookup import segment_index
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, a_batch, created, reopened
+from tests.support.examples import examples
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100, retention_ms=-1)
 
@@ -175,5 +176,5 @@ class LogMachine(RuleBasedStateMachine):
             assert len(piece) == header.size
 
 
-LogMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+LogMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)
 TestLog = LogMachine.TestCase

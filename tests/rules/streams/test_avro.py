@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.registry.lookup import RegistryUnavailable
 from ottla.serdes.avro import AvroSerde
 from ottla.streams.dsl.builder import StreamsBuilder
@@ -14,7 +15,6 @@ from ottla.streams.plan.plan import Mode, QueryPlan
 from ottla.streams.plan.planner import plan
 from ottla.streams.serdes import Serdes
 from ottla.streams.test_driver import TopologyTestDriver
-from tests.support.memory_registry import MemoryRegistry
 
 OLD = "ticker STRING, size INT"
 TRADE = "ticker STRING, size LONG, venue STRING"

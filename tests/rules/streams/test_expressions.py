@@ -22,6 +22,7 @@ from ottla.streams.expressions import (
     count,
     greatest,
     header,
+    headers,
     key,
     least,
     left,
@@ -98,6 +99,7 @@ RESULTS: list[tuple[Expression, Any, Any]] = [
     (topic + "-" + key, ORDER_1, "t-k"),
     (header("h").cast("string"), ORDER_1, "2"),
     (header("other"), ORDER_1, None),
+    (headers[0]["KEY"], ORDER_1, "h"),
     (lit("a,b,,").split(","), ORDER_1, ["a", "b", "", ""]),
     (lit("hello").substr(2, 3), ORDER_1, "ell"),
     (lit("hello").rlike("l+"), ORDER_1, True),
@@ -148,6 +150,7 @@ TYPES: list[tuple[Expression, Type]] = [
     (struct(a=value["size"], b=None), parse_schema("a int, b string")),
     (when(value["hot"], 1).otherwise(2.5), DOUBLE),
     (header("h"), parse_schema("a binary").fields[0][1]),
+    (headers, parse_schema("a array<struct<KEY: string, VALUE: binary>>").fields[0][1]),
     (spark(lambda c: c, returns="array<long>"), parse_schema("a array<long>").fields[0][1]),
 ]
 

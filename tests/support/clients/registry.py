@@ -137,6 +137,26 @@ class KafkaJs(_Foreign):
         super().__init__(node_program("schema-registry-js", "registry_node"), url)
 
 
+class ConfluentJs(_Foreign):
+    """Its packages are 170 MB: for `make matrix`."""
+
+    name: ClassVar[str] = "confluent-js"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(node_program("confluent-registry-js", "registry_confluent_node"), url)
+
+    def encode(self, topic: str, type: str, schema: str, value: Order) -> bytes:
+        self.register(f"{topic}-value", type, schema)
+        return base64.b64decode(self._ask("encode", topic=topic, type=type, value=value))
+
+    def decode(self, topic: str, type: str, data: bytes) -> Order:
+        return dict(self._ask("decode", topic=topic, type=type, data=base64.b64encode(data).decode()))
+
+    def delete(self, subject: str) -> list[int]:
+        """Softly, then for good."""
+        return list(self._ask("delete", subject=subject))
+
+
 class FranzGo(_Foreign):
     name: ClassVar[str] = "franz-go"
 

@@ -19,7 +19,7 @@ import (
 
 // As a careful user has it, with short backoffs: what is measured is the cluster and not the client's patience.
 func careful(bootstrap string, more ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append([]kgo.Opt{
+	return kgo.NewClient(append(append(loggingIn(), []kgo.Opt{
 		kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
 		kgo.DialTimeout(time.Second),
 		kgo.RequestTimeoutOverhead(5 * time.Second),
@@ -27,7 +27,7 @@ func careful(bootstrap string, more ...kgo.Opt) (*kgo.Client, error) {
 		kgo.RetryBackoffFn(func(tries int) time.Duration {
 			return min(time.Duration(20*tries)*time.Millisecond, 200*time.Millisecond)
 		}),
-	}, more...)...)
+	}...), more...)...)
 }
 
 func write(bootstrap, topic, acks string) error {

@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -21,10 +22,26 @@ import org.apache.kafka.common.serialization.StringSerializer;
 public class Faults {
     static final BufferedReader IN = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
 
+    /** How to log in, where one has to. */
+    static Map<String, Object> loggingIn() {
+        Map<String, Object> settings = new HashMap<>();
+        String file = System.getenv("OTTLA_CLIENT_CONFIG");
+        if (file == null) return settings;
+        Properties said = new Properties();
+        try (java.io.Reader reader = java.nio.file.Files.newBufferedReader(java.nio.file.Path.of(file))) {
+            said.load(reader);
+        } catch (java.io.IOException problem) {
+            throw new java.io.UncheckedIOException(problem);
+        }
+        said.forEach((name, value) -> settings.put((String) name, value));
+        return settings;
+    }
+
     // As a careful user has it, with short backoffs: what is measured is the cluster and not the client's patience.
     static Map<String, Object> careful(String bootstrap, Map<String, Object> more) {
         Map<String, Object> settings = new HashMap<>(more);
         settings.put("bootstrap.servers", bootstrap);
+        settings.putAll(loggingIn());
         settings.put("socket.connection.setup.timeout.ms", 1000);
         settings.put("request.timeout.ms", 10_000);
         settings.put("reconnect.backoff.ms", 20);

@@ -105,22 +105,28 @@ class Doors(NamedTuple):
 
 
 class Refusals:
-    """What to say of clients that are refused: one line at once, then one in every `_PAUSE` that counts the rest.
-    Who floods a node with connections or tries again and again must not fill its log with lines."""
+    """What to say of clients that are refused: a line at once, and one in every `_PAUSE` that counts the rest. Another
+    reason is told at once too, but only a few of them. Who floods a node with connections or tries again and again must
+    not fill its log with lines."""
 
-    __slots__ = ("_quiet_until", "_unsaid")
+    __slots__ = ("_quiet_until", "_said", "_unsaid")
 
     _PAUSE = Millis(10_000)
+    _REASONS = 4
 
     def __init__(self) -> None:
         self._quiet_until: Millis | None = None
+        self._said: dict[str, None] = {}
         self._unsaid = 0
 
     def said(self, line: str, now: Millis) -> str | None:
         """The line to log about one more, or None."""
         if self._quiet_until is not None and now < self._quiet_until:
-            self._unsaid += 1
-            return None
+            if line in self._said or len(self._said) >= self._REASONS:
+                self._unsaid += 1
+                return None
+            self._said[line] = None
+            return line
         rest = f" ({self._unsaid} more since the last line)" if self._unsaid else ""
-        self._quiet_until, self._unsaid = Millis(now + self._PAUSE), 0
+        self._quiet_until, self._unsaid, self._said = Millis(now + self._PAUSE), 0, {line: None}
         return f"{line}{rest}"

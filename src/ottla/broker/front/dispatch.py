@@ -33,6 +33,8 @@ class Route:
     """By version: the message's own, unless the handler brings others."""
     handle: Handle
     streams_files: bool
+    large_replies: bool
+    """They may be so large that a thread writes them."""
     of_cluster: bool
     """What nodes ask of each other: the time that it takes is no client's."""
     counts: RequestCounts
@@ -85,6 +87,7 @@ def load_route(entrance: Entrance, *, is_early: bool = False) -> Route:
         decoders=getattr(module, "DECODERS", None) or messages.request_class(api.key).DECODERS,
         handle=handle,
         streams_files=api.key == FETCH,
+        large_replies=getattr(module, "LARGE_REPLIES", False),
         of_cluster=isinstance(entrance.needs, OfCluster) and CLUSTER_ACTION in entrance.needs.any_of,
         counts=RequestCounts(api.min_version, entrance.max_version, has_error_code=tells_errors),
     )

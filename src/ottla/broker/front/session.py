@@ -7,11 +7,11 @@ that order; a waiting produce or fetch does not hold up what comes behind it, on
 """
 
 import logging
-from asyncio import AbstractEventLoop, Future, Task
+from asyncio import AbstractEventLoop, Future, Task, to_thread
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from struct import Struct, error
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.broker.front.client import ANONYMOUS, Client
 from ottla.broker.front.dispatch import API_VERSIONS, PRODUCE, Route, Routes
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 _unpack_header: Final = Struct(">hhih").unpack_from
 _TURN_BYTES: Final = 64 * 1024
 """Of replies, after which a connection with more requests at hand lets the others go first."""
+_LARGE_BYTES: Final = 64 * 1024
+"""A request that is not made of records and has more than so many is read by a thread."""
 ALL_TIMED: Final = 16
 """Requests of an API that are all timed. Later, of those that are answered at once, one in so many stands for the rest:
 to read the clock and to sort what it says costs a fiftieth of such a request."""
@@ -49,6 +51,12 @@ class Reply:
         self.ready = False
         self.message: Any = None
         self.future: Future[Any] | None = None
+
+
+class Written(NamedTuple):
+    """An answer as it goes over the wire."""
+
+    data: bytes
 
 
 class Session:
@@ -138,16 +146,15 @@ class Session:
             if version >= route.first_flexible:
                 tags = frame[pos]
                 pos = skip_tags(frame, pos + 1, tags, len(frame)) if tags else pos + 1
+            if len(frame) > _LARGE_BYTES and key != PRODUCE:
+                self._run(self._reply(route, version, correlation_id), self._begun_large(route, version, frame, pos))
+                return
             request, _ = route.decoders[version](frame, pos)
         except (DecodeError, error, IndexError) as problem:
             self._refuse(f"a request cannot be read: {problem}")
             return
-        except OSError as problem:  # no descriptor is left to load the handler with
-            self._refuse(f"a request could not be begun: {problem}")
-            return
-        except Exception:  # whatever it is, a client that gets no answer must see the connection close
-            logger.exception("a request of %s could not be begun", self.client.host)
-            self.connection.close()
+        except Exception as problem:  # noqa: BLE001  whatever it is, a client without an answer must see the end
+            self._not_begun(problem)
             return
         counts = route.counts
         requests = counts.versions[version - route.min_version] + 1
@@ -183,7 +190,10 @@ class Session:
             outcome.add_done_callback(lambda future: self._resolved(reply, future))
             self._queue(reply, None)
         elif outcome is not None:
-            self._run(self._reply(route, version, correlation_id), self.share.watched(outcome))
+            work = self.share.watched(outcome)
+            if route.large_replies:
+                work = self._written_large(route, version, correlation_id, work)
+            self._run(self._reply(route, version, correlation_id), work)
         else:  # acks=0: nothing is ever sent
             self.share.forgive()
 
@@ -196,6 +206,29 @@ class Session:
         self._pending.append(reply)
         if len(self._pending) >= self._limit:
             self.connection.pause_reading()
+
+    async def _begun_large(self, route: Route, version: int, frame: memoryview, pos: int) -> Any:
+        """A request of so many parts that all others would wait while it is read: a thread reads it."""
+        whole = memoryview(bytes(frame))
+        try:
+            request, _ = await to_thread(route.decoders[version], whole, pos)
+        except (DecodeError, error, IndexError) as problem:
+            self._refuse(f"a request cannot be read: {problem}")
+            return None
+        route.counts.versions[version - route.min_version] += 1
+        self.underway.api = route.name
+        if self.share.quotas.in_force and self.share.is_of(self.client, self.client_id):
+            self.share.begin(0)
+        outcome = route.handle(self.services, self, request, version)
+        if outcome is None or isinstance(outcome, Message):
+            return outcome
+        return await (outcome if isinstance(outcome, Future) else self.share.watched(outcome))
+
+    async def _written_large(self, route: Route, version: int, correlation_id: int, work: Awaitable[Any]) -> Any:
+        message = await work
+        if not isinstance(message, Message) or self.share.applies:  # a quota is charged, and told, when it is sent
+            return message
+        return Written(await to_thread(encode_response, route.key, version, correlation_id, message))
 
     def _note_client_id(self, raw: bytes) -> None:
         self._client_id_bytes = raw
@@ -225,7 +258,9 @@ class Session:
         pending = self._pending
         while pending and pending[0].ready:
             head = pending.popleft()
-            if head.message is not None:  # acks=0 that had to wait: nothing is ever sent
+            if isinstance(head.message, Written):
+                self.connection.send_bytes(head.message.data)
+            elif head.message is not None:  # acks=0 that had to wait: nothing is ever sent
                 self._send(head.route, head.version, head.correlation_id, head.message)
                 head.route.counts.times.observe(self.connection.us_since(head.since), 1)
         self._resume()
@@ -283,6 +318,13 @@ class Session:
                 self._send(route, 0, correlation_id, message)
             return
         self._refuse(f"request key {key} at version {version} is not served on this listener")
+
+    def _not_begun(self, problem: Exception) -> None:
+        if isinstance(problem, OSError):  # no descriptor is left to load the handler with
+            self._refuse(f"a request could not be begun: {problem}")
+            return
+        logger.error("a request of %s could not be begun", self.client.host, exc_info=problem)
+        self.connection.close()
 
     def _refuse(self, why: str) -> None:
         logger.info("closing %s (client id %r): %s", self.client.host, self.client_id, why)

@@ -4,11 +4,13 @@ Versions 1 to 3. 1 knows prefixes (KIP-290); 2 is flexible; 3 knows users as res
 """
 
 from ottla.broker.front.session import Session
+from ottla.broker.security import acl_changes
 from ottla.broker.services import ControllerServices, Services
-from ottla.controller.acls import acl_of_creation
 from ottla.model.errors import Errors
 from ottla.protocol.messages import CreateAclsRequest, CreateAclsResponse
 from ottla.protocol.refusals import refused
+
+LARGE_REPLIES = True
 
 
 async def handle(
@@ -17,11 +19,11 @@ async def handle(
     acls = services.authorizer.acls
     if acls is None:
         return refused(request, Errors.SECURITY_DISABLED)
-    response = await services.decide(request, session.client)
-    there = [
-        acl_of_creation(asked)
-        for asked, result in zip(request.creations, response.results, strict=True)
-        if not result.error_code
-    ]
-    await services.control_plane.seen_here(lambda _: all(acl in acls for acl in there))
-    return response
+
+    async def decide(some: CreateAclsRequest) -> CreateAclsResponse:
+        response = await services.decide(some, session.client)
+        there = acl_changes.created(some, response)
+        await services.control_plane.seen_here(lambda _: all(acl in acls for acl in there))
+        return response
+
+    return await acl_changes.create(request, decide)

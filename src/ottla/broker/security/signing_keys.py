@@ -8,16 +8,14 @@ cannot make this node busy with it.
 import asyncio
 import json
 import logging
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock
+from ottla.net.reading_urls import read_url
 
 logger = logging.getLogger(__name__)
-
-_PIECE = 64 * 1024
 
 
 class Source(NamedTuple):
@@ -84,12 +82,8 @@ class FetchedKeys:
 
 def read_keys(source: Source) -> dict[str | None, Any]:
     """By key id; under None the only one there is. Raises OSError, or ValueError for what is no set of keys."""
-    from http.client import HTTPException  # noqa: PLC0415  for who has OAUTHBEARER
-
-    try:
-        return parsed(_read(source))
-    except HTTPException as error:  # neither of the two, and it comes through urllib as it is
-        raise ValueError(f"what answers there does not speak HTTP ({error!r})") from error
+    limit = "ottla.sasl.oauthbearer.jwks.max.bytes"
+    return parsed(read_url(source.url, timeout_s=source.timeout_s, max_bytes=source.max_bytes, limit=limit))
 
 
 def parsed(data: bytes) -> dict[str | None, Any]:
@@ -112,27 +106,3 @@ def parsed(data: bytes) -> dict[str | None, Any]:
     if len(found) == 1:
         found[None] = next(iter(found.values()))
     return found
-
-
-def _read(source: Source) -> bytes:
-    """With one deadline for all of it: a server that sends a byte now and then must not hold the thread."""
-    import urllib.request  # noqa: PLC0415
-
-    class NoRedirect(urllib.request.HTTPRedirectHandler):
-        """A set of keys is where the settings say."""
-
-        def redirect_request(self, *_: object) -> None:
-            return None
-
-    end = time.monotonic() + source.timeout_s
-    pieces: list[bytes] = []
-    size = 0
-    with urllib.request.build_opener(NoRedirect).open(source.url, timeout=source.timeout_s) as answer:
-        while piece := answer.read1(_PIECE) if hasattr(answer, "read1") else answer.read(_PIECE):
-            size += len(piece)
-            if size > source.max_bytes:
-                raise ValueError(f"it is larger than {source.max_bytes} bytes (ottla.sasl.oauthbearer.jwks.max.bytes)")
-            if time.monotonic() > end:
-                raise ValueError(f"it takes longer than {source.timeout_s:g} s")
-            pieces.append(piece)
-    return b"".join(pieces)

@@ -1,18 +1,17 @@
-"""A registry that a command talks to: one connection, one request after the other, and every failure in words."""
-# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
+"""A registry that a command talks to, and every failure in words."""
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
 import os
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments, Option, UsageError
 from ottla.cli.reach import COMMAND_CONFIG, JSON, OUTPUT, TIMEOUT, client_settings, seconds
+from ottla.registry.line import Line, TooMuch, basic, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +27,6 @@ REGISTRY: Final = Option(
 REACH: Final = (REGISTRY, COMMAND_CONFIG, TIMEOUT)
 SHOW: Final = (*REACH, OUTPUT, JSON)
 
-MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 MAX_ANSWER_BYTES: Final = 256 << 20
 PAGE: Final = 1000
 """Schemas asked for at once: what registries give at most."""
@@ -55,21 +53,16 @@ class Refused(Failure):
 
 class Remote:
     def __init__(self, url: str, settings: Mapping[str, str], timeout_s: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{url!r} is no registry's address: http://HOST:PORT or https://HOST:PORT is expected")
-        self._parts = parts
+        try:
+            parts = parsed(url)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
         self._timeout_s = timeout_s
-        self._settings = settings
-        self._headers = {"Accept": MEDIA_TYPE, "Content-Type": MEDIA_TYPE}
-        self._connection: http.client.HTTPConnection | None = None
-        if authorization := _authorization(parts.username, parts.password, settings):
-            self._headers["Authorization"] = authorization
+        shown = _authorization(parts.username, parts.password, settings)
+        self._line = Line(url, shown, _authorities(settings), timeout_s, MAX_ANSWER_BYTES)
 
     def __str__(self) -> str:
-        """Without user and password."""
-        port = f":{self._parts.port}" if self._parts.port else ""
-        return f"{self._parts.scheme}://{self._parts.hostname}{port}{self._parts.path.rstrip('/')}"
+        return str(self._line)
 
     def get(self, path: str, **query: object) -> Any:
         return self.ask("GET", path, None, **query)
@@ -85,9 +78,8 @@ class Remote:
 
     def ask(self, method: str, path: str, body: object = None, **query: object) -> Any:
         given = {name: _spelt(value) for name, value in query.items() if value is not None}
-        target = self._parts.path.rstrip("/") + path + (f"?{urlencode(given)}" if given else "")
-        data = None if body is None else json.dumps(body).encode()
-        status, answer = self._exchange(method, target, data)
+        target = path + (f"?{urlencode(given)}" if given else "")
+        status, answer = self._exchange(method, target, None if body is None else json.dumps(body).encode())
         try:
             found = json.loads(answer) if answer else None
         except ValueError:
@@ -113,50 +105,24 @@ class Remote:
             offset, seen = offset + PAGE, page
 
     def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
-        stale = self._connection is not None
         try:
-            try:
-                return self._exchanged(method, target, data)
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                self.close()
-                if not stale:
-                    raise
-                return self._exchanged(method, target, data)  # it was closed while nobody asked anything
+            return self._line.exchange(method, target, data)
         except ConnectionRefusedError:
             raise Failure(
                 f"nothing listens at {self}\n  start a node with `ottla start`, or name a registry with --registry URL"
             ) from None
         except TimeoutError:
             raise Failure(f"{self} did not answer within {self._timeout_s:g} s; --timeout waits longer") from None
+        except TooMuch as error:
+            raise Failure(str(error)) from None
+        except http.client.RemoteDisconnected:
+            hint = "; if it is one with TLS, say https:// instead" if str(self).startswith("http:") else ""
+            raise Failure(f"{self} hung up without an answer{hint}") from None
         except (OSError, http.client.HTTPException) as error:
             raise Failure(f"{self}: {error or type(error).__name__}") from None
 
-    def _exchanged(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
-        connection = self._connected()
-        connection.request(method, target, data, self._headers)
-        reply = connection.getresponse()
-        answer = reply.read(MAX_ANSWER_BYTES + 1)
-        if len(answer) > MAX_ANSWER_BYTES:
-            self.close()
-            raise Failure(f"{self} gave more than {MAX_ANSWER_BYTES} bytes")
-        return reply.status, answer
-
-    def _connected(self) -> http.client.HTTPConnection:
-        if self._connection is None:
-            host, port = str(self._parts.hostname), self._parts.port
-            if self._parts.scheme == "https":
-                import ssl
-
-                trusted = ssl.create_default_context(cafile=_authorities(self._settings))
-                self._connection = http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=trusted)
-            else:
-                self._connection = http.client.HTTPConnection(host, port, timeout=self._timeout_s)
-        return self._connection
-
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._line.close()
 
 
 def registry(arguments: Arguments) -> Remote:
@@ -192,12 +158,13 @@ def _authorities(settings: Mapping[str, str]) -> str | None:
     return None
 
 
-def _authorization(user: str | None, password: str | None, settings: Mapping[str, str]) -> str | None:
-    """Of the URL, else by Confluent's client settings."""
-    pair = f"{unquote(user)}:{unquote(password or '')}" if user else None
+def _authorization(user: str | None, password: str | None, settings: Mapping[str, str]) -> str:
+    """Of the URL, else by Confluent's client settings; empty: nothing is shown."""
+    if user:
+        return basic(unquote(user), unquote(password or ""))
     for name in ("schema.registry.basic.auth.user.info", "basic.auth.user.info"):
-        pair = pair or settings.get(name)
-    if pair:
-        return f"Basic {base64.b64encode(pair.encode()).decode()}"
+        if pair := settings.get(name):
+            user, _, password = pair.partition(":")
+            return basic(user, password)
     token = settings.get("bearer.auth.token") or settings.get("schema.registry.bearer.auth.token")
-    return f"Bearer {token}" if token else None
+    return f"Bearer {token}" if token else ""

@@ -1,4 +1,5 @@
-"""The cluster's ACLs as a service beside it sees them: asked for again and again, so that a change counts soon.
+"""The cluster's ACLs as a service beside it sees them: asked for when somebody's rights are to be decided and the last
+answer is some seconds old, so that a change counts soon and a service that nobody uses costs the brokers nothing.
 
 The service's own user needs DESCRIBE on the cluster. A cluster without an authorizer allows everything to everybody,
 and so does the view of it.
@@ -19,12 +20,15 @@ from ottla.security.acls import AclIndex, Rules
 logger = logging.getLogger(__name__)
 
 REFRESH_S: Final = 5.0
+_LONGEST_WAIT_S: Final = 2.0
+"""A cluster that does not answer holds nobody up for longer: what is known counts then."""
 _OPEN: Final = Rules(AclIndex(), allow_everyone_if_no_acl_found=True)
 
 
 class AclView:
-    """`start` it on the loop; `rules` is None until the first answer has come. An answer that fails to come leaves what
-    is known in force: rights that were taken away meanwhile are taken away when the cluster can be asked again."""
+    """Await `fresh` before asking `rules`, which are None until the first answer has come. An answer that fails to come
+    leaves what is known in force: rights that were taken away meanwhile are taken away when the cluster can be asked
+    again."""
 
     def __init__(
         self,
@@ -38,25 +42,31 @@ class AclView:
         self._super_users = super_users
         self._allow_everyone = allow_everyone_if_no_acl_found
         self._refresh_s = refresh_s
-        self._task: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._asked_s = -refresh_s
         self._entries: list[Acl] | None = None
         self._rules: Rules | None = None
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._follow(), name="the view of the ACLs")
-
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
 
     def rules(self) -> Rules | None:
         return self._rules
 
-    async def _follow(self) -> None:
-        while True:
-            await self.refresh()
-            await asyncio.sleep(self._refresh_s)
+    async def fresh(self) -> None:
+        """Asks if the last answer is too old. Many callers ask once."""
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._asked_s < self._refresh_s:
+            return
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(loop), name="the view of the ACLs")
+        await asyncio.wait((self._asking,), timeout=_LONGEST_WAIT_S)
+
+    async def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
+        await self.refresh()
+        self._asked_s = loop.time()
 
     async def refresh(self) -> None:
         """Asks now."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import LoginFailed
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
-from ottla.security.sasl.speaker import Credentials, LoginRefused, SaltPassword
+from ottla.security.sasl.speaker import Credentials, FetchToken, LoginRefused, SaltPassword, Told
 from ottla.security.sasl.speaker import log_in as login_steps
 
 if TYPE_CHECKING:
@@ -23,11 +22,11 @@ _ANSWER_S: Final = 10.0
 async def log_in(connection: Connection, credentials: Credentials) -> float:
     """In how many seconds to do so again; 0: never. Raises LoginFailed."""
     steps = login_steps(credentials, secrets.token_urlsafe(18))
-    told: Message | bytes | None = None
+    told: Told | None = None
     try:
         while True:
             step = next(steps) if told is None else steps.send(told)
-            if isinstance(step, SaltPassword):
+            if isinstance(step, SaltPassword | FetchToken):
                 told = await asyncio.get_running_loop().run_in_executor(None, step.done)
             else:
                 told = await connection.call(step, messages.response_class(step.API_KEY), timeout_s=_ANSWER_S)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import ConnectionLost, LoginFailed
 from ottla.protocol import messages
-from ottla.protocol.codec import Message
-from ottla.security.sasl.speaker import Credentials, LoginRefused, SaltPassword
+from ottla.security.sasl.speaker import Credentials, FetchToken, LoginRefused, SaltPassword, Told
 from ottla.security.sasl.speaker import log_in as login_steps
 
 if TYPE_CHECKING:
@@ -20,11 +19,11 @@ SHARE_OF_A_SESSION: Final = 0.9
 def log_in(connection: "Connection", credentials: Credentials, deadline: float) -> float | None:
     """When to do so again, by time.monotonic(); None: never. Raises LoginFailed."""
     steps = login_steps(credentials, secrets.token_urlsafe(18))
-    told: Message | bytes | None = None
+    told: Told | None = None
     try:
         while True:
             step = next(steps) if told is None else steps.send(told)
-            if isinstance(step, SaltPassword):
+            if isinstance(step, SaltPassword | FetchToken):
                 told = step.done()
             else:
                 told = connection.call(step, messages.response_class(step.API_KEY), deadline=deadline)

@@ -3,6 +3,8 @@
 from ottla.connect.plugins import Plugin, PluginType
 
 _ROOM = "ottla.connect.connectors"
+_MIRROR = "org.apache.kafka.connect.mirror"
+"""Mirroring is a room above this one, and loaded by name as every other connector."""
 
 PLUGINS = (
     Plugin(
@@ -42,5 +44,39 @@ PLUGINS = (
         PluginType.SOURCE,
         f"{_ROOM}.jdbc.source:JdbcSource",
         ("io.aiven.connect.jdbc.JdbcSourceConnector", "jdbc-source"),
+    ),
+    Plugin(
+        "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.elasticsearch.sink:ElasticsearchSink",
+        (
+            "io.aiven.connect.elasticsearch.ElasticsearchSinkConnector",
+            "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector",
+        ),
+    ),
+    Plugin(
+        "io.confluent.connect.s3.S3SinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.files.sink:FilesSink",
+        ("io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector", "files-sink"),
+    ),
+    Plugin(
+        "io.delta.connect.DeltaSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.tables.delta:DeltaSink",
+        ("delta-sink",),
+    ),
+    Plugin(
+        "org.apache.iceberg.connect.IcebergSinkConnector",
+        PluginType.SINK,
+        f"{_ROOM}.tables.iceberg:IcebergSink",
+        ("io.tabular.iceberg.connect.IcebergSinkConnector", "iceberg-sink"),
+    ),
+    Plugin(f"{_MIRROR}.MirrorSourceConnector", PluginType.SOURCE, "ottla.mirror.source_connector:MirrorSource"),
+    Plugin(
+        f"{_MIRROR}.MirrorCheckpointConnector", PluginType.SOURCE, "ottla.mirror.checkpoint_connector:MirrorCheckpoint"
+    ),
+    Plugin(
+        f"{_MIRROR}.MirrorHeartbeatConnector", PluginType.SOURCE, "ottla.mirror.heartbeat_connector:MirrorHeartbeat"
     ),
 )

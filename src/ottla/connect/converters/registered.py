@@ -95,7 +95,13 @@ class RegisteredConverter(Converter):
         self._readings: dict[SchemaId, Reading] = {}
         self._by_prefix: dict[bytes, Reading] = {}
         self._writings: dict[tuple[str, Schema | None], Writing] = {}
-        self._expected: tuple[type[Exception], ...] = (SerdeError, UnknownSchema, InvalidSchema, TooComplex, *self.faults)
+        self._expected: tuple[type[Exception], ...] = (
+            SerdeError,
+            UnknownSchema,
+            InvalidSchema,
+            TooComplex,
+            *self.faults,
+        )
         self._most = max(self.config.get_int("schemas.cache.config"), 1)
 
     def _client(self) -> Registry:

@@ -15,10 +15,11 @@ import pyarrow as pa
 from ottla.client.blocking.cluster import Cluster
 from ottla.connect.jobs.internal_topics import ensure
 from ottla.connect.jobs.raw_record import RawRecord
+from ottla.connect.spi import Copies
 from ottla.connect.topic_creation import CreationRule
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
-from ottla.pipelines.sink.encoding import Rows, binary, encode_batches, next_sequence
+from ottla.pipelines.sink.encoding import Rows, binary, encode_batches, encode_headers, next_sequence
 from ottla.pipelines.sink.packing import Packer, Topics, chunks_of, merged
 from ottla.pipelines.sink.transaction import Transaction
 from ottla.pipelines.sink.writer import Errand
@@ -81,6 +82,19 @@ class Outgoing:
             self._announce(place)
             self._encode(place, Rows(pa.nulls(len(run), pa.binary()), run, None, np.full(len(run), timestamp_ms)))
 
+    def send_copies(self, copies: Copies) -> None:
+        """All to the partition that they name."""
+        if not len(copies.values):
+            return
+        rows = Rows(
+            binary(copies.keys), binary(copies.values), encode_headers(copies.headers), copies.timestamps.to_numpy()
+        )
+        place = TopicPartition(copies.topic, copies.partition)
+        self._announce(place)
+        step = max(1, len(rows.value) * RUN_BYTES // max(rows.value.nbytes, 1))
+        for start in range(0, len(rows.value), step):
+            self._encode(place, rows.slice(start, min(start + step, len(rows.value))))
+
     def send_rows(self, rows: pa.RecordBatch) -> None:
         errand = self._errand
         for chunk in self._packer.pack([rows]):
@@ -108,6 +122,15 @@ class Outgoing:
     def written(self) -> dict[TopicPartition, int]:
         """Records by partition, for the sequence numbers of the next transaction."""
         return {place: delivered.records for place, delivered in self._delivery.delivered.items()}
+
+    @property
+    def first_offsets(self) -> dict[tuple[str, int], int]:
+        """Of what was acknowledged, by partition; those that the broker no longer knew are left out."""
+        return {
+            (place.topic, place.partition): delivered.first_offset
+            for place, delivered in self._delivery.delivered.items()
+            if delivered.first_offset >= 0
+        }
 
     def _announce(self, place: TopicPartition) -> None:
         if not self._errand.second and place not in self._delivery.delivered:

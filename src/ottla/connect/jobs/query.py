@@ -39,6 +39,9 @@ LOGGED_LETTERS: Final = 10
 class Delivering(Protocol):
     """One kind of connector, on the driver."""
 
+    gather_ms: int
+    """How long records are gathered into a batch, at least."""
+
     def open(self) -> type[DataSource]:
         """Asks Kafka where the connector stands, fences whoever ran it before, and gives what plans its batches."""
 
@@ -129,8 +132,9 @@ class ConnectorWork:
         spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
         spark.dataSource.register(source)
         spark.sparkContext.setLocalProperty(POOL, self._spec.name)
+        interval_ms = max(TRIGGER_MS, self._delivering.gather_ms)
         trigger: dict[str, Any] = (
-            {"availableNow": True} if self._spec.once else {"processingTime": f"{TRIGGER_MS} milliseconds"}
+            {"availableNow": True} if self._spec.once else {"processingTime": f"{interval_ms} milliseconds"}
         )
         return (
             spark.readStream.format(source.name())

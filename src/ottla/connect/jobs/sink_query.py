@@ -50,6 +50,7 @@ class SinkDelivery:
         self._spec = spec
         sink = opened_sink(spec)
         self._first_records = sink.first_records
+        self.gather_ms = sink.gather_ms()
         chain = Chain(spec)
         self._with_headers = not (chain.is_raw and sink.takes_columns) or bool(spec.policy.topic)
         sink.close()
@@ -79,7 +80,8 @@ class SinkDelivery:
                 "kafka.bootstrap.servers": self._spec.bootstrap,
                 "subscribePattern": pattern,
                 "startingOffsets": json.dumps(to_json(self._starting(pattern))),
-                "targetMillisPerTrigger": str(TARGET_MS),
+                # Between two triggers a backlog waits too: what is gathered for long has to be as much.
+                "targetMillisPerTrigger": str(max(TARGET_MS, self.gather_ms)),
                 "includeHeaders": str(self._with_headers).lower(),
                 "isolationLevel": isolation,
                 "brokerTimeoutMillis": str(int(TIMEOUT_S * 1000)),

@@ -86,7 +86,7 @@ class SinkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         report = task.run(partition.task, spans, self._columns(partition.spans))
         if report.failed is not None:
-            forget(self._spec.name)
+            forget(self._spec)
         yield report_row(report)
 
     def _columns(self, spans: Sequence[Span]) -> Iterator[Columns]:

@@ -55,6 +55,8 @@ class _Task:
 
 
 class SourceDelivery:
+    gather_ms = 0
+
     def __init__(self, spec: JobSpec) -> None:
         """Raises ConfigRefused."""
         self._spec = spec

@@ -149,7 +149,7 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         report = task.run(partition.task, partition.parts, LIMIT, cluster, errand)
         if report.failed is not None:
-            forget(self._spec.name)
+            forget(self._spec)
         yield report_row(report)
 
     def stop(self) -> None:

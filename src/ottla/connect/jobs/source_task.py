@@ -21,7 +21,7 @@ from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_task import Refusal
 from ottla.connect.jobs.spec import JobSpec, opened_source
 from ottla.connect.offsets import value_of
-from ottla.connect.spi import ConfigRefused, Lines, Offset, Partition, Read, Source
+from ottla.connect.spi import ConfigRefused, Copies, Lines, Offset, Partition, Read, Source
 from ottla.connect.topic_creation import creation_rules
 from ottla.pipelines.sink.writer import Errand
 
@@ -70,6 +70,7 @@ class SourceTask:
         try:
             for part in parts:
                 self._drain(run, part, limit, time.monotonic() + TARGET_S / len(parts))
+            run.settle()
             return run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
             return SourceReport(number, run.counts, failed=Failed.of(error))
@@ -84,6 +85,7 @@ class SourceTask:
                 asked = limit
                 read = run.retrying.run(lambda at=start: self._source(part).read(at, limit))  # type: ignore[misc]
             run.take(part, read)
+            run.remember(self._source(part), read)
             more = read.has_more(asked)
             start = start if read.end is None else read.end
             if more and time.monotonic() >= until_s:
@@ -111,6 +113,7 @@ class _Run:
         self.full = False
         """There is more than was read."""
         self._letters: list[Letter] = []
+        self._asking: dict[int, tuple[Source[Any], list[Read]]] = {}
         self.counts = Counts()
         self.retrying = Retrying(self._policy)
 
@@ -118,6 +121,8 @@ class _Run:
         rows = read.rows
         if isinstance(rows, Lines):
             self._take_lines(rows, part.partition)
+        elif isinstance(rows, Copies):
+            self._take_copies(rows, part.partition)
         else:
             self._take_rows(rows, part.partition)
 
@@ -135,6 +140,27 @@ class _Run:
         now_ms = time.time_ns() // 1_000_000
         self._out.send_values(lines.topic, lines.values, now_ms if lines.timestamp is None else lines.timestamp)
         self.counts = self.counts.plus(Counts(count, count))
+
+    def _take_copies(self, copies: Copies, partition: Partition) -> None:
+        if not self._chain.is_raw:
+            self._take_rows(copies.as_rows(), partition)
+            return
+        count = len(copies.values)
+        self._out.send_copies(copies)
+        self.counts = self.counts.plus(Counts(count, count))
+
+    def remember(self, source: Source[Any], read: Read) -> None:
+        """For those who want to know where their records came to lie."""
+        if type(source).delivered is not Source.delivered:
+            self._asking.setdefault(id(source), (source, []))[1].append(read)
+
+    def settle(self) -> None:
+        if not self._asking:
+            return
+        self._out.flush()
+        for source, reads in self._asking.values():
+            more = source.delivered(reads, self._out.first_offsets)
+            self._out.send(self._chain.outbound(more, source.partition).records)
 
     def _take_rows(self, rows: Sequence[Any], partition: Partition) -> None:
         found = self._chain.outbound(rows, partition)

@@ -28,6 +28,7 @@ the two contracts; `failures` has the exceptions that mean something to whoever 
 
 from ottla.connect.spi.config import Config as Config
 from ottla.connect.spi.config import ConfigRefused as ConfigRefused
+from ottla.connect.spi.config import Everything as Everything
 from ottla.connect.spi.config import Key as Key
 from ottla.connect.spi.config import Secret as Secret
 from ottla.connect.spi.config import keys_of as keys_of
@@ -41,6 +42,7 @@ from ottla.connect.spi.sink import Refused as Refused
 from ottla.connect.spi.sink import Sink as Sink
 from ottla.connect.spi.sink import Span as Span
 from ottla.connect.spi.sink import Verdicts as Verdicts
+from ottla.connect.spi.source import Copies as Copies
 from ottla.connect.spi.source import Lines as Lines
 from ottla.connect.spi.source import Offset as Offset
 from ottla.connect.spi.source import Partition as Partition

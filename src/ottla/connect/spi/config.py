@@ -37,6 +37,10 @@ SECRET: Final = "secret"
 Secret = Annotated[str, msgspec.Meta(extra={SECRET: True})]
 """The type of a field that is never shown."""
 
+EVERYTHING: Final = "everything"
+Everything = Annotated[dict[str, str], msgspec.Meta(extra={EVERYTHING: True})]
+"""The type of a field that is given the whole configuration, for keys whose names are not fixed: no key of its own."""
+
 MOST_CHARACTERS: Final = 1 << 20
 """Of one value."""
 
@@ -130,7 +134,17 @@ def keys_of(model: type[Config]) -> tuple[Key, ...]:
     """In the order of the model."""
     described = inspect.type_info(model)
     assert isinstance(described, inspect.StructType)
-    return tuple(_key(field) for field in described.fields)
+    return tuple(_key(field) for field in described.fields if not _is_everything(field.type))
+
+
+def _everything_of(model: type[Config]) -> list[str]:
+    described = inspect.type_info(model)
+    assert isinstance(described, inspect.StructType)
+    return [field.encode_name for field in described.fields if _is_everything(field.type)]
+
+
+def _is_everything(kind: inspect.Type) -> bool:
+    return isinstance(kind, inspect.Metadata) and bool((kind.extra or {}).get(EVERYTHING))
 
 
 def parse(model: type[C], given: Mapping[str, Any]) -> C:
@@ -143,6 +157,8 @@ def parse(model: type[C], given: Mapping[str, Any]) -> C:
                 raise ConfigRefused(key.name, f"is missing: {key.doc}" if key.doc else "is missing")
             continue
         values[key.name] = _loose(key, value)
+    for name in _everything_of(model):
+        values[name] = {key: str(value) for key, value in given.items() if value is not None}
     try:
         return msgspec.convert(values, model, strict=False)
     except msgspec.ValidationError as error:

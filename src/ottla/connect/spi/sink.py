@@ -106,6 +106,10 @@ class Sink(Generic[C]):
         whole micro-batch."""
         return ()
 
+    def gather_ms(self) -> int:
+        """How long records are gathered into a micro-batch, at least: 0 for as they come."""
+        return 0
+
     def validate(self) -> None:
         """Beyond what the model says. Raises ConfigRefused."""
 

@@ -64,10 +64,40 @@ def _is_text(values: pa.Array) -> bool:
     return bool(pa.types.is_string(values.type))
 
 
+class Copies(NamedTuple):
+    """Records as they lie in another topic: bytes, in Arrow's columns. With ByteArray converters and no transforms no
+    object is made for any of them."""
+
+    topic: str
+    partition: int
+    keys: pa.Array
+    values: pa.Array
+    timestamps: pa.Array
+    """int64: milliseconds."""
+    headers: pa.Array
+    """Lists of {key, value}."""
+    offsets: pa.Array
+    """int64: where they lay in the topic that they come from."""
+
+    def as_rows(self) -> list[Row]:
+        columns = (self.keys, self.values, self.timestamps, self.headers)
+        return [
+            Row(
+                self.topic,
+                value,
+                key,
+                [(each["key"], each["value"]) for each in headers or ()],
+                timestamp,
+                self.partition,
+            )
+            for key, value, timestamp, headers in zip(*(column.to_pylist() for column in columns), strict=True)
+        ]
+
+
 class Read(NamedTuple):
     """What was read, and where the next read begins."""
 
-    rows: Sequence[Row] | Lines
+    rows: Sequence[Row] | Lines | Copies
     end: Offset | None
     """None: as before. It is written down even if there are no rows."""
     more: bool | None = None
@@ -75,7 +105,7 @@ class Read(NamedTuple):
 
     def has_more(self, limit: int) -> bool:
         rows = self.rows
-        count = len(rows.values) if isinstance(rows, Lines) else len(rows)
+        count = len(rows.values) if isinstance(rows, Lines | Copies) else len(rows)
         return bool(count) and self.end is not None and (count >= limit // 2 if self.more is None else self.more)
 
 
@@ -120,6 +150,11 @@ class Source(Generic[C]):
     def is_done(self, start: Offset | None) -> bool:
         """Whether nothing will ever come behind `start`."""
         return False
+
+    def delivered(self, reads: Sequence[Read], first_offsets: Mapping[tuple[str, int], int]) -> Sequence[Row]:
+        """What these reads gave lies in its topics, from these offsets on, but is not committed. What is returned is
+        written and committed with it."""
+        return ()
 
     def written(self, end: Offset) -> None:
         """All before `end` is written for good: an acknowledgement for those who need one. May come late, or twice."""

@@ -5,13 +5,16 @@ references) goes to Python's `re`, unless repetition stands inside repetition th
 """
 
 import re
-from re import _constants, _parser  # type: ignore[attr-defined]
+from importlib import import_module
 from typing import Any, Final, Protocol
 
 from ottla.connect.data.errors import IllegalArgumentException, IndexOutOfBoundsException
 from ottla.connect.definitions import ConfigError, Value
 from ottla.model.patterns import capturing
 
+# Python's own parser of patterns, which its stubs do not know.
+_constants: Any = import_module("re._constants")
+_parser: Any = import_module("re._parser")
 _NAMED: Final = re.compile(r"(\\.)|\(\?<(?=[A-Za-z])")
 _POSSESSIVE_OR_ATOMIC: Final = frozenset(("POSSESSIVE_REPEAT", "ATOMIC_GROUP"))
 MOST_CHARACTERS: Final = 10_000

@@ -51,6 +51,23 @@ PROPERTIES: tuple[Property, ...] = (
         check=grammar.http_addresses,
     ),
     Property(
+        "sql.listeners",
+        LIST,
+        (),
+        "Where a SQL server beside this node answers: http://host:port; none by default, without a file "
+        "http://127.0.0.1:8088.",
+        MEDIUM,
+        check=grammar.http_addresses,
+    ),
+    Property(
+        "sql.state.dir",
+        STRING,
+        None,
+        "Where queries of that server keep their checkpoints; by default a directory beside the first of log.dirs, "
+        "with -sql behind its name.",
+        MEDIUM,
+    ),
+    Property(
         "confluent.schema.registry.url",
         LIST,
         (),

@@ -4,8 +4,9 @@
 texts, which on a server belong to a listener and a mechanism (KIP-103, KIP-226).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from ottla.model.properties.broker import STATIC
 from ottla.model.properties.jaas import Jaas, parse_jaas
@@ -15,6 +16,9 @@ from ottla.model.properties.values import NodeValues
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _BY_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _JAAS: Final = "sasl.jaas.config"
+_TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_TOKEN_ID: Final = "sasl.oauthbearer.client.credentials.client.id"
+_TOKEN_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"
 _OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
 _KNOWN_CLASSES: Final = {
     "sasl.server.callback.handler.class": (f"{_OAUTH}OAuthBearerValidatorCallbackHandler",
@@ -79,6 +83,8 @@ def controller_login(settings: NodeValues) -> OwnLogin | None:
 def _own_login(settings: NodeValues, listener: str, mechanism: str) -> OwnLogin | None:
     if not uses_sasl(settings, listener):
         return None
+    if mechanism == "OAUTHBEARER":
+        return OwnLogin(mechanism, "", "")
     jaas = jaas_of(settings, listener, mechanism)
     assert jaas is not None, "`problem` has seen to that"
     return OwnLogin(mechanism, jaas.options["username"], jaas.options["password"])
@@ -169,16 +175,31 @@ def _oauth_problems(settings: NodeValues, listener: str) -> Iterator[str]:
             f"{listener}; without it a token made for another service would log in here"
         )
     url = settings.for_listener(listener, "sasl.oauthbearer.jwks.endpoint.url")
-    if isinstance(url, str) and not url.startswith(("https://", "http://127.0.0.1", "http://localhost", "file:///")):
+    if isinstance(url, str) and not is_safe(url):
         yield f"sasl.oauthbearer.jwks.endpoint.url: {url} is not allowed: https://… or file:///… is"
+
+
+def is_safe(url: str) -> bool:
+    """For keys and tokens: nobody on the way can read or replace what is there."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    if parts.scheme == "http":
+        return host in ("127.0.0.1", "::1", "localhost")
+    return bool(host) if parts.scheme == "https" else parts.scheme == "file" and url.startswith("file:///")
 
 
 def _own_problems(settings: NodeValues, listener: str, setting: str, what: str) -> Iterator[str]:
     mechanism = settings.get_str(setting)
+    if mechanism == "OAUTHBEARER":
+        yield from _token_problems(settings, listener, what)
+        return
     if mechanism not in _BY_PASSWORD:
         meant = "the default of Kafka, " if setting not in settings.given else ""
         yield (
-            f"{setting}: {mechanism} is {meant}not what {what} by here: set it to one of {', '.join(_BY_PASSWORD)}"
+            f"{setting}: {mechanism} is {meant}not what {what} by here: set it to one of {', '.join(MECHANISMS)}"
             " (sasl.mechanism.inter.broker.protocol and sasl.mechanism.controller.protocol both default to GSSAPI)"
         )
         return
@@ -190,6 +211,23 @@ def _own_problems(settings: NodeValues, listener: str, setting: str, what: str) 
         return
     if jaas is None or not jaas.options.get("username") or not jaas.options.get("password"):
         yield f"{name}: username and password are needed there, by which {what}"
+
+
+def _token_problems(settings: NodeValues, listener: str, what: str) -> Iterator[str]:
+    url = for_mechanism(settings, listener, "OAUTHBEARER", _TOKEN_URL)
+    if not isinstance(url, str) or not is_safe(url):
+        yield f"{_TOKEN_URL}: https://… or file:///… is needed, where the tokens are to be had by which {what}"
+        return
+    try:
+        jaas = jaas_of(settings, listener, "OAUTHBEARER")
+    except ValueError:
+        return  # told with the listener's mechanisms
+    options: Mapping[str, str] = {} if jaas is None else jaas.options
+    for name, option in ((_TOKEN_ID, "clientId"), (_TOKEN_SECRET, "clientSecret")):
+        if url.startswith("file:"):
+            return
+        if not for_mechanism(settings, listener, "OAUTHBEARER", name) and not options.get(option):
+            yield f"{name}: a value is needed there, or {option} in the JAAS text, to get tokens by which {what}"
 
 
 def warnings(settings: NodeValues) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from ottla.pipelines.checkpoint import checkpoint_of_query, offsets_of_batch, query_id_of
-from ottla.pipelines.sink.sink import TransactionalSink
+from ottla.pipelines.sink.sink import TransactionalSink, packed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +64,7 @@ class _Sink:
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
         offsets = offsets_of_batch(self._checkpoint, batch_id) if self._group_id is not None else {}
-        self._sink.write(rows, batch_id, offsets)
+        self._sink.write(packed(rows), batch_id, offsets)
 
 
 def _with_topic(rows: DataFrame, topic: str | None) -> DataFrame:

@@ -202,7 +202,7 @@ def _topic_codes(topics: pa.Array) -> tuple[list[str], Numbers]:
 
 def _packed(columns: Mapping[str, pa.Array], count: int) -> pa.RecordBatch:
     headers = columns.get("headers")
-    encoded = encode_headers(headers) if headers is not None and headers.null_count < count else None
+    encoded = None if headers is None else encode_headers(headers)
     return pa.RecordBatch.from_arrays(
         [
             binary(columns["key"]),

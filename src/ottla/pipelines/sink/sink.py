@@ -19,20 +19,20 @@ from ottla.client.errors import ClientError, KafkaError, known
 from ottla.client.producing import CODECS
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.rows import PACKED_ROWS
+from ottla.pipelines.rows import HEADERS_TYPE, PACKED_ROWS, without_null_headers
 from ottla.pipelines.session import check_session
 from ottla.pipelines.sink import markers
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded
 from ottla.pipelines.sink.packing import CHUNK_ORDER, CHUNK_TYPE, OVERFLOW
 from ottla.pipelines.sink.transaction import FENCING, Fenced, Sequences, Transaction
-from ottla.pipelines.sink.writer import RECEIPT_TYPE, Errand, Pack, Receipt, Write
+from ottla.pipelines.sink.writer import PACKING_ORDER, RECEIPT_TYPE, Errand, Pack, PackingOrder, Receipt, Write
 from ottla.pipelines.source.origins import Origins
 from ottla.protocol.batch import TRANSACTIONAL
 from ottla.protocol.records import build_batch
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 MARKER_TOPIC: Final = "__ottla_batch_markers"
 TRANSACTION_TIMEOUT_MS: Final = 5 * 60_000
@@ -73,13 +73,13 @@ def _as_read(offsets: Mapping[TopicPartition, int]) -> Commits:
 class TransactionalSink:
     """Writes the micro-batches of one query. `open` it once; `write` opens it again after a batch that failed.
 
-    Rows have the columns key, value, topic, and if wanted partition, headers, timestamp (ms, or a Spark timestamp) and
-    for the order inside a partition src_partition, src_offset, seq.
+    What it writes are rows that were `packed`: best as the end of the query's own plan, which spares each batch a plan
+    of its own.
     """
 
     __slots__ = (
         "_cluster", "_counts", "_errand", "_fenced", "_group_id", "_marker", "_marker_place", "_marker_topic", "_ready",
-        "_sequences", "_small", "_transaction", "commits", "last_batch",
+        "_sequences", "_small", "_transaction", "_writers", "commits", "last_batch",
     )  # fmt: skip
 
     def __init__(
@@ -117,11 +117,17 @@ class TransactionalSink:
         self._counts = _PartitionCounts(self._cluster)
         self._ready = False
         self._small = False
+        self._writers = 0
+        """Of the session; 0 before it is known."""
         self._fenced: Fenced | None = None
         self.last_batch = markers.NONE
         """The last batch that is out, -1 for none."""
         self.commits: Callable[[Mapping[TopicPartition, int]], Commits] = _as_read
         """Asked when the records of a batch are written, with how far it has read: what the group commits."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._marker is not None
 
     def open(self, query_id: str, query_name: str) -> None:
         """Fences whoever wrote for this query before, and finds out how far it came."""
@@ -146,10 +152,11 @@ class TransactionalSink:
     # A batch.
 
     def write(
-        self, rows: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
+        self, chunks: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int], origins: Origins | None = None
     ) -> Written:
-        """Returns when the batch is out. Any exception means that nothing of it is, or that the marker will tell: the
-        query has to stop, and Spark replays the batch. With `origins` the headers of rows may be marks."""
+        """Takes rows that are `packed`, and returns when the batch is out. Any exception means that nothing of it is,
+        or that the marker will tell: the query has to stop, and Spark replays the batch. With `origins` the headers of
+        rows may be marks."""
         self._errand = self._errand._replace(origins=origins)
         if self._fenced is not None:
             raise self._fenced  # to open again by itself would fence the successor
@@ -157,11 +164,12 @@ class TransactionalSink:
             self._reopen()
         if batch_id <= self.last_batch:
             # The crash came between the commit and Spark's commits/N. The state still has to be computed.
-            rows.write.format("noop").mode("overwrite").save()
+            self._order(chunks, PackingOrder(self._errand_of(batch_id, self._writers_in(chunks.sparkSession)), 0))
+            chunks.write.format("noop").mode("overwrite").save()
             return Written(batch_id, True, 0, 0, {})
         self._ready = False
         try:
-            receipts = self._attempt(rows, batch_id, offsets)
+            receipts = self._attempt(chunks, batch_id, offsets)
         except Fenced as fenced:
             self._fenced = fenced
             raise
@@ -169,9 +177,9 @@ class TransactionalSink:
         self.last_batch = batch_id
         return _written(batch_id, receipts)
 
-    def _attempt(self, rows: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int]) -> list[Receipt]:
+    def _attempt(self, chunks: DataFrame, batch_id: int, offsets: Mapping[TopicPartition, int]) -> list[Receipt]:
         try:
-            receipts = self._produce(rows, batch_id)
+            receipts = self._produce(chunks, batch_id)
             self._mark(batch_id)
             self._commit_offsets(offsets)
         except BaseException:
@@ -181,13 +189,11 @@ class TransactionalSink:
         self._commit()
         return receipts
 
-    def _produce(self, rows: DataFrame, batch_id: int) -> list[Receipt]:
-        session = rows.sparkSession
-        check_session(session)
-        errand = self._errand_of(batch_id, session.sparkContext.defaultParallelism)
-        receipts = self._write_here(rows, errand) if self._small else None
+    def _produce(self, chunks: DataFrame, batch_id: int) -> list[Receipt]:
+        errand = self._errand_of(batch_id, self._writers_in(chunks.sparkSession))
+        receipts = self._write_here(chunks, errand) if self._small else None
         if receipts is None:
-            receipts = self._write_there(rows, errand)
+            receipts = self._write_there(chunks, errand)
         for receipt in receipts:
             if receipt.error:
                 raise self._refusal(known(receipt.error), receipt.message or "")
@@ -196,18 +202,30 @@ class TransactionalSink:
         self._small = sum(receipt.size for receipt in receipts) <= SMALL_BYTES
         return receipts
 
-    def _write_there(self, rows: DataFrame, errand: Errand) -> list[Receipt]:
+    def _writers_in(self, session: SparkSession) -> int:
+        """Executors come and go, but a small batch is written by the driver: no reason to ask the JVM each time."""
+        if not self._small or not self._writers:
+            check_session(session)
+            self._writers = max(session.sparkContext.defaultParallelism, 1)
+        return self._writers
+
+    def _order(self, chunks: DataFrame, order: PackingOrder) -> None:
+        """Holds for the batch of this thread."""
+        chunks.sparkSession.sparkContext.setLocalProperty(PACKING_ORDER, order.as_text())
+
+    def _write_there(self, chunks: DataFrame, errand: Errand) -> list[Receipt]:
         """By one task for each partition."""
-        chunks = kafka_rows(rows).mapInArrow(Pack(errand), CHUNK_TYPE)
+        self._order(chunks, PackingOrder(errand))
         placed = chunks.repartitionById(errand.writers, "writer").sortWithinPartitions(*CHUNK_ORDER)
         return [Receipt(*row) for row in placed.mapInArrow(self._task(errand), RECEIPT_TYPE).collect()]
 
-    def _write_here(self, rows: DataFrame, errand: Errand) -> list[Receipt] | None:
+    def _write_here(self, chunks: DataFrame, errand: Errand) -> list[Receipt] | None:
         """By the driver: a shuffle costs more than a small batch does. None if it is not small after all."""
-        chunks = kafka_rows(rows).mapInArrow(Pack(errand, HERE_BYTES), CHUNK_TYPE).toArrow()
-        if not chunks.num_rows:
+        self._order(chunks, PackingOrder(errand, HERE_BYTES))
+        found = chunks.toArrow()
+        if not found.num_rows:
             return []
-        placed = chunks.sort_by([(name, "ascending") for name in CHUNK_ORDER])
+        placed = found.sort_by([(name, "ascending") for name in CHUNK_ORDER])
         if OVERFLOW in placed.column("writer").to_pylist():
             return None
         try:
@@ -259,7 +277,7 @@ class TransactionalSink:
             batch_id=batch_id,
             topics=self._counts.known(),
             sequences=dict(self._sequences.of(sender)),
-            writers=max(writers, 1),
+            writers=writers,
         )
 
     def _wrote(self, place: TopicPartition, records: int) -> None:
@@ -308,11 +326,16 @@ _TYPES: Final = {
     "src_offset": "bigint",
     "seq": "int",
 }
-_HEADERS: Final = "array<struct<key:string,value:binary>>"
 
 
-def kafka_rows(rows: DataFrame) -> DataFrame:
-    """The sink's columns in its types. Raises ValueError for a column that is missing or cannot be written."""
+def packed(rows: DataFrame) -> DataFrame:
+    """Rows as the sink takes them. They have the columns key, value, topic, and if wanted partition, headers, timestamp
+    (ms, or a Spark timestamp) and for the order inside a partition src_partition, src_offset, seq; or they are
+    PACKED_ROWS. Raises ValueError for others."""
+    return _kafka_rows(rows).mapInArrow(Pack(), CHUNK_TYPE)
+
+
+def _kafka_rows(rows: DataFrame) -> DataFrame:
     kinds = dict(rows.dtypes)
     if kinds == {PACKED_ROWS: "binary"}:
         return rows
@@ -325,7 +348,7 @@ def kafka_rows(rows: DataFrame) -> DataFrame:
         elif name == "timestamp":
             columns.append(_millis(kind))
         elif name == "headers":
-            columns.append(_as_type(name, kind, _HEADERS))
+            columns.append(without_null_headers(_as_type(name, kind, HEADERS_TYPE)))
     return rows.select(*columns)
 
 

@@ -6,7 +6,9 @@ worker from batch to batch.
 
 from __future__ import annotations
 
+import base64
 import os
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -88,35 +90,57 @@ class Errand(NamedTuple):
     """Set when rows may carry marks in place of headers."""
 
 
-class Pack:
-    """Rows to chunks, for mapInArrow. With a limit no more than that many bytes are given back by a task: a row
+class PackingOrder(NamedTuple):
+    """What `Pack` is told of a batch. With a limit no more than that many bytes are given back by a task: a row
     OVERFLOW stands for the rest, which has been computed and dropped."""
 
-    __slots__ = ("errand", "limit")
+    errand: Errand
+    limit: int | None = None
 
-    def __init__(self, errand: Errand, limit: int | None = None) -> None:
-        self.errand = errand
-        self.limit = limit
+    def as_text(self) -> str:
+        # Who only chooses partitions needs no sequence numbers, of which there is one for each.
+        order = self._replace(errand=self.errand._replace(sequences={}))
+        return base64.b64encode(pickle.dumps(order)).decode()
+
+    @classmethod
+    def told(cls) -> PackingOrder:
+        """To this task."""
+        found = pickle.loads(base64.b64decode(_context().getLocalProperty(PACKING_ORDER) or ""))
+        assert isinstance(found, cls)
+        return found
+
+
+PACKING_ORDER: Final = "ottla.sink.packing"
+"""The local property that brings a batch's `PackingOrder` to its tasks."""
+
+
+class Pack:
+    """Rows to chunks, for mapInArrow. It is part of a query's plan, which is made before anything is known of a batch:
+    so the order comes by a property of the thread that runs the batch. A plan of its own for each batch would have to
+    be analysed, optimised and compiled each time, which took longer than the batch."""
+
+    __slots__ = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()
-        errand = self.errand
+        errand, limit = PackingOrder.told()
         task = _context().partitionId()
         packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id)
         batches = _unpacked(batches)
         if errand.origins is not None:
             batches = resolved(batches, errand.origins, lambda: connected(errand.bootstrap_servers, errand.timeout_s))
         chunks = packer.pack(batches)
-        return chunks if self.limit is None else self._limited(chunks, self.limit)
+        return chunks if limit is None else _limited(chunks, limit)
 
-    def _limited(self, chunks: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-        size = 0
-        for chunk in chunks:
-            size += chunk.nbytes
-            if size <= limit:
-                yield chunk
-        if size > limit:
-            yield overflow()
+
+def _limited(chunks: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    size = 0
+    for chunk in chunks:
+        size += chunk.nbytes
+        if size <= limit:
+            yield chunk
+    if size > limit:
+        yield overflow()
 
 
 def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

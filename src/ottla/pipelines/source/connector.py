@@ -31,6 +31,7 @@ SMALL_BATCH: Final = 10_000
 _OURS_ALONE: Final = {
     "streamTime": "the connector has no column of stream time",
     "maxBytesPerTrigger": "the connector does not limit batches by bytes",
+    "waitMillis": "the connector does not wait for records",
     "initialOffsetsFile": None,  # it keeps its first offsets in the checkpoint
 }
 

@@ -47,6 +47,9 @@ from ottla.pipelines.source.positions import Positions, in_time, open_cluster
 from ottla.pipelines.workers import settle_worker
 
 FORMAT: Final = "ottla"
+FIRST_LOOK_S: Final = 0.02
+LAST_LOOK_S: Final = 0.1
+"""How soon brokers are asked again by a stream that waits for records: each time later, up to the last."""
 
 logger = logging.getLogger(__name__)
 
@@ -191,7 +194,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> OffsetJson:
         begin = from_json(start)
-        self._seen = self._positions.latest(fresh=self._seen is None)
+        self._seen = self._latest(begin)
         self._require_nothing_lost(begin, self._seen)
         end = self._under_ceiling(begin, self._seen)
         latest = end
@@ -202,6 +205,18 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return to_json(end)
         end = in_time(begin, end, latest, self._positions)
         return to_json(end, [place for place, offset in end.items() if offset < latest[place]])
+
+    def _latest(self, begin: Offsets) -> Offsets:
+        """Waits for something new, if the options say so: not in a query that is to end."""
+        latest = self._positions.latest(fresh=self._seen is None)
+        if self._options.wait_ms is None or self._ceiling is not None:
+            return latest
+        deadline, pause = time.monotonic() + self._options.wait_ms / 1000, FIRST_LOOK_S
+        while latest == begin and time.monotonic() < deadline:
+            time.sleep(pause)
+            pause = min(pause * 2, LAST_LOOK_S)
+            latest = self._positions.latest(fresh=False)
+        return latest
 
     def _limited(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> Offsets:
         if isinstance(limit, ReadAllAvailable):

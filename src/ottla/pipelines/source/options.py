@@ -37,6 +37,7 @@ NAMES: Final = (
     "initialOffsetsFile",
     "brokerTimeoutMillis",
     "together",
+    "waitMillis",
 )
 UNSUPPORTED: Final = {
     "minPartitions": "one Spark partition reads each topic partition",
@@ -99,6 +100,9 @@ class SourceOptions(NamedTuple):
     together: bool = False
     """Partitions of one number belong together: a batch takes them up to about the same time, and is told of which more
     lies at the brokers."""
+    wait_ms: int | None = None
+    """How long a stream waits for records before it tells Spark that there are none. Spark's own way of asking again
+    takes ten times as much of the processor."""
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
@@ -128,6 +132,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         initial_offsets_file=options.get("initialOffsetsFile"),
         broker_timeout_ms=_positive(options, "brokerTimeoutMillis"),
         together=_flag(options, "together", False),
+        wait_ms=_positive(options, "waitMillis"),
     )
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.rows import have_no_headers
 from ottla.pipelines.source.columns import read_columns
 from ottla.serdes.schema_ids import SCHEMA_HEADERS
 
@@ -97,7 +98,7 @@ def resolved(
 
 def _has_marks(batch: pa.RecordBatch) -> bool:
     headers = batch.column("headers")
-    if headers.null_count == len(headers):
+    if have_no_headers(headers):
         return False
     return MARK in headers.flatten().field("key").to_pylist()
 

@@ -14,12 +14,14 @@ from ottla.http.limits import Limits
 from ottla.http.media import JSON, PROMETHEUS, Media
 from ottla.http.problems import confluent_body
 from ottla.http.routes import Route
+from ottla.registry.api.absent import Associations, Keys
 from ottla.registry.api.compatibility import Checks
 from ottla.registry.api.config import Config
 from ottla.registry.api.contexts import Contexts
 from ottla.registry.api.desk import Desk
 from ottla.registry.api.envelope import Envelope
 from ottla.registry.api.mode import Mode
+from ottla.registry.api.needs import SubjectDoor, with_needs
 from ottla.registry.api.schemas import Schemas
 from ottla.registry.api.server import Identity, Server
 from ottla.registry.api.subjects import Subjects
@@ -40,7 +42,7 @@ _PROBLEM: Final = {
 def routes(desk: Desk, identity: Identity) -> tuple[Route, ...]:
     families = (Subjects(desk), Versions(desk), Schemas(desk), Checks(desk), Config(desk), Mode(desk), Contexts(desk))
     found = tuple(route for family in families for route in family.routes())
-    found += Server(identity).routes()
+    found = with_needs(found) + Server(identity).routes() + Associations().routes() + Keys().routes()
     return openapi.described("Schema registry", __version__, found, MEDIA, _PROBLEM)
 
 
@@ -54,7 +56,11 @@ def application(
 ) -> Envelope:
     """`counts` is shared by all listeners of a registry."""
     manners = Manners(
-        media=MEDIA, problem_body=confluent_body, doorkeeper=doorkeeper, limits=limits, empty_body_status=422
+        media=MEDIA,
+        problem_body=confluent_body,
+        doorkeeper=SubjectDoor(doorkeeper, desk),
+        limits=limits,
+        empty_body_status=422,
     )
     counted = counts or RequestCounts()
     page = Page(counted, desk.runner)

@@ -14,9 +14,12 @@ from ottla.http.asking import NoAnswer, Reply, ask
 from ottla.http.call import Call
 from ottla.http.problems import Problem
 from ottla.registry import audit
+from ottla.registry.api.bodies import SchemaTags
+from ottla.registry.api.replies import tags_of
 from ottla.registry.journal.reader import Leader
 from ottla.registry.machine import refusals
 from ottla.registry.machine.commands import Command, Sent
+from ottla.registry.machine.lookups import everybody
 from ottla.registry.machine.machine import Machine
 from ottla.registry.machine.names import normal
 from ottla.registry.machine.refusals import Refusal
@@ -26,6 +29,8 @@ from ottla.registry.settings import RegistrySettings
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+    from ottla.registry.doors.subject_rights import SubjectRights
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +47,20 @@ _MOST: Final = (1 << 31) - 1
 
 
 class Desk:
-    __slots__ = ("_settings", "_tls", "_url", "runner")
+    __slots__ = ("_settings", "_tls", "_url", "rights", "runner")
 
     def __init__(
-        self, runner: Runner, settings: RegistrySettings, url: str, tls: Callable[[], SSLContext] | None = None
+        self,
+        runner: Runner,
+        settings: RegistrySettings,
+        url: str,
+        tls: Callable[[], SSLContext] | None = None,
+        rights: SubjectRights | None = None,
     ) -> None:
-        """`tls` gives the context by which other registries are reached; None: as the system has it."""
+        """`tls` gives the context by which other registries are reached; None: as the system has it. Without `rights`
+        everybody who is let in may do everything."""
         self.runner = runner
+        self.rights = rights
         self._settings = settings
         self._url = url
         self._tls = tls
@@ -65,6 +77,10 @@ class Desk:
 
     def hinted(self, call: Call) -> str:
         return self.machine.meant(normal(call.query.get("subject", "")))
+
+    def sees(self, call: Call) -> Callable[[str], bool]:
+        """Which subjects the caller may know of."""
+        return everybody if self.rights is None else self.rights.sees(call.caller)
 
     def page(self, call: Call, found: Sequence[T], *, family: str = "subject") -> Sequence[T]:
         """`offset` and `limit`; a limit that is none, or too high, is the usual one."""
@@ -86,8 +102,9 @@ class Desk:
             return None
         return await self.look(lambda machine: machine.parser.of_version(version).formatted(format), version)
 
-    async def tags(self, version: SchemaVersion) -> dict[str, frozenset[str]]:
-        return await self.look(lambda machine: machine.parser.of_version(version).tags(), version)
+    async def tags(self, version: SchemaVersion, wanted: Sequence[str]) -> list[SchemaTags] | None:
+        """Of what carries one of the wanted tags; `*` means any."""
+        return await self.look(lambda machine: tags_of(machine.parser.of_version(version), wanted), version)
 
     # Writes.
 

@@ -1,12 +1,14 @@
 """What clients are answered. Empty members are left out."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ottla.registry.api.bodies import Entity, SchemaTags
 from ottla.registry.entities import Metadata, RuleSet
 from ottla.registry.machine.names import in_context_of
 from ottla.registry.machine.versions import SchemaVersion
-from ottla.registry.schemas.base import Reference
+from ottla.registry.schemas.base import Reference, Schema
 
 
 class SchemaReply(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -80,10 +82,11 @@ def of_found(version: SchemaVersion, text: str | None = None) -> SchemaReply:
     return reply
 
 
-def tags_of(found: dict[str, frozenset[str]], wanted: list[str]) -> list[SchemaTags] | None:
+def tags_of(schema: Schema, wanted: Sequence[str]) -> list[SchemaTags] | None:
     """Those of what carries one of the wanted tags; `*` means any."""
+    records = schema.records()
     return [
-        SchemaTags(Entity(path), sorted(tags))
-        for path, tags in sorted(found.items())
+        SchemaTags(Entity(path, "sr_record" if path in records else "sr_field"), sorted(tags))
+        for path, tags in sorted(schema.tags().items())
         if "*" in wanted or not tags.isdisjoint(wanted)
     ] or None

@@ -70,13 +70,14 @@ class Schemas:
         latest_only = call.flag("latestOnly")
         found = lookups.schemas(state, prefix, which, latest_only=latest_only)
         types = [each.upper() for each in all_of(call, "ruleType")]
-        versions = [each for each in found if not types or _has_rule(each, types)]
+        sees = self._desk.sees(call)
+        versions = [each for each in found if sees(each.subject) and (not types or _has_rule(each, types))]
         if not call.flag("aliases"):
             return [replies.of_version(each) for each in self._desk.page(call, versions, family="schema")]
         aliases = lookups.aliases(state)
         shown = {each.subject for each in versions}
         for subject, names in aliases.items():
-            if subject not in shown and any(lookups.begins(name, prefix) for name in names):
+            if subject not in shown and sees(subject) and any(lookups.begins(name, prefix) for name in names):
                 versions += lookups.versions_of(state, subject, which, latest_only=latest_only)
         versions.sort(key=lambda each: (each.subject, each.version))
         answers = [replies.of_version(each) for each in self._desk.page(call, versions, family="schema")]
@@ -89,7 +90,8 @@ class Schemas:
         return [each for each in _TYPES if each in known] + [each for each in known if each not in _TYPES]
 
     def _found(self, call: Call) -> SchemaVersion:
-        return lookups.by_id(self._desk.machine.state, path_number(call, "id"), self._desk.hinted(call))
+        state, hint = self._desk.machine.state, self._desk.hinted(call)
+        return lookups.by_id(state, path_number(call, "id"), hint, self._desk.sees(call))
 
     async def _by_id(self, call: Call) -> Any:
         found = self._found(call)
@@ -98,7 +100,7 @@ class Schemas:
         reply.id = None
         wanted = all_of(call, "findTags")
         if wanted:
-            reply.schema_tags = replies.tags_of(await self._desk.tags(found), wanted)
+            reply.schema_tags = await self._desk.tags(found, wanted)
         if call.flag("fetchMaxId"):
             reply.max_id = self._desk.machine.state.ids.highest(context_of(found.subject))
         return reply
@@ -109,10 +111,8 @@ class Schemas:
         return Answer((found.text if text is None else text).encode())
 
     def _uses(self, call: Call) -> list[SchemaVersion]:
-        state = self._desk.machine.state
-        return lookups.places_of_id(
-            state, path_number(call, "id"), self._desk.hinted(call), deleted=call.flag("deleted")
-        )
+        state, hint, sees = self._desk.machine.state, self._desk.hinted(call), self._desk.sees(call)
+        return lookups.places_of_id(state, path_number(call, "id"), hint, sees, deleted=call.flag("deleted"))
 
     async def _subjects(self, call: Call) -> Any:
         return self._desk.page(call, list(dict.fromkeys(each.subject for each in self._uses(call))))
@@ -122,13 +122,13 @@ class Schemas:
         return self._desk.page(call, found)
 
     async def _by_guid(self, call: Call) -> Any:
-        found = lookups.by_guid(self._desk.machine.state, call.path["guid"])
+        found = lookups.by_guid(self._desk.machine.state, call.path["guid"], self._desk.sees(call))
         reply = replies.of_version(found, await self._desk.text(found, call.query.get("format")))
         reply.id = reply.subject = reply.version = None
         return reply
 
     async def _ids(self, call: Call) -> Any:
-        found = lookups.ids_of_guid(self._desk.machine.state, call.path["guid"])
+        found = lookups.ids_of_guid(self._desk.machine.state, call.path["guid"], self._desk.sees(call))
         return [replies.ContextId(context, id) for context, id in found]
 
 

@@ -1,12 +1,10 @@
-"""/ and /v1/metadata: who answers here. /associations: none, which serializers ask for before their first message."""
+"""/ and /v1/metadata: who answers here."""
 
 from typing import Any, NamedTuple
 
 from ottla import __version__
 from ottla.http.call import Call
 from ottla.http.routes import Route
-
-_NONE = {"resourceType": "topic", "associationType": "key or value"}
 
 
 class Identity(NamedTuple):
@@ -19,16 +17,12 @@ class Server:
         self._identity = identity
 
     def routes(self) -> tuple[Route, ...]:
-        none = "Associations of topics and subjects: there are none"
         return (
             Route("GET", "/", self._root, "Whether somebody is there", reply=dict[str, str]),
             Route("POST", "/", self._root, "Whether somebody is there", body=bytes, reply=dict[str, str]),
             Route("GET", "/v1/metadata/id", self._id, "Of which clusters", reply=dict[str, Any]),
             Route("GET", "/v1/metadata/version", self._version, "Which version", reply=dict[str, str]),
             Route("GET", "/v1/metadata/deployment", self._deployment, "How it is run", reply=dict[str, Any]),
-            Route("GET", "/associations/subjects/{subject}", self._none, none, reply=list[str], query=_NONE),
-            Route("GET", "/associations/resources/{id}", self._none, none, reply=list[str], query=_NONE),
-            Route("GET", "/associations/resources/{space}/{name}", self._none, none, reply=list[str], query=_NONE),
         )
 
     async def _root(self, call: Call) -> Any:
@@ -46,6 +40,3 @@ class Server:
 
     async def _deployment(self, call: Call) -> Any:
         return {"attributes": []}
-
-    async def _none(self, call: Call) -> Any:
-        return []

@@ -71,7 +71,8 @@ class Subjects:
     async def _list(self, call: Call) -> Any:
         which = Which.asked(deleted=call.flag("deleted"), deleted_only=call.flag("deletedOnly"))
         prefix = call.query.get("subjectPrefix", WILDCARD)
-        return self._desk.page(call, lookups.subjects(self._desk.machine.state, prefix, which))
+        found = lookups.subjects(self._desk.machine.state, prefix, which)
+        return self._desk.page(call, list(filter(self._desk.sees(call), found)))
 
     async def _find(self, call: Call) -> Any:
         body: SchemaBody = required(call)

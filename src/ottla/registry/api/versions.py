@@ -108,7 +108,7 @@ class Versions:
         reply = replies.of_version(found, text, qualified=call.query.get("referenceFormat") == "qualified")
         wanted = all_of(call, "findTags")
         if wanted:
-            reply.schema_tags = replies.tags_of(await self._desk.tags(found), wanted)
+            reply.schema_tags = await self._desk.tags(found, wanted)
         return reply
 
     async def _text(self, call: Call) -> Any:

@@ -3,6 +3,7 @@
 Theory of operation. A `door.RegistryDoor` stands before every route. What a caller shows goes to whoever can tell
 (`ClusterLogins`: logs in at a broker with it, so that the cluster's users, and a change of their passwords, count here
 too; `UsersFile`: a file, for clusters in which nobody logs in). What was found right is remembered for a bounded time
-in `proofs`, under a keyed hash: a password or a token is never kept. Everybody who is let in may do everything; writes
-are passed on to the leader with what the caller showed, and the leader looks at it again.
+in `proofs`, under a keyed hash: a password or a token is never kept. What callers may
+is decided by the cluster's ACLs (`subject_rights`), where they are its users. Writes are passed on to the leader with
+what the caller showed, and the leader looks at it again.
 """

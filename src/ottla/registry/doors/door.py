@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.client.addresses import Address
+from ottla.client.aio.acl_view import AclView
+from ottla.client.aio.cluster import Cluster
 from ottla.client.security import Security
 from ottla.http.auth import OPEN_DOOR, Basic, Bearer, Caller, Doorkeeper, challenge, credentials
 from ottla.http.problems import Problem
 from ottla.registry.doors.cluster_logins import BY_PASSWORD, ClusterLogins, NobodyKnows
 from ottla.registry.doors.proofs import Proofs, Shown
+from ottla.registry.doors.subject_rights import SubjectRights
 from ottla.registry.doors.users_file import UsersFile
 from ottla.registry.settings import RegistrySettings
+from ottla.security.acls import super_users
 
 if TYPE_CHECKING:
     from ottla.http.call import Call
@@ -54,6 +58,7 @@ class RegistryDoor:
         return Caller(principal, host)
 
     def may(self, caller: Caller, need: object, call: "Call") -> bool:
+        """That is for `api.needs`, which knows which subject is meant."""
         return True
 
     def _refused(self, why: str) -> Problem:
@@ -94,6 +99,28 @@ def door_of(settings: RegistrySettings, brokers: Sequence[Address], security: Se
     keep_s = settings.seconds("registry.login.cache.ms")
     return RegistryDoor(
         _who_knows(settings, brokers, security, methods), methods, settings["authentication.realm"], keep_s
+    )
+
+
+def rights_of(settings: RegistrySettings, cluster: Cluster) -> SubjectRights | None:
+    """None: whoever is let in may do everything. Raises ValueError for settings that do not go together."""
+    of_the_cluster = [each.upper() for each in settings["authentication.method"]] != ["NONE"] and not settings[
+        "registry.users.file"
+    ]
+    said = settings["registry.authorization.method"].upper()
+    if said == "ACL" and not of_the_cluster:
+        raise ValueError(
+            "registry.authorization.method: ACLs are about the cluster's users, who log in by authentication.method="
+            "BASIC or BEARER without registry.users.file"
+        )
+    if said == "NONE" or not of_the_cluster:
+        return None
+    return SubjectRights(
+        AclView(
+            cluster,
+            super_users(settings["super.users"]),
+            allow_everyone_if_no_acl_found=settings["allow.everyone.if.no.acl.found"],
+        )
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from ottla.client.offsets import LATEST, READ_UNCOMMITTED, list_offsets, offset_
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import Record as LogRecord
 from ottla.registry.journal.codec import Unreadable, decode
+from ottla.registry.journal.topic import WrongTopic
 from ottla.registry.machine.machine import Machine
 from ottla.registry.machine.records import Record
 
@@ -28,6 +29,8 @@ _AT_ONCE: Final = 200
 """Records that are replayed before others have their turn."""
 _AGAIN_S: Final = 0.5
 _REST_S: Final = 0.05
+_QUIET_S: Final = 5.0
+"""So long nothing but trouble may come of the topic before that is told."""
 
 
 class Leader(msgspec.Struct, frozen=True):
@@ -47,12 +50,18 @@ class _Waiter(NamedTuple):
 class Follower:
     """`run` reads for ever. Whoever changes the machine, or looks at it from a thread, holds `turn`."""
 
-    __slots__ = ("_cluster", "_machine", "_numbers", "_waiters", "_wanted", "leader", "place", "position", "refused",
-                 "resting", "trouble", "turn")  # fmt: skip
+    __slots__ = ("_check_topic", "_cluster", "_machine", "_numbers", "_topic_id", "_waiters", "_wanted", "leader",
+                 "place", "position", "refused", "resting", "trouble", "turn")  # fmt: skip
 
-    def __init__(self, cluster: Cluster, machine: Machine, topic: str) -> None:
+    def __init__(
+        self, cluster: Cluster, machine: Machine, topic: str, check_topic: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`check_topic` raises WrongTopic, or ClientError, for a topic that cannot be lived in."""
         self._cluster = cluster
         self._machine = machine
+        self._check_topic = check_topic
+        self._topic_id = b""
+        """Of what was read so far."""
         self.place = TopicPartition(topic, 0)
         self.turn = asyncio.Lock()
         self.position = 0
@@ -73,8 +82,10 @@ class Follower:
         """Ends when it is cancelled: a cluster that is away, or refuses, is asked again."""
         while True:
             try:
+                if not self.is_current:
+                    await self._begin_anew()
                 await self._follow()
-            except ClientError as error:
+            except (ClientError, WrongTopic) as error:
                 if self.trouble != str(error):  # else it has been said, and will go on for as long as it likes
                     logger.warning("%s cannot be read, and schemas may be old: %s", self.place.topic, error)
                 self.trouble = str(error)
@@ -82,15 +93,48 @@ class Follower:
 
     async def _follow(self) -> None:
         spans = {self.place: (self.position, None)}
-        async with Reader(self._cluster, spans, isolation=READ_UNCOMMITTED) as reader:
+        async with Reader(self._cluster, spans, isolation=READ_UNCOMMITTED, timeout_s=_QUIET_S) as reader:
             while reader.active:
-                for fetched in await reader.poll():
+                found = await reader.poll()
+                if not self.is_current:
+                    return  # some of it may be of another topic
+                for fetched in found:
                     self.trouble = None
                     await self._replay_all(fetched.records)
                 # Of a compacted topic the end may be gone: then there is no record that tells of it.
                 if reader.positions()[self.place] > self.position:
                     await self._reach(reader.positions()[self.place])
                 await self._rest()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the topic of that name is the one that was read: made anew, it has another id."""
+        if not self._topic_id:
+            self._topic_id = self._known_id
+        return self._topic_id == self._known_id
+
+    @property
+    def _known_id(self) -> bytes:
+        """Empty as long as nobody told it, and for good where brokers are too old to give ids."""
+        return self._cluster.routing.topic_ids.get(self.place.topic, b"")
+
+    async def _begin_anew(self) -> None:
+        """The topic is the truth: what was in the other one is gone, here as in every other registry."""
+        await self._check_topic()
+        async with self.turn:
+            subjects = len(self._machine.state.subjects)
+            logger.error(
+                "the topic %s was deleted and made anew: the %d subjects of the old one are gone, the new one is read",
+                self.place.topic,
+                subjects,
+            )
+            self._machine.state.begin_anew()
+            self._topic_id = self._known_id
+            self.position, self.leader, self.refused, self.resting = 0, None, {}, False
+            for waiter in self._waiters:
+                if not waiter.reached.done():
+                    waiter.reached.set_result(None)
+            self._waiters.clear()
 
     async def _rest(self) -> None:
         """Who writes applies its records itself: to read each of them at once again would be for nothing."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ottla.registry.machine import refusals, rules
 from ottla.registry.machine.guids import guid_of
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from ottla.registry.machine.machine import Machine
     from ottla.registry.machine.state import State
     from ottla.registry.schemas.base import Reference, Schema
+
+
+Sees: TypeAlias = Callable[[str], bool]
+"""Whether somebody may know of a subject. What nobody may see is as if it were not there."""
+
+
+def everybody(subject: str) -> bool:
+    return True
 
 
 class Which(Enum):
@@ -167,48 +175,55 @@ def _same(machine: Machine, version: SchemaVersion, wanted: _Wanted) -> bool:
 # By id and GUID.
 
 
-def by_id(state: State, id: int, subject: str) -> SchemaVersion:
+def by_id(state: State, id: int, subject: str, sees: Sees = everybody) -> SchemaVersion:
     """`subject` is a hint: other subjects of its context, then other contexts are tried as well. Raises Refusal."""
-    found = _by_id(state, id, subject)
+    found = _by_id(state, id, subject, sees)
     if found is None:
         raise refusals.schema_not_found(id)
     return found
 
 
-def _by_id(state: State, id: int, subject: str) -> SchemaVersion | None:
+def _by_id(state: State, id: int, subject: str, sees: Sees) -> SchemaVersion | None:
     context, name = split(subject)
     if name:
         for place in places_to_look(state, subject):
             for there, number in state.ids.places(id, context_of(place)):
-                if there == place:
+                if there == place and sees(there):
                     return state.version(there, number, deleted=True)
-    found = [state.version(there, number, deleted=True) for there, number in state.ids.places(id, context)]
+    places = state.ids.places(id, context)
+    found = [state.version(there, number, deleted=True) for there, number in places if sees(there)]
     return next((each for each in found if each is not None and not each.deleted), found[0] if found else None)
 
 
-def places_of_id(state: State, id: int, subject: str, *, deleted: bool) -> list[SchemaVersion]:
+def places_of_id(state: State, id: int, subject: str, sees: Sees = everybody, *, deleted: bool) -> list[SchemaVersion]:
     """All versions of all subjects that share the id, in the context where it is found. Raises Refusal."""
-    found = by_id(state, id, subject)
+    found = by_id(state, id, subject, sees)
     versions = (
-        state.version(name, number, deleted=deleted) for name, number in state.ids.places(id, context_of(found.subject))
+        state.version(name, number, deleted=deleted)
+        for name, number in state.ids.places(id, context_of(found.subject))
+        if sees(name)
     )
     return [each for each in versions if each is not None]
 
 
-def by_guid(state: State, guid: str) -> SchemaVersion:
+def by_guid(state: State, guid: str, sees: Sees = everybody) -> SchemaVersion:
     for context in state.ids.contexts():
         id = state.ids.of_guid(guid.lower(), context)
         for name, number in state.ids.places(id, context) if id is not None else ():
-            found = state.version(name, number, deleted=True)
+            found = state.version(name, number, deleted=True) if sees(name) else None
             if found is not None:
                 return found
     raise refusals.schema_not_found(guid)
 
 
-def ids_of_guid(state: State, guid: str) -> list[tuple[str, int]]:
+def ids_of_guid(state: State, guid: str, sees: Sees = everybody) -> list[tuple[str, int]]:
     """Context and id, wherever the schema is known."""
     found = ((context, state.ids.of_guid(guid.lower(), context)) for context in state.ids.contexts())
-    return [(context, id) for context, id in found if id is not None]
+    return [
+        (context, id)
+        for context, id in found
+        if id is not None and any(sees(name) for name, _ in state.ids.places(id, context))
+    ]
 
 
 # Lists.

@@ -16,6 +16,10 @@ class State:
     __slots__ = ("_sorted", "configs", "contexts", "ids", "kept", "modes", "old_form", "referrers", "subjects")
 
     def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Knows nothing, as before the first record: for another topic."""
         self.subjects: dict[str, Subject] = {}
         self.configs: dict[str, ConfigValue] = {}
         """By subject, `:.ctx:` or GLOBAL. Modes as well."""

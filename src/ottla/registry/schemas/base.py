@@ -94,6 +94,9 @@ class Schema(Protocol):
     def tags(self) -> dict[str, frozenset[str]]:
         """Embedded tags (`confluent:tags`) by the path of what carries them."""
 
+    def records(self) -> frozenset[str]:
+        """Those of such paths that lead to a record (a message, an object), not to a field."""
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> "Schema":
         """The same schema with tags added to and taken from what stands at these paths."""
 

@@ -1,10 +1,10 @@
 """The client's end of a login: what nodes say to each other, and our clients to any broker.
 
 `log_in` is a generator: it yields requests, and is sent their answers; or a password that is to be salted, which takes
-milliseconds, and is sent the outcome. Whoever has the connection runs it.
+milliseconds, or a token that is to be fetched, and is sent the outcome. Whoever has the connection runs it.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import NamedTuple, TypeAlias
 
 from ottla.metadata.scram import SCRAM_BY_NAME, ScramMechanism, salted_password
@@ -25,6 +25,8 @@ class Credentials(NamedTuple):
     password: str = ""
     by_token: bool = False
     """Name and password are those of a delegation token."""
+    token: "Callable[[], bytes | LoginRefused] | None" = None
+    """Where a bearer token is to be had, if it is not the password. It may take a while."""
 
     @property
     def who(self) -> str:
@@ -51,7 +53,14 @@ class LoginRefused(Exception):
     """The text says what the other side said."""
 
 
-LoginSteps: TypeAlias = Generator[Message | SaltPassword, Message | bytes, int]
+class FetchToken(NamedTuple):
+    done: "Callable[[], bytes | LoginRefused]"
+
+
+SlowWork: TypeAlias = SaltPassword | FetchToken
+"""Its `done` takes a while, and gives what the login goes on with."""
+Told: TypeAlias = Message | bytes | LoginRefused
+LoginSteps: TypeAlias = Generator[Message | SlowWork, Told, int]
 """Returns for how many milliseconds the session lasts; 0: for as long as the connection."""
 
 
@@ -75,7 +84,7 @@ def log_in(credentials: Credentials, nonce: str) -> LoginSteps:
     return reply.session_lifetime_ms
 
 
-def _said(token: bytes) -> "Generator[Message, Message | bytes, messages.SaslAuthenticateResponse]":
+def _said(token: bytes) -> "Generator[Message, Told, messages.SaslAuthenticateResponse]":
     answer = yield messages.SaslAuthenticateRequest(auth_bytes=token)
     assert isinstance(answer, messages.SaslAuthenticateResponse)
     if answer.error_code:
@@ -85,7 +94,7 @@ def _said(token: bytes) -> "Generator[Message, Message | bytes, messages.SaslAut
 
 def _scram(
     credentials: Credentials, mechanism: ScramMechanism, nonce: str
-) -> "Generator[Message | SaltPassword, Message | bytes, messages.SaslAuthenticateResponse]":
+) -> "Generator[Message | SlowWork, Told, messages.SaslAuthenticateResponse]":
     client = ScramClient(mechanism, credentials.name, nonce, by_token=credentials.by_token)
     answer = yield from _said(client.first())
     try:
@@ -99,8 +108,16 @@ def _scram(
     return answer
 
 
-def _bearer(credentials: Credentials) -> "Generator[Message, Message | bytes, messages.SaslAuthenticateResponse]":
-    answer = yield from _said(f"n,,\x01auth=Bearer {credentials.password}\x01\x01".encode())
+def _bearer(
+    credentials: Credentials,
+) -> "Generator[Message | SlowWork, Told, messages.SaslAuthenticateResponse]":
+    token: Told = credentials.password.encode()
+    if credentials.token is not None:
+        token = yield FetchToken(credentials.token)
+        if isinstance(token, LoginRefused):
+            raise token
+    assert isinstance(token, bytes)
+    answer = yield from _said(b"n,,\x01auth=Bearer %s\x01\x01" % token)
     if answer.auth_bytes:  # what is wrong with the token; the last word is an error (RFC 7628)
         yield from _said(b"\x01")
     return answer

@@ -118,9 +118,17 @@ class Issued:
     authority: "Certificate"
 
     @property
+    def key_pem(self) -> bytes:
+        return _key_pem(self.key)
+
+    @property
+    def certificate_pem(self) -> bytes:
+        return _certificate_pem(self.certificate)
+
+    @property
     def pem(self) -> bytes:
         """Key and certificate in one file, as Kafka wants PEM."""
-        return _key_pem(self.key) + _certificate_pem(self.certificate)
+        return self.key_pem + self.certificate_pem
 
     def pkcs12(self, name: str, password: str) -> bytes:
         from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12  # noqa: PLC0415

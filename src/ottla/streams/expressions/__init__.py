@@ -29,6 +29,9 @@ from ottla.streams.expressions.aggregates import (
     count_distinct,
     earliest_by_offset,
     histogram,
+    ksql_avg,
+    ksql_sum,
+    ksql_sum_list,
     latest_by_offset,
     max_,
     min_,
@@ -47,6 +50,7 @@ from ottla.streams.expressions.expression import (
     ExpressionError,
     array,
     header,
+    headers,
     key,
     left,
     lit,
@@ -67,6 +71,7 @@ from ottla.streams.expressions.functions import (
     geo,
     json,
     ksql,
+    ksql_casts,
     lambdas,
     lists,
     maps,
@@ -82,6 +87,7 @@ from ottla.streams.expressions.functions.dates import *  # noqa: F403
 from ottla.streams.expressions.functions.geo import *  # noqa: F403
 from ottla.streams.expressions.functions.json import *  # noqa: F403
 from ottla.streams.expressions.functions.ksql import *  # noqa: F403
+from ottla.streams.expressions.functions.ksql_casts import *  # noqa: F403
 from ottla.streams.expressions.functions.lambdas import *  # noqa: F403
 from ottla.streams.expressions.functions.lists import *  # noqa: F403
 from ottla.streams.expressions.functions.maps import *  # noqa: F403
@@ -109,8 +115,12 @@ __all__ = [
     "count_distinct",
     "earliest_by_offset",
     "header",
+    "headers",
     "histogram",
     "key",
+    "ksql_avg",
+    "ksql_sum",
+    "ksql_sum_list",
     "latest_by_offset",
     "left",
     "lit",
@@ -139,6 +149,7 @@ __all__ += dates.__all__
 __all__ += geo.__all__
 __all__ += json.__all__
 __all__ += ksql.__all__
+__all__ += ksql_casts.__all__
 __all__ += lambdas.__all__
 __all__ += lists.__all__
 __all__ += maps.__all__

@@ -20,7 +20,7 @@ from ottla.serdes.types import (
     map_of,
     struct_of,
 )
-from ottla.streams.expressions import collecting, folds, statistics
+from ottla.streams.expressions import collecting, folds, ksql_folds, statistics
 from ottla.streams.expressions.batches import BatchAggregate, BatchFold
 from ottla.streams.expressions.bound import Bound, Refused
 from ottla.streams.expressions.expression import Expression, ExpressionError, lit
@@ -213,6 +213,25 @@ def _sum_of_lists(arguments: Sequence[Bound], _: Mapping[str, Any]) -> tuple[Typ
     return _sum_type(element), (arguments[0],)
 
 
+def _same_number(arguments: Sequence[Bound], _: Mapping[str, Any]) -> tuple[Type, tuple[Bound, ...]]:
+    number = _number(arguments[0])
+    return number.type, (number,)
+
+
+def _same_numbers(arguments: Sequence[Bound], options: Mapping[str, Any]) -> tuple[Type, tuple[Bound, ...]]:
+    _sum_of_lists(arguments, options)
+    element = arguments[0].type.element
+    assert element is not None
+    return element, tuple(arguments)
+
+
+def _averaged(arguments: Sequence[Bound], _: Mapping[str, Any]) -> tuple[Type, tuple[Bound, ...]]:
+    number = _number(arguments[0])
+    if number.type.name == "decimal":
+        raise Refused("decimals have no average here; cast them to double")
+    return DOUBLE, (number,)
+
+
 def _of_doubles(arguments: Sequence[Bound], _: Mapping[str, Any]) -> tuple[Type, tuple[Bound, ...]]:
     return DOUBLE, tuple(coerced(_number(each), DOUBLE) for each in arguments)
 
@@ -282,6 +301,9 @@ DECLARED: Final[dict[str, Declared]] = {
     "var_samp": Declared(_of_doubles, statistics.Variance, undo=True, native=True, resumes=_never),
     "stddev_samp": Declared(_of_doubles, statistics.Deviation, undo=True, native=True, resumes=_never),
     "correlation": Declared(_of_doubles, statistics.Correlation, undo=True, native=True, resumes=_never),
+    "ksql_sum": Declared(_same_number, ksql_folds.WrappingSum, undo=True, native=True),
+    "ksql_sum_list": Declared(_same_numbers, ksql_folds.WrappingSumOfLists, undo=True),
+    "ksql_avg": Declared(_averaged, ksql_folds.WrappingAverage, undo=True, native=True, resumes=_never),
     "own": Declared(_own, BatchFold, undo=True, resumes=_never),
 }
 
@@ -379,6 +401,21 @@ def correlation(first: Expression, second: Expression) -> Aggregate:
 def attr(expression: Expression) -> Aggregate:
     """The value, if all are equal; otherwise null."""
     return _of("attr", expression)
+
+
+def ksql_sum(expression: Expression) -> Aggregate:
+    """Of the same type as what is added: integers wrap, a decimal that does not fit ends the query. 0 of nothing."""
+    return _of("ksql_sum", expression)
+
+
+def ksql_sum_list(expression: Expression) -> Aggregate:
+    """Of all items of all lists; as `ksql_sum`."""
+    return _of("ksql_sum_list", expression)
+
+
+def ksql_avg(expression: Expression) -> Aggregate:
+    """A double; 0.0 of nothing. The sum of integers that it is made of wraps."""
+    return _of("ksql_avg", expression)
 
 
 def own(aggregate: BatchAggregate, *arguments: Expression) -> Aggregate:

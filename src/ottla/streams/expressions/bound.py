@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from ottla.serdes.types import INT, LONG, STRING, Type
+from ottla.serdes.types import BINARY, INT, LONG, STRING, Type, array_of, struct_of
 from ottla.streams.record import Headers
 
 
@@ -30,6 +30,9 @@ class Inputs(NamedTuple):
     """In joins: the values of the two sides."""
     right: Any = None
 
+
+HEADERS: Final = array_of(struct_of({"KEY": STRING, "VALUE": BINARY}))
+"""Of all headers of a record."""
 
 FIXED_TYPES: Final = {"timestamp": LONG, "partition": INT, "offset": LONG, "topic": STRING}
 """Of the leaves whose type does not depend on serdes."""
@@ -62,6 +65,8 @@ class Bound:
                 return operator.attrgetter(self.options[0])
             case "header":
                 return _last_header(self.options[0])
+            case "headers":
+                return _all_headers
             case "lit":
                 return _constant(self.options[0])
             case "variable":
@@ -108,6 +113,10 @@ def _last_header(wanted: str) -> Evaluator:
         return None
 
     return evaluate
+
+
+def _all_headers(inputs: Any) -> Any:
+    return [{"KEY": name, "VALUE": content} for name, content in inputs.headers or ()]
 
 
 Rule: TypeAlias = Callable[[str, Sequence[Bound], tuple[Any, ...]], Bound]

@@ -16,6 +16,7 @@ from ottla.serdes.types import (
 from ottla.streams.expressions.bound import (
     FIXED_TYPES,
     FUNCTIONS,
+    HEADERS,
     Bound,
     Declaration,
     Evaluator,
@@ -35,6 +36,7 @@ __all__ = [
     "Inputs",
     "array",
     "header",
+    "headers",
     "key",
     "left",
     "lit",
@@ -78,6 +80,8 @@ class Expression:
             return Bound("lit", kind, options=self.options)
         if self.function == "header":
             return Bound("header", BINARY, options=self.options)
+        if self.function == "headers":
+            return Bound("headers", HEADERS)
         if self.function in {"leaf", "variable"}:
             return self._bind_leaf(types)
         try:
@@ -131,7 +135,7 @@ class Expression:
 
     @property
     def is_leaf(self) -> bool:
-        return self.function in {"leaf", "header"}
+        return self.function in {"leaf", "header", "headers"}
 
     @property
     def needs_spark(self) -> bool:
@@ -426,6 +430,10 @@ right: Final = Expression("leaf", options=("right",))
 def header(name: str) -> Expression:
     """The bytes of the last header of that name."""
     return Expression("header", options=(name,))
+
+
+headers: Final = Expression("headers")
+"""All of them, in their order: an array of structs of KEY and VALUE; empty if there are none."""
 
 
 def lit(constant: object) -> Expression:

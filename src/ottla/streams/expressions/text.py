@@ -15,8 +15,8 @@ _SYMBOLS: Final = {
 
 def text_of(part: "Expression") -> str:
     match part.function:
-        case "leaf":
-            return str(part.options[0])
+        case "leaf" | "headers":
+            return str((*part.options, part.function)[0])
         case "variable":
             return variable_name(part.options[0])
         case "lambda":

@@ -23,13 +23,13 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.checkpoint import keep_offsets, kept_offsets, offsets_of_batch
+from ottla.pipelines.checkpoint import batches_of, keep_offsets, kept_offsets, offsets_of_batch
 from ottla.pipelines.failures import Restarts, quieten, told, told_by_us, was_fenced
 from ottla.pipelines.job import CannotStart
 from ottla.pipelines.progress import Progress, new_counter
 from ottla.pipelines.session import new_session, with_settings
 from ottla.pipelines.settings import LOCAL_CHECKPOINT, LOG_LEVEL, POOL, is_local
-from ottla.pipelines.sink.sink import TransactionalSink
+from ottla.pipelines.sink.sink import TransactionalSink, packed
 from ottla.pipelines.sink.transaction import Transaction
 from ottla.pipelines.source.connector import FASTER
 from ottla.pipelines.source.data_source import FORMAT
@@ -67,6 +67,7 @@ AVAILABLE_NOW: Final = "availableNow"
 CLOCK_INTERVAL_MS: Final = 1000
 """How often a batch runs that has to run without data, unless commit.interval.ms says it."""
 PURGE_PATIENCE_S: Final = 5.0
+COMMIT_PATIENCE_S: Final = 5.0
 
 
 class StreamsFailed(Exception):
@@ -461,7 +462,8 @@ class _RunningQuery:
         self._sink.commits = self._reaching.commits
         self._dropped = new_counter(around.spark)
         self._opening = threading.Lock()
-        self._opened = False
+        self._writing = threading.Lock()
+        """Held while a batch is being written. None begins once a stop was asked for."""
         self._started = threading.Event()
         self._query: StreamingQuery | None = None
         self._starting: Mapping[TopicPartition, int] = {}
@@ -543,7 +545,8 @@ class _RunningQuery:
         for name, value in self._checkpoint_settings().items():
             spark.conf.set(name, value)
         writer = (
-            built.rows.writeStream.outputMode(built.output_mode)
+            packed(built.rows)
+            .writeStream.outputMode(built.output_mode)
             .queryName(f"{self._app.application_id}-{self._plan.name}")
             .option("checkpointLocation", self._checkpoint)
             .foreachBatch(self._write)
@@ -594,15 +597,18 @@ class _RunningQuery:
     def _open(self) -> None:
         """Fences a former run, also when there is nothing to write yet: its open transaction would hold up readers."""
         with self._opening:
-            if not self._opened and self._query is not None:
+            if not self._sink.is_open and self._query is not None:
                 self._sink.open(str(self._query.id), f"{self._app.application_id}-{self._plan.name}")
-                self._opened = True
 
     def _write(self, rows: DataFrame, batch_id: int) -> None:
         self._app.hooks.wait_while_paused(self._stop)
-        if self._stop.is_set():
-            raise _Stopping
         self._wait_for_query()
+        with self._writing:
+            if self._stop.is_set():
+                raise _Stopping
+            self._write_batch(rows, batch_id)
+
+    def _write_batch(self, rows: DataFrame, batch_id: int) -> None:
         self._open()
         began = time.monotonic()
         offsets = offsets_of_batch(self._checkpoint, batch_id)
@@ -655,13 +661,23 @@ class _RunningQuery:
     def end(self) -> None:
         """Lets the running batch end; the next one does not begin."""
         query = self._query
-        while query is not None and query.isActive:
-            if not query.status["isTriggerActive"]:
-                query.stop()
-            else:
-                time.sleep(POLL_S / 10)
+        if query is not None:
+            with self._writing:
+                pass
+            self._await_commit(query)
+            query.stop()
         self.progress.last(query)
         self._sink.close()
+
+    def _await_commit(self, query: StreamingQuery) -> None:
+        """Spark's word that the last batch is done follows our own at once. Without it the batch would run again at the
+        next start, though nothing of it would be written twice."""
+        deadline = time.monotonic() + COMMIT_PATIENCE_S
+        while query.isActive and time.monotonic() < deadline:
+            done = batches_of(self._checkpoint).done
+            if self.progress.batch <= (-1 if done is None else done):
+                return
+            time.sleep(POLL_S / 10)
 
 
 class _Purge:

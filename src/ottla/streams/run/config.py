@@ -105,8 +105,9 @@ SETTINGS: Final = table(
         Property(
             "commit.interval.ms",
             LONG,
-            200,
-            "How often a micro-batch begins when there is something to do.",
+            0,
+            "How often a micro-batch begins at most. With 0 the next one begins when one has ended and records are "
+            "there.",
             at_least=0,
         ),
         Property(

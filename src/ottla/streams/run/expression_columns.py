@@ -43,6 +43,9 @@ def to_column(node: Bound, resolve: Resolve) -> Column:
         case "header":
             named = F.filter(resolve("headers"), lambda header: header["key"] == F.lit(node.options[0]))
             return F.try_element_at(named, F.lit(-1))["value"]
+        case "headers":
+            pair = lambda header: F.struct(header["key"].alias("KEY"), header["value"].alias("VALUE"))  # noqa: E731
+            return F.transform(F.coalesce(resolve("headers"), F.array()), pair)
         case "lit":
             return literal(node.options[0], node.type)
         case "json_field" | "json_item":

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.rows import INPUT_COLUMNS, OUTPUT_TYPE
+from ottla.pipelines.rows import INPUT_COLUMNS, OUTPUT_TYPE, without_null_headers
 from ottla.pipelines.source.data_source import FORMAT, OttlaDataSource
 from ottla.pipelines.source.offsets import to_json
 from ottla.serdes.primitives import StringSerde
@@ -84,6 +84,10 @@ class RunContext:
         return native.Unreadable(fail=not goes_on, dead_letters=self.dead_letters if goes_on else None)
 
 
+WAIT_MS: Final = 1000
+"""How long a source waits for records at a time; who stops a query waits for the rest of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """One query that is ready to start."""
@@ -153,6 +157,7 @@ class QueryBuilder:
             "omit": ",".join(without),
             "targetMillisPerTrigger": str(config["batch.target.ms"]),
             "brokerTimeoutMillis": str(max(1, config["task.timeout.ms"])),
+            "waitMillis": str(WAIT_MS),
         }
         if self._initial_offsets is not None:
             options["initialOffsetsFile"] = self._initial_offsets
@@ -173,7 +178,8 @@ class QueryBuilder:
         """As Python stages take them."""
         columns = [*INPUT_COLUMNS, "origin"] if origin else INPUT_COLUMNS
         records = self._source(headers=True, origin=origin)
-        return records.withColumn("timestamp", F.unix_millis("timestamp")).select(*columns)
+        timed = records.withColumn("timestamp", F.unix_millis("timestamp"))
+        return timed.withColumn("headers", without_null_headers(F.col("headers"))).select(*columns)
 
     # ---- without state
 
@@ -239,12 +245,7 @@ class QueryBuilder:
         else:
             flow, dead_letters = self._aggregate_input()
             drops = plan.first.mode is Mode.NATIVE and any(map(_drops_null_keys, plan.first.sub.nodes))
-            result = native.aggregate(
-                replace(flow, frame=self._unshuffled(flow.frame)),
-                aggregate,
-                timing,
-                NO_KEY_FOR_REPARTITION if drops else None,
-            )
+            result = native.aggregate(flow, aggregate, timing, NO_KEY_FOR_REPARTITION if drops else None)
         more = []
         if aggregate.store.logged:
             more.append(native.changelog_row(aggregate, changelog_topic(around.application_id, aggregate.store.name)))
@@ -257,6 +258,7 @@ class QueryBuilder:
             both = native.sink_rows(
                 SubTopology(0, (), ()), result.flow, name, self._target(), [*more, native.result_row(aggregate)]
             )
+            both = both.withColumn("headers", without_null_headers(F.col("headers")))
             rows = both.mapInArrow(TailStage(self._spec(plan.tail.sub), AGGREGATE_RESULT), OUTPUT_TYPE)
         if dead_letters is not None:
             # An aggregate lets nothing pass beside it: what cannot be read is found by a second look at the input.
@@ -312,7 +314,7 @@ class QueryBuilder:
         if plan.first.mode is Mode.PYTHON:
             assert aggregate.source is not None
             spec = self._spec(plan.first.sub)
-            records = self._records(origin=True)
+            records = self._unshuffled(self._records(origin=True))
             rows = records.mapInArrow(PythonStage(spec), OUTPUT_TYPE)
             input_topic = aggregate.source.topics[0]
             wanted = around.decorate(input_topic) if aggregate.repartitioned is not None else input_topic
@@ -329,7 +331,7 @@ class QueryBuilder:
         errors = around.unreadable()
         headers = uses_headers(nodes) or errors.dead_letters is not None  # those of dead letters stay with them
         records = self._source(headers=headers, origin=True, without=without)
-        flow = native.read(records, source, errors)
+        flow = native.read(self._unshuffled(records), source, errors)
         # The aggregate counts and leaves out what has no key: one look at each record is enough.
         flow, _ = native.trunk([_letting_null_keys_pass(node) for node in nodes], source.name, flow)
         if flow.dead_letters is None:
@@ -343,7 +345,10 @@ class QueryBuilder:
         spec = self._spec(self._plan.first.sub)
         stage = TaskStage(spec, tasks)
         together = str(spec.waits is not None).lower()
-        rows = stage.rows(self._around.spark, {**self._source_options(headers=True), "together": together})
+        options = {**self._source_options(headers=True), "together": together}
+        if stage.by_wall_clock:  # its batches are due whether or not there are records
+            del options["waitMillis"]
+        rows = stage.rows(self._around.spark, options)
         return Query(self._plan, rows, "append", stage.shuffle_partitions, stage.by_wall_clock)
 
 

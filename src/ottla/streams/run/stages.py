@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from ottla.client.partitioner import partition_of_key
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.rows import have_no_headers
 from ottla.pipelines.source.columns import HEADERS_TYPE
 from ottla.pipelines.workers import settle_worker
 from ottla.serdes.base import Serde
@@ -379,7 +380,7 @@ def records_of(batch: pa.RecordBatch) -> list[Raw]:
 
 
 def headers_of(column: pa.Array) -> Sequence[Headers]:
-    if column.null_count == len(column):
+    if have_no_headers(column):
         return [()] * len(column)
     return [
         tuple((header["key"], header["value"]) for header in headers) if headers else ()
@@ -452,7 +453,7 @@ def chained(chain: Chain, batch: pa.RecordBatch) -> AtOnce | None:
     partition = batch.column("partition")
     times, headers = batch.column("timestamp"), batch.column("headers")
     numbered = "origin" in batch.schema.names
-    no_headers = headers.null_count == len(headers)
+    no_headers = have_no_headers(headers)
     if len(pc.unique(partition)) > 1 or pc.min(times).as_py() < 0 or (numbered and not no_headers):
         return None
     source = chain.source

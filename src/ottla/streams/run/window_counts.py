@@ -21,6 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from ottla.pipelines.progress import OBSERVED_DROPS, OBSERVED_READ
+from ottla.pipelines.rows import have_no_headers
 from ottla.pipelines.sink.encoding import binary, murmur2_of
 from ottla.pipelines.source.columns import HEADERS_TYPE, running_maximum
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, read_span
@@ -228,7 +229,7 @@ class _Counts:
 
     def _keep_headers(self, batch: pa.RecordBatch, counts: pa.Table) -> None:
         headers = batch.column("headers")
-        if headers.null_count == len(headers):
+        if have_no_headers(headers):
             return
         last = pc.and_(headers.is_valid(), pc.is_in(batch.column("offset"), counts.column("o").combine_chunks()))
         self._headers.append((batch.column("offset").filter(last), headers.filter(last)))

@@ -9,8 +9,8 @@ from ottla.connect.converters.json import JsonConverter
 from ottla.connect.data.record import SchemaAndValue
 from ottla.connect.data.schema import Schema
 from ottla.connect.data.struct import Struct
+from ottla.registry.in_memory import MemoryRegistry
 from tests.support.connect_values import rows, schemas_with_values
-from tests.support.memory_registry import MemoryRegistry
 
 JSON = JsonConverter({}, "value")
 NUMERIC = JsonConverter({"decimal.format": "NUMERIC"}, "value")

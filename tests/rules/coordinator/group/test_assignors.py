@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from ottla.coordinator.group.consumer.assignors import ASSIGNORS, MemberSpec, Partitions, uniform
 from ottla.coordinator.group.consumer.assignors import range as range_assignor
+from tests.support.examples import examples
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
 
@@ -57,7 +58,7 @@ groups = st.dictionaries(
 sizes = st.lists(st.integers(1, 12), min_size=4, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(groups, groups, sizes, st.booleans(), st.sampled_from(sorted(ASSIGNORS)))
 def test_every_partition_has_one_owner_who_reads_it_also_after_a_change(
     first: dict[str, tuple[int, ...]],

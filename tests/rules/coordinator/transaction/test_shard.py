@@ -12,6 +12,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from ottla.protocol.messages import TransactionLogValue
 from tests.rules.coordinator.transaction.scene import NAME, P0, P1, TIMEOUT, WALL, Scene
+from tests.support.examples import examples
 
 EVERY_STATE = ["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"]
 
@@ -209,7 +210,7 @@ def test_without_flexible_records_the_log_holds_what_version_0_can() -> None:
 Script = list[tuple[str, int, bool]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -226,7 +227,7 @@ def test_replay_alone_rebuilds_the_shard(script: Script) -> None:
     assert scene.restarted().shard.transactions == scene.shard.transactions
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["init", "add", "end1", "end2", "markers"]), st.integers(0, 2), st.booleans()),

@@ -20,6 +20,10 @@ def test_tags_are_known_by_the_path_of_what_carries_them() -> None:
     assert SCHEMA.tags() == {"n.R.a": frozenset(["PII", "KEY"]), "n.Q": frozenset(["INNER"])}
 
 
+def test_records_are_told_from_fields() -> None:
+    assert SCHEMA.records() == {"n.R", "n.Q"}
+
+
 def test_tags_are_added_and_removed_and_nothing_else_changes() -> None:
     added = {"n.R": PII, "Q.x": PII, "n.R.a": frozenset(["NEW"])}
     changed = SCHEMA.with_tags(added, {"n.R.a": PII, "n.Q": frozenset(["INNER"])})

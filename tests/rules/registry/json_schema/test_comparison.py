@@ -11,6 +11,7 @@ from ottla.registry.schemas.json_schema.comparison import MAX_TOLD
 from ottla.registry.schemas.json_schema.matching import largest_matching
 from tests.rules.registry.json_schema.cases import CLOSED, INTEGER, LATEST, NUMBER, OPEN, STRING, with_property
 from tests.rules.registry.json_schema.parsing import codes, parsed
+from tests.support.examples import examples
 
 
 def test_anything_may_become_the_empty_schema_and_nothing_may_become_anything() -> None:
@@ -347,7 +348,7 @@ def some_schemas() -> st.SearchStrategy[object]:
     return st.recursive(leaves, larger, max_leaves=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(some_schemas())
 def test_a_schema_reads_itself(schema: object) -> None:
     one, other = parsed(schema), parsed(schema)
@@ -357,7 +358,7 @@ def test_a_schema_reads_itself(schema: object) -> None:
     assert other.reading(one, "STRICT", Budget(DEFAULT_STEPS)) == ()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(some_schemas(), some_schemas())
 def test_lenient_refuses_nothing_that_strict_allows(writer: object, reader: object) -> None:
     strict, lenient = codes(writer, reader), codes(writer, reader, "LENIENT")

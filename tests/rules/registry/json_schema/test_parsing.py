@@ -14,6 +14,7 @@ from ottla.registry.schemas.json_schema.drafts import draft_of
 from ottla.registry.schemas.json_schema.json_text import MAX_DEPTH
 from tests.rules.registry.json_schema.cases import LATEST, NUMBER, STRING
 from tests.rules.registry.json_schema.parsing import codes, parsed
+from tests.support.examples import examples
 
 
 def refusal(schema: object, **references: object) -> str:
@@ -256,7 +257,7 @@ def test_a_huge_schema_is_given_up_in_time() -> None:
     assert time.process_time() - before < 5
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=50) | st.text(st.sampled_from('{}[]":,0123456789eE.-truefalsn\\ $id#/ref'), max_size=60))
 def test_no_text_raises_anything_else(text: str) -> None:
     for new in (True, False):
@@ -288,7 +289,7 @@ def nonsense() -> st.SearchStrategy[object]:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(nonsense(), nonsense())
 def test_no_nonsense_raises_anything_else(one: object, other: object) -> None:
     """Also what was never checked, as it may lie in a topic."""

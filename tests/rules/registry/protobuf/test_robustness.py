@@ -12,6 +12,7 @@ from ottla.registry.schemas.base import DEFAULT_STEPS, Budget, InvalidSchema, To
 from ottla.registry.schemas.protobuf import Protobuf, ProtobufSchema
 from tests.rules.registry.protobuf.scene import found, parsed
 from tests.rules.registry.protobuf.test_text import EVERYTHING
+from tests.support.examples import examples
 
 WORDS = [
     "syntax", "=", '"proto2"', '"proto3"', ";", "message", "M", "{", "}", "enum", "E", "oneof", "o", "int32", "string",
@@ -41,31 +42,31 @@ def asked(text: str) -> ProtobufSchema | None:
     return schema
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.text(max_size=60))
 def test_any_text_is_a_schema_or_refused(text: str) -> None:
     asked(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join))
 def test_any_words_of_the_language_are_a_schema_or_refused(text: str) -> None:
     asked(text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.integers(0, len(EVERYTHING)), st.integers(0, 12), st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join))
 def test_a_schema_with_something_changed_is_one_or_refused(at: int, gone: int, instead: str) -> None:
     asked(EVERYTHING[:at] + instead + EVERYTHING[at + gone :])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_descriptor_or_refused(data: bytes) -> None:
     asked(b64encode(data).decode())
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_a_descriptor_with_bytes_changed_is_one_or_refused(data: st.DataObject) -> None:
     serialized = bytearray(parsed(EVERYTHING).descriptor().SerializeToString())
@@ -97,7 +98,7 @@ def messages(draw: st.DrawFn, name: str = "M", depth: int = 2) -> str:
     return f"message {name} {{ {' '.join(lines)} reserved 100 to 110, 200; }}"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(messages(), STRINGS)
 def test_a_good_schema_stays_what_it_is(body: str, text: str) -> None:
     schema = asked(f'syntax = "proto3"; import "confluent/meta.proto"; {body}')

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.registry.lookup import RegistryUnavailable
 from ottla.serdes import columns
 from ottla.serdes.arrow import arrow_type, from_column
@@ -14,7 +15,6 @@ from ottla.serdes.base import SerdeError
 from ottla.serdes.by_name import Serdes
 from ottla.serdes.types import Type, parse_type
 from tests.rules.serdes.avro.everything import ALL, VALUE, record
-from tests.support.memory_registry import MemoryRegistry
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.registry.lookup import RegistryUnavailable
 from ottla.registry.schemas.base import Reference
 from ottla.serdes.avro import AvroSerde
@@ -20,7 +21,6 @@ from ottla.serdes.base import SerdeError
 from ottla.serdes.by_name import Serdes
 from ottla.serdes.types import ANY, parse_schema
 from tests.rules.serdes.avro.everything import ALL, VALUE, logical, record
-from tests.support.memory_registry import MemoryRegistry
 
 
 @pytest.fixture

@@ -264,6 +264,7 @@ CASES: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "map_values": [((pairs(b=1, a=2),), [2, 1]), ((NOTHING,), None)],
     "entries": [((pairs(b=1, a=None),), [{"K": "a", "V": None}, {"K": "b", "V": 1}]), ((NOTHING,), None)],
     # ---- dates
+    "now": [],
     "from_days": [((0,), date(1970, 1, 1)), ((-1,), date(1969, 12, 31)), ((INT_MAX,), None)],
     "unix_date": [((date(1970, 1, 2),), 1), ((NOTHING,), None)],
     "from_unixtime": [((long(1500),), at(1970, 1, 1, 0, 0, 1, 500)), ((long(LONG_MAX),), None)],
@@ -438,6 +439,29 @@ CASES: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
         (("stream", -10, 2), "st"), (("stream", 7), ""), (("stream", 1, -1), ""), ((b"abc", 2, 1), b"b"),
         ((NO_TEXT, 1), None),
         (("stream", NOTHING), None),
+    ],
+    # ---- ksqlDB's conversions and equality
+    "ksql_text": [
+        (([1, None],), "[1, null]"), ((pairs(b=1.5, a=None),), "{a=null, b=1.5}"), ((NO_TEXTS,), None),
+        (({"A": 1, "B": None, "C": "x"},), "Struct{A=1,C=x}"), ((time(5, 10, 30, 7000),), "05:10:30"),
+        ((time(5, 10),), "05:10"), ((True,), "true"), ((date(2026, 1, 2),), "2026-01-02"), ((decimal("1.50"),), "1.50"),
+        ((at(2026, 1, 2, 3, 4, 5, 6),), "2026-01-02T03:04:05.006"),
+    ],
+    "ksql_to_timestamp": [
+        (("2026",), at(2026, 1, 1)), (("2026-11-18T05",), at(2026, 11, 18, 5)), (("2026-01-02T00:00:00.5+0100",),
+        at(2026, 1, 1, 23, 0, 0, 500)), (("x",), None), (("2026-13",), None), ((NO_TEXT,), None),
+    ],
+    "ksql_to_date": [(("2026-11",), date(2026, 11, 1)), (("2026-11-18T05",), None), ((NO_TEXT,), None)],
+    "ksql_to_time": [(("05:10:30.007",), time(5, 10, 30, 7000)), (("25:00",), None), ((NO_TEXT,), None)],
+    "ksql_equal": [
+        (([1, None], [1, None]), True), (([1], [1, 2]), False), ((pairs(a=1), pairs(a=1)), True),
+        ((math.nan, math.nan), True),
+        (({"A": 1}, {"A": 2}), False), ((NO_TEXTS, NO_TEXTS), None),
+    ],
+    "ksql_nullif": [(([1], [1]), None), (([1], [2]), [1]), ((1, NOTHING), 1), ((NO_TEXT, "a"), None)],
+    "ksql_cube": [
+        (([1, None, 2],), [[None, None, None], [None, None, 2], [1, None, None], [1, None, 2]]), (([],), []),
+        ((list(range(20)),), None), ((NO_TEXTS,), None),
     ],
 }  # fmt: skip
 

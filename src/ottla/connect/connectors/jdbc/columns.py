@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -28,6 +29,7 @@ from ottla.connect.data.struct import Struct
 from ottla.connect.data.types import Instant
 
 _DAY_MS: Final = 86_400_000
+_UUID_BYTES: Final = 16
 _INTS: Final = {8: OPTIONAL_INT8, 16: OPTIONAL_INT16, 32: OPTIONAL_INT32, 64: OPTIONAL_INT64}
 
 
@@ -64,6 +66,8 @@ def _column(column: pa.ChunkedArray, field: pa.Field, config: SourceConfig) -> C
     if pa.types.is_list(kind):
         inner = _column(pa.chunked_array([column.combine_chunks().flatten()]), kind.value_field, config).schema
         return Column(array_schema(inner, optional=True), column.to_pylist())
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width == _UUID_BYTES:
+        return Column(OPTIONAL_STRING, [None if each is None else str(UUID(bytes=each)) for each in column.to_pylist()])
     for is_kind, schema in _PLAIN:
         if is_kind(kind):
             return Column(schema, column.to_pylist())

@@ -24,46 +24,99 @@ _DAY_MS: Final = 86_400_000
 _JSON: Final = Writers(decimals_as_numbers=True, replace_null=False, cache_size=1000)
 
 
-class Put(NamedTuple):
-    """A row to be written; `key` are the values of the key columns."""
+class Shape(NamedTuple):
+    """What rows of one kind have in common: made once for the schemas of a topic."""
 
-    at: int
     table: str
     columns: Mapping[str, Schema]
-    values: Mapping[str, Any]
     keys: tuple[str, ...]
+    """Of the columns; they come first."""
+    deletes: bool = False
+
+
+class Change(NamedTuple):
+    """A row to be put or deleted. `values` are in the order of the columns."""
+
+    at: int
+    shape: Shape
+    values: Sequence[Any]
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return tuple(_hashable(self.values[name]) for name in self.keys)
+        return tuple(map(_hashable, self.values[: len(self.shape.keys)]))
 
 
-class Delete(NamedTuple):
-    """A row to be deleted."""
+class Shapes:
+    """Of one sink. Records with schemas are laid out by places that were found once."""
 
-    at: int
-    table: str
-    columns: Mapping[str, Schema]
-    values: Mapping[str, Any]
-    keys: tuple[str, ...]
+    __slots__ = ("_config", "_known", "_loose")
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        return tuple(_hashable(self.values[name]) for name in self.keys)
+    def __init__(self, config: SinkConfig) -> None:
+        self._config = config
+        self._known: dict[tuple[str, Schema, Schema], tuple[Shape, list[int], list[int]]] = {}
+        self._loose: dict[tuple[Any, ...], Shape] = {}
+
+    def change(self, record: ConnectRecord, at: int) -> Change:
+        """Raises DataException."""
+        key, value = record.key, record.value
+        if type(value) is Struct and type(key) is Struct and self._config.key_mode == "record_key":
+            seen = (record.topic, key.schema, value.schema)
+            known = self._known.get(seen) or self._learnt(seen, record)
+            shape, from_key, from_value = known
+            values = [key.values[place] for place in from_key]
+            values += [value.values[place] for place in from_value]
+            if None in values:
+                values = [
+                    _or_default(each, column) for each, column in zip(values, shape.columns.values(), strict=True)
+                ]
+                if None in values[: len(from_key)]:
+                    raise DataException("A key column is null in the record's key")
+            return Change(at, shape, values)
+        return self._slowly(record, at)
+
+    def _slowly(self, record: ConnectRecord, at: int) -> Change:
+        shape, found = shaped(record, self._config)
+        same = self._loose.setdefault((shape.table, shape.deletes, shape.keys, tuple(shape.columns.items())), shape)
+        if len(self._loose) > MOST_SHAPES:
+            self._loose.clear()
+        return Change(at, same, [found.get(name) for name in same.columns])
+
+    def _learnt(self, seen: tuple[str, Schema, Schema], record: ConnectRecord) -> tuple[Shape, list[int], list[int]]:
+        shape, _ = shaped(record, self._config)
+        _, of_key, of_value = seen
+        others = [name for name in shape.columns if name not in shape.keys]
+        made = shape, _places(of_key, shape.keys), _places(of_value, others)
+        if len(self._known) >= MOST_SHAPES:
+            self._known.clear()
+        self._known[seen] = made
+        return made
+
+
+MOST_SHAPES: Final = 1000
+"""That a sink remembers."""
+
+
+def _places(schema: Schema, names: Sequence[str]) -> list[int]:
+    fields = [schema.field(name) for name in names]
+    return [field.index for field in fields if field is not None]
+
+
+def _or_default(value: Any, schema: Schema) -> Any:
+    return schema.default if value is None else value
 
 
 def _hashable(value: Any) -> Any:
     return value if value.__hash__ is not None else repr(value)
 
 
-def change_of(record: ConnectRecord, at: int, config: SinkConfig) -> Put | Delete:
+def shaped(record: ConnectRecord, config: SinkConfig) -> tuple[Shape, dict[str, Any]]:
     """Raises DataException."""
     table = config.table_of(record.topic)
     key_columns, key_values = _key(record, config)
     keys = tuple(key_columns)
     if record.value is None:
         if config.delete_enabled and config.key_mode == "record_key":
-            return Delete(at, table, key_columns, key_values, keys)
+            return Shape(table, key_columns, keys, deletes=True), key_values
         raise DataException(
             "A null value deletes a row with delete.enabled=true and pk.mode=record_key; here it is not to be written"
         )
@@ -73,13 +126,8 @@ def change_of(record: ConnectRecord, at: int, config: SinkConfig) -> Put | Delet
         columns = {name: schema for name, schema in columns.items() if name in allowed}
     if config.insert_mode != "insert" and not keys:
         raise DataException(f"insert.mode={config.insert_mode} needs a key: set pk.mode and pk.fields")
-    return Put(
-        at,
-        table,
-        {**key_columns, **{n: s for n, s in columns.items() if n not in keys}},
-        {**values, **key_values},
-        keys,
-    )
+    others = {name: schema for name, schema in columns.items() if name not in keys}
+    return Shape(table, {**key_columns, **others}, keys), {**values, **key_values}
 
 
 def _key(record: ConnectRecord, config: SinkConfig) -> tuple[dict[str, Schema], dict[str, Any]]:
@@ -142,15 +190,15 @@ def _column_schema(value: Any) -> Schema:
 # ---- Arrow
 
 
-def staged(changes: Sequence[Put | Delete], columns: Mapping[str, Schema], dialect: DialectName) -> pa.Table:
+def staged(changes: Sequence[Change], dialect: DialectName) -> pa.Table:
     """Decimals and times go as texts, which the table's own type reads; JSON as well."""
-    arrays = [
-        _array([change.values.get(name) for change in changes], schema, dialect) for name, schema in columns.items()
-    ]
+    columns = changes[0].shape.columns
+    by_column = zip(*(change.values for change in changes), strict=True)
+    arrays = [_array(values, schema, dialect) for values, schema in zip(by_column, columns.values(), strict=True)]
     return pa.table(arrays, names=list(columns))
 
 
-def _array(values: list[Any], schema: Schema, dialect: DialectName) -> pa.Array:
+def _array(values: Sequence[Any], schema: Schema, dialect: DialectName) -> pa.Array:
     if schema.name == DECIMAL_NAME:
         return pa.array([None if each is None else f"{Decimal(each):f}" for each in values], pa.string())
     if dialect != "sqlite" and schema.name in (DATE_NAME, TIMESTAMP_NAME, TIME_NAME):

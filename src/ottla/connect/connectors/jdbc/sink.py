@@ -15,12 +15,11 @@ from ottla.connect import spi
 from ottla.connect.connectors.jdbc.config import SinkConfig
 from ottla.connect.connectors.jdbc.database import STAGE, Database, Rejected, connected
 from ottla.connect.connectors.jdbc.ledger import Ledger
-from ottla.connect.connectors.jdbc.rows import Delete, Put, change_of, staged
+from ottla.connect.connectors.jdbc.rows import Change, Shapes, staged
 from ottla.connect.connectors.jdbc.tables import Tables
 from ottla.connect.connectors.jdbc.urls import parse_url
 from ottla.connect.data.errors import ConnectException
 from ottla.connect.data.record import ConnectRecord
-from ottla.connect.data.schema import Schema
 
 _SAVED: Final = "ottla_before"
 
@@ -40,6 +39,7 @@ class JdbcSink(spi.Sink[SinkConfig]):
         super().__init__(config, name)
         self._address = parse_url(config.connection_url, config.user, config.connection_password)
         self._open: _Open | None = None
+        self._shapes = Shapes(config)
         self._spans: Sequence[spi.Span] = ()
         self._passed: dict[tuple[str, int], int] = {}
 
@@ -62,13 +62,14 @@ class JdbcSink(spi.Sink[SinkConfig]):
 
     def write(self, batch: spi.Batch) -> spi.Verdicts:
         assert self._open is not None, "begin comes before"
-        changes: list[Put | Delete] = []
+        changes: list[Change] = []
         refused: list[spi.Refused] = []
+        change_of = self._shapes.change
         for at, record in enumerate(batch.records):
             if self._is_there(record):
                 continue
             try:
-                changes.append(change_of(record, at, self.config))
+                changes.append(change_of(record, at))
             except ConnectException as error:
                 refused.append(spi.Refused(at, error))
         try:
@@ -116,19 +117,16 @@ class _Open:
         self.ledger = Ledger(database, name)
         self.tables = Tables(database, makes=config.makes_tables, adds=config.adds_columns)
 
-    def written(self, group: list[Put | Delete]) -> Iterator[spi.Refused]:
+    def written(self, group: list[Change]) -> Iterator[spi.Refused]:
         """Those that the database does not take."""
-        wanted = _union(group)
-        first = group[0]
-        types = self.tables.columns(first.table, wanted, first.keys)
-        yield from self._halved(group, wanted, types)
+        shape = group[0].shape
+        types = self.tables.columns(shape.table, shape.columns, shape.keys)
+        yield from self._halved(group, types)
 
-    def _halved(
-        self, group: Sequence[Put | Delete], wanted: Mapping[str, Schema], types: Mapping[str, str]
-    ) -> Iterator[spi.Refused]:
+    def _halved(self, group: Sequence[Change], types: Mapping[str, str]) -> Iterator[spi.Refused]:
         self.database.execute(f"SAVEPOINT {_SAVED}")
         try:
-            self._put(group, wanted, types)
+            self._put(group, types)
             self.database.execute(f"RELEASE SAVEPOINT {_SAVED}")
             return
         except (Rejected, ValueError, TypeError, OverflowError, ArithmeticError) as error:
@@ -138,17 +136,17 @@ class _Open:
                 yield spi.Refused(group[0].at, str(error))
                 return
         half = len(group) // 2
-        yield from self._halved(group[:half], wanted, types)
-        yield from self._halved(group[half:], wanted, types)
+        yield from self._halved(group[:half], types)
+        yield from self._halved(group[half:], types)
 
-    def _put(self, group: Sequence[Put | Delete], wanted: Mapping[str, Schema], types: Mapping[str, str]) -> None:
-        dialect = self.database.dialect
-        self.database.stage(staged(group, wanted, dialect.name))
-        table = self.tables.quoted(group[0].table)
-        names, keys = list(wanted), list(group[0].keys)
+    def _put(self, group: Sequence[Change], types: Mapping[str, str]) -> None:
+        dialect, shape = self.database.dialect, group[0].shape
+        self.database.stage(staged(group, dialect.name))
+        table = self.tables.quoted(shape.table)
+        names, keys = list(shape.columns), list(shape.keys)
         of = {name: dialect.cast(f"{STAGE}.{dialect.quoted(name)}", types[name]) for name in names}
         same = " AND ".join(f"{table}.{dialect.quoted(name)} = {of[name]}" for name in keys)
-        if isinstance(group[0], Delete):
+        if shape.deletes:
             self.database.execute(f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {STAGE} WHERE {same})")
             return
         others = [name for name in names if name not in keys]
@@ -169,23 +167,14 @@ class _Open:
         return f"UPDATE {table} SET {changed} FROM {STAGE} WHERE {same}"
 
 
-def _grouped(changes: Sequence[Put | Delete]) -> Iterator[list[Put | Delete]]:
+def _grouped(changes: Sequence[Change]) -> Iterator[list[Change]]:
     """By table, kind and columns; of one key the last change only, so that order does not matter between groups."""
-    last: dict[tuple[object, ...], Put | Delete] = {}
+    last: dict[tuple[object, ...], Change] = {}
     for change in changes:
-        one: tuple[object, ...] = (change.table, *change.key) if change.keys else (change.at,)
-        last.pop(one, None)
+        shape = change.shape
+        one: tuple[object, ...] = (shape.table, *change.key) if shape.keys else (change.at,)
         last[one] = change
-    groups: dict[tuple[object, ...], list[Put | Delete]] = {}
+    groups: dict[int, list[Change]] = {}
     for change in last.values():
-        groups.setdefault((change.table, type(change), frozenset(change.columns)), []).append(change)
+        groups.setdefault(id(change.shape), []).append(change)
     yield from groups.values()
-
-
-def _union(group: Sequence[Put | Delete]) -> dict[str, Schema]:
-    """The columns of a group; where values without schemas differ in type, the wider."""
-    made: dict[str, Schema] = {}
-    for change in group:
-        for name, schema in change.columns.items():
-            made.setdefault(name, schema)
-    return made

@@ -59,6 +59,9 @@ class AvroSchema:
     def tags(self) -> dict[str, frozenset[str]]:
         return tags.tags_of(self.root)
 
+    def records(self) -> frozenset[str]:
+        return frozenset(each.name.full for each in tags.records(self.root))
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> "AvroSchema":
         changed = parsed(self._text, self._resolved, Budget(DEFAULT_STEPS), new=False)  # a tree of its own to change
         tags.retag(changed.root, add, remove)

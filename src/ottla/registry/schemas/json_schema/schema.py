@@ -56,6 +56,9 @@ class JsonSchema:
     def tags(self) -> dict[str, frozenset[str]]:
         return tags.tags_of(self.tree)
 
+    def records(self) -> frozenset[str]:
+        return tags.records(self.tree)
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> "JsonSchema":
         copy = read(self.text)
         tags.change(copy, add, remove)

@@ -16,12 +16,17 @@ _OF_OBJECTS: Final = ("definitions", "$defs", "properties")
 
 
 def tags_of(tree: Json) -> dict[str, frozenset[str]]:
-    return {path: tags for path, schema in _carriers(tree) if (tags := frozenset(_own(schema)))}
+    return {path: tags for path, schema, _ in _carriers(tree) if (tags := frozenset(_own(schema)))}
+
+
+def records(tree: Json) -> frozenset[str]:
+    """The paths of objects themselves, as against those of their properties."""
+    return frozenset(path for path, _, is_record in _carriers(tree) if is_record)
 
 
 def change(tree: Json, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> None:
     """Changes the tree. Raises InvalidSchema for a path that leads nowhere."""
-    carriers = dict(_carriers(tree))
+    carriers = {path: schema for path, schema, _ in _carriers(tree)}
     for path in {**add, **remove}:
         schema = carriers.get(path)
         if schema is None:
@@ -39,8 +44,8 @@ def _own(schema: dict[str, Json]) -> list[str]:
     return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
 
 
-def _carriers(tree: Json) -> Iterator[tuple[str, dict[str, Json]]]:
-    """Everything that can carry tags, with its path."""
+def _carriers(tree: Json) -> Iterator[tuple[str, dict[str, Json], bool]]:
+    """Everything that can carry tags, with its path, and whether it is no property."""
     todo: list[tuple[str, Json, bool]] = [("", tree, False)]
     while todo:
         scope, schema, is_property = todo.pop()
@@ -54,14 +59,14 @@ def _carriers(tree: Json) -> Iterator[tuple[str, dict[str, Json]]]:
         todo.append((f"{scope}not.", schema.get("not"), False))
         todo.extend((f"{scope}conditional.{word}.", schema.get(word), False) for word in ("if", "then", "else"))
         if not is_property:  # a property's tags are its own, whatever its type
-            yield f"{scope}object", schema
+            yield f"{scope}object", schema, True
         for keyword in _OF_OBJECTS:
             named = schema.get(keyword)
             for name, inner in named.items() if isinstance(named, dict) else ():
                 if keyword == "properties":
                     path = f"{scope}object.{name}"
                     if isinstance(inner, dict):
-                        yield path, inner
+                        yield path, inner, False
                     todo.append((f"{path}.", inner, True))
                 else:
                     todo.append((f"{scope}object.{keyword}.{name}.", inner, False))

@@ -69,6 +69,9 @@ class ProtobufSchema:
     def tags(self) -> dict[str, frozenset[str]]:
         return tags.tags_of(self.file)
 
+    def records(self) -> frozenset[str]:
+        return frozenset(tags.messages(self.file))
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> "ProtobufSchema":
         return ProtobufSchema(tags.with_tags(self.file, add, remove), self._given)
 

@@ -30,12 +30,20 @@ Tags = Mapping[str, frozenset[str]]
 
 def tags_of(file: File) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
-
-    def look(message: Message, outer: str) -> None:
-        path = f"{outer}{message.name}"
+    for path, message in messages(file).items():
         for name, options in ((path, _of(message.options, _MESSAGE)), *_members(message, path)):
             if options:
                 found[name] = frozenset(options)
+    return found
+
+
+def messages(file: File) -> dict[str, Message]:
+    """By path."""
+    found: dict[str, Message] = {}
+
+    def look(message: Message, outer: str) -> None:
+        path = f"{outer}{message.name}"
+        found[path] = message
         for each in message.messages:
             look(each, f"{path}.")
         for group in message.all_groups():

@@ -10,6 +10,7 @@ from ottla.streams.expressions.functions import (
     geo,
     json,
     ksql,
+    ksql_casts,
     lambdas,
     lists,
     maps,
@@ -38,5 +39,6 @@ FAMILIES = (
     urls,
     geo,
     ksql,
+    ksql_casts,
 )
 """In the order of the page; conversions stand in the chapter of structure."""

@@ -31,6 +31,7 @@ __all__ = [
     "format_timestamp",
     "from_days",
     "from_unixtime",
+    "now",
     "parse_date",
     "parse_time",
     "parse_timestamp",
@@ -79,6 +80,17 @@ from_unixtime: Final = _as_number(
 )
 unix_timestamp: Final = _as_number(
     "unix_timestamp", "timestamp", _timestamp, TIMESTAMP, LONG, dates.ms_of, "Milliseconds since 1970."
+)
+
+
+now: Final = declare(
+    "now",
+    "",
+    takes(long, gives=LONG),
+    lambda: dates.ms_of(datetime.now(UTC)),
+    column=lambda F: F.unix_millis(F.current_timestamp()),
+    nulls="never null",
+    about="Milliseconds since 1970. On Spark that of the batch, which is the same when it runs again.",
 )
 
 

@@ -155,18 +155,19 @@ concat: Final = declare(
 )
 
 
-def _concat_ws(separator: str | None, *parts: str | None) -> str | None:
+def _concat_ws(separator: Any, *parts: Any) -> Any:
     return None if separator is None else separator.join(part for part in parts if part is not None)
 
 
 concat_ws: Final = declare(
     "concat_ws",
     "separator, *parts",
-    takes(text, gives=STRING),
+    concat_rule,
     _concat_ws,
     column=lambda F, *args: F.call_function("concat_ws", *args),
+    no_column=lambda node: "Spark's concat_ws takes no bytes" if node.type == BINARY else None,
     nulls="null for the separator; parts that are null are left out",
-    about="Strings put together with a separator between them.",
+    about="Strings, or bytes, put together with a separator between them.",
 )
 
 

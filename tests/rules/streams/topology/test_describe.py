@@ -32,7 +32,7 @@ from ottla.streams import (
 from ottla.streams.topology.describe import hash_order
 from ottla.streams.topology.stores import StoreSpec
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "streams" / "describe.txt"
+GOLDEN = Path(__file__).parents[3] / "golden" / "streams" / "describe.txt"
 WITHIN = JoinWindows.of(1000, grace_ms=0)
 TUMBLING = TimeWindows.of(1000, grace_ms=0)
 SESSIONS = SessionWindows.of(1000, grace_ms=0)

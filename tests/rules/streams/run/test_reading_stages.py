@@ -12,7 +12,7 @@ from ottla.streams.record import Raw
 from ottla.streams.run.reading_stages import LARGEST_BYTES, pickled, rows_of
 from ottla.streams.run.stages import CountingStage, PythonStage
 from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION
-from tests.rules.streams.test_stages import spec_of, words
+from tests.rules.streams.run.test_stages import spec_of, words
 
 SPAN = Span(TopicPartition("in", 1), 4, 7, base=100)
 PACKED = pa.schema([("rows", pa.binary()), ("records", pa.int64()), ("dropped", pa.map_(pa.string(), pa.int64()))])

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.streams.run.paged_state import DIRECTORY, MOST_ENTRIES, MOST_READ, PagedState
+from tests.support.examples import examples
 
 
 class Pages:
@@ -39,7 +40,7 @@ floods = st.tuples(st.just("flood"), keys, st.just(b"x"))
 ends = st.tuples(st.just("end of batch"), st.just(b""), st.just(b""))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.one_of(puts, deletes, floods, ends), max_size=60), keys, keys, st.sampled_from((2, 5, MOST_READ)))
 def test_it_holds_what_was_put_over_any_number_of_batches(
     steps: list[tuple[str, bytes, bytes]], low: bytes, high: bytes, most_read: int

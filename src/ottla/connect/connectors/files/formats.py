@@ -1,0 +1,143 @@
+"""What a file holds: records to bytes. A record that cannot be written is refused alone."""
+
+import csv
+import gzip
+import io
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ottla.connect import spi
+from ottla.connect.connectors.files.config import FilesConfig
+from ottla.connect.connectors.tables.rows import rows_of
+from ottla.connect.converters.json import JsonConverter
+from ottla.connect.data.errors import ConnectException
+from ottla.connect.data.record import ConnectRecord, SchemaAndValue
+
+
+class Written(NamedTuple):
+    data: bytes
+    refused: list[tuple[int, str]]
+    """Places among the records, and why."""
+
+
+Write: TypeAlias = Callable[[Sequence[ConnectRecord]], Written]
+
+
+class Format(NamedTuple):
+    extension: str
+    write: Write
+
+
+_JSON: Final = "json"
+
+
+def format_of(config: FilesConfig) -> Format:
+    """Raises ConfigRefused."""
+    name = config.format_class.rpartition(".")[2]
+    known: dict[str, Callable[[FilesConfig], Format]] = {
+        "JsonFormat": _json,
+        "CsvFormat": _csv,
+        "ByteArrayFormat": _raw,
+        "ParquetFormat": _parquet,
+        "AvroFormat": _avro,
+    }
+    if name not in known:
+        raise spi.ConfigRefused("format.class", f"{name} is none of {', '.join(known)}")
+    return known[name](config)
+
+
+def _json(config: FilesConfig) -> Format:
+    converter = JsonConverter({"schemas.enable": "false", "decimal.format": "NUMERIC"}, "value")
+
+    def write(records: Sequence[ConnectRecord]) -> Written:
+        given = [SchemaAndValue(record.value_schema, record.value) for record in records]
+        lines = converter.from_connect(records[0].topic, given)
+        good = [line for line in lines if isinstance(line, bytes)]
+        bad = [(at, str(line)) for at, line in enumerate(lines) if isinstance(line, ConnectException)]
+        return Written(b"".join(line + b"\n" for line in good), bad)
+
+    return _compressed(config, Format(f".{_JSON}", write))
+
+
+def _raw(config: FilesConfig) -> Format:
+    separator = config.format_bytearray_separator.encode()
+
+    def write(records: Sequence[ConnectRecord]) -> Written:
+        parts: list[bytes] = []
+        bad: list[tuple[int, str]] = []
+        for at, record in enumerate(records):
+            value = record.value
+            if isinstance(value, str):
+                value = value.encode()
+            if isinstance(value, bytes):
+                parts.append(value + separator)
+            else:
+                bad.append(
+                    (at, "its value is no bytes: value.converter has to be ByteArrayConverter or StringConverter")
+                )
+        return Written(b"".join(parts), bad)
+
+    return _compressed(config, Format(config.format_bytearray_extension, write))
+
+
+def _csv(config: FilesConfig) -> Format:
+    def write(records: Sequence[ConnectRecord]) -> Written:
+        made = rows_of(records, None)
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(made.table.column_names)
+        writer.writerows(zip(*(column.to_pylist() for column in made.table.columns), strict=True))
+        return Written(text.getvalue().encode(), [(each.at, each.reason) for each in made.refused])
+
+    return _compressed(config, Format(".csv", write))
+
+
+def _parquet(config: FilesConfig) -> Format:
+    def write(records: Sequence[ConnectRecord]) -> Written:
+        made = rows_of(records, None)
+        sink = pa.BufferOutputStream()
+        pq.write_table(made.table, sink, compression=config.parquet_codec)
+        return Written(sink.getvalue().to_pybytes(), [(each.at, each.reason) for each in made.refused])
+
+    codec = "" if config.parquet_codec == "none" else f".{config.parquet_codec}"
+    return Format(f"{codec}.parquet", write)
+
+
+def _avro(config: FilesConfig) -> Format:
+    from ottla.connect.connectors.files.avro import write_avro  # noqa: PLC0415  fastavro, where it is asked for
+
+    def write(records: Sequence[ConnectRecord]) -> Written:
+        made = rows_of(records, None)
+        return Written(
+            write_avro(made.table, records[0].topic, config.avro_codec),
+            [(each.at, each.reason) for each in made.refused],
+        )
+
+    return Format(".avro", write)
+
+
+def _compressed(config: FilesConfig, plain: Format) -> Format:
+    if config.s3_compression_type == "none":
+        return plain
+
+    def write(records: Sequence[ConnectRecord]) -> Written:
+        made = plain.write(records)
+        # Without a time in its head: the same records are the same bytes.
+        return Written(gzip.compress(made.data, mtime=0), made.refused)
+
+    return Format(f"{plain.extension}.gz", write)
+
+
+def size_of(value: Any) -> int:
+    """About how many bytes a record's value takes, without writing it."""
+    if isinstance(value, bytes | str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(len(str(key)) + size_of(item) for key, item in value.items())
+    if isinstance(value, list):
+        return sum(size_of(item) for item in value)
+    values = getattr(value, "values", None)
+    return size_of(values) if isinstance(values, list) else 8

@@ -1,0 +1,219 @@
+"""Records to Arrow tables, column by column; a value that does not fit refuses its record, not the batch."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from ottla.connect.data.logical import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
+from ottla.connect.data.record import ConnectRecord
+from ottla.connect.data.schema import Schema
+from ottla.connect.data.struct import Struct
+from ottla.connect.data.types import Instant, Type
+
+MOST_LEVELS: Final = 50
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_DIGITS: Final = 38
+
+_ARROW: Final = {
+    Type.INT8: pa.int8(),
+    Type.INT16: pa.int16(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT32: pa.float32(),
+    Type.FLOAT64: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.STRING: pa.string(),
+    Type.BYTES: pa.binary(),
+}
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+
+
+class Misfit(Exception):
+    """A record that no row can be made of."""
+
+
+class Refusal(NamedTuple):
+    at: int
+    """Its place among the records."""
+    reason: str
+
+
+class Rows(NamedTuple):
+    table: pa.Table
+    refused: list[Refusal]
+
+
+def rows_of(
+    records: Sequence[ConnectRecord], known: pa.Schema | None, keys: Sequence[Mapping[str, Any]] | None = None
+) -> Rows:
+    """`known`: of the table as it is; its columns keep their types, and come first. `keys`: columns of each record that
+    come from its key, and win over those of its value."""
+    places: list[int] = []
+    plain: list[dict[str, Any]] = []
+    declared: dict[str, pa.DataType] = {}
+    refused: list[Refusal] = []
+    for at, record in enumerate(records):
+        try:
+            row = _row(record)
+            plain.append(row if keys is None else {**row, **keys[at]})
+        except Misfit as misfit:
+            refused.append(Refusal(at, str(misfit)))
+            continue
+        places.append(at)
+        if isinstance(record.value, Struct):
+            declared |= {field.name: arrow_type(field.schema) for field in record.value.schema.fields}
+    names = dict.fromkeys([*(known.names if known is not None else ()), *(name for row in plain for name in row)])
+    types = {
+        name: _type_of([row.get(name) for row in plain], _known(known, name), declared.get(name)) for name in names
+    }
+    unfit = _unfit(plain, types)
+    refused += [Refusal(places[at], reason) for at, reason in unfit.items()]
+    taken = [row for at, row in enumerate(plain) if at not in unfit]
+    fields = [pa.field(name, kind) for name, kind in types.items() if not pa.types.is_null(kind)]
+    arrays = [pa.array([row.get(field.name) for row in taken], field.type) for field in fields]
+    return Rows(pa.table(arrays, schema=pa.schema(fields)), sorted(refused))
+
+
+def arrow_type(schema: Schema) -> pa.DataType:
+    if schema.name in (DATE_NAME, TIME_NAME, TIMESTAMP_NAME):
+        return {DATE_NAME: pa.date32(), TIME_NAME: pa.time64("us"), TIMESTAMP_NAME: _TIMESTAMP}[schema.name]
+    if schema.name == DECIMAL_NAME:
+        scale = int((schema.parameters or {}).get("scale", "0"))
+        return pa.decimal128(_MOST_DIGITS, scale)
+    if schema.type is Type.STRUCT:
+        return pa.struct([pa.field(field.name, arrow_type(field.schema)) for field in schema.fields])
+    if schema.type is Type.ARRAY:
+        assert schema.value_schema is not None
+        return pa.list_(arrow_type(schema.value_schema))
+    if schema.type is Type.MAP:
+        assert schema.key_schema is not None
+        assert schema.value_schema is not None
+        return pa.map_(arrow_type(schema.key_schema), arrow_type(schema.value_schema))
+    return _ARROW[schema.type]
+
+
+def _row(record: ConnectRecord) -> dict[str, Any]:
+    value = record.value
+    if value is None:
+        raise Misfit("it has no value: a tombstone deletes a row only where the connector upserts by key")
+    if isinstance(value, Struct):
+        return {field.name: _plain(value.get(field.name), field.schema, 0) for field in value.schema.fields}
+    if isinstance(value, dict):
+        return {str(name): _plain(item, None, 0) for name, item in value.items()}
+    raise Misfit(f"its value is no object but {type(value).__name__}: a row has columns (HoistField gives it one)")
+
+
+def _plain(value: Any, schema: Schema | None, level: int) -> Any:
+    """In Python's own types, as Arrow takes them."""
+    if level > MOST_LEVELS:
+        raise Misfit(f"its value is nested deeper than {MOST_LEVELS} levels")
+    if isinstance(value, Instant):
+        return _moment(value, schema)
+    if isinstance(value, Struct):
+        return {field.name: _plain(value.get(field.name), field.schema, level + 1) for field in value.schema.fields}
+    if isinstance(value, dict):
+        inner = None if schema is None else schema.value_schema
+        if schema is not None and schema.type is Type.MAP:
+            return [
+                (_plain(key, schema.key_schema, level + 1), _plain(item, inner, level + 1))
+                for key, item in value.items()
+            ]
+        return {str(name): _plain(item, inner, level + 1) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        inner = None if schema is None else schema.value_schema
+        return [_plain(item, inner, level + 1) for item in value]
+    if isinstance(value, bool | str | bytes | Decimal) or value is None:
+        return value
+    return int(value) if isinstance(value, int) else float(value)
+
+
+def _moment(value: Instant, schema: Schema | None) -> Any:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=int(value))
+    except OverflowError:
+        raise Misfit(f"{int(value)} ms is a time outside of the years 1 to 9999") from None
+    if schema is not None and schema.name == DATE_NAME:
+        return date(moment.year, moment.month, moment.day)
+    if schema is not None and schema.name == TIME_NAME:
+        return moment.time()
+    return moment
+
+
+def _known(schema: pa.Schema | None, name: str) -> pa.DataType | None:
+    return schema.field(name).type if schema is not None and name in schema.names else None
+
+
+def _type_of(values: Sequence[Any], known: pa.DataType | None, declared: pa.DataType | None) -> pa.DataType:
+    """A column that is known keeps its type, but a struct in it may be given fields."""
+    found = declared if declared is not None else _inferred(values)
+    if known is None:
+        return found
+    if pa.types.is_null(found) or not pa.types.is_nested(known):
+        return known
+    return _merged(known, found)
+
+
+def _merged(known: pa.DataType, found: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(known) and pa.types.is_struct(found):
+        fields = {field.name: field.type for field in known}
+        for field in found:
+            of_known = fields.get(field.name)
+            fields[field.name] = field.type if of_known is None else _merged(of_known, field.type)
+        return pa.struct([pa.field(name, kind) for name, kind in fields.items() if not pa.types.is_null(kind)])
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return pa.list_(_merged(known.value_type, found.value_type))
+    return known
+
+
+def _inferred(values: Sequence[Any]) -> pa.DataType:
+    """Of values without a schema; where they differ, that of the first, and the others are refused."""
+    try:
+        found = pa.infer_type(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        found = pa.infer_type([next(value for value in values if value is not None)])
+    if pa.types.is_timestamp(found):
+        return _TIMESTAMP
+    if pa.types.is_decimal(found):
+        return pa.decimal128(_MOST_DIGITS, found.scale)
+    return _without_nulls(found)
+
+
+def _without_nulls(found: pa.DataType) -> pa.DataType:
+    """Lists of nothing and empty objects have no type that a table could keep: they wait for one that has."""
+    if pa.types.is_struct(found):
+        fields = [pa.field(field.name, _without_nulls(field.type)) for field in found]
+        kept = [field for field in fields if not pa.types.is_null(field.type)]
+        return pa.struct(kept) if kept else pa.null()
+    if pa.types.is_list(found):
+        inner = _without_nulls(found.value_type)
+        return pa.null() if pa.types.is_null(inner) else pa.list_(inner)
+    return found
+
+
+def _unfit(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> dict[int, str]:
+    """Places of rows with a value that its column does not take, and why."""
+    found: dict[int, str] = {}
+    for name, kind in types.items():
+        if pa.types.is_null(kind):
+            continue
+        values = [row.get(name) for row in rows]
+        try:
+            pa.array(values, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError):
+            for at, value in enumerate(values):
+                reason = _misfit(name, value, kind)
+                if reason is not None:
+                    found.setdefault(at, reason)
+    return found
+
+
+def _misfit(name: str, value: Any, kind: pa.DataType) -> str | None:
+    try:
+        pa.array([value], kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError):
+        shown = repr(value)
+        return f"field {name}: {shown[:100]}{'…' if len(shown) > 100 else ''} is no {kind}"
+    return None

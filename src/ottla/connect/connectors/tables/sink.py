@@ -1,0 +1,102 @@
+"""What sinks into tables have in common: rows are held for a micro-batch and committed at its end, once."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
+
+import pyarrow as pa
+
+from ottla.connect import spi
+from ottla.connect.connectors.tables.buffer import Pending, insert, upserts
+from ottla.connect.connectors.tables.config import TableConfig
+
+T = TypeVar("T", bound=TableConfig)
+
+
+class TableSink(spi.Sink[T]):
+    """A kind of table says how far it is written, what its columns are, and commits."""
+
+    exactly_once: ClassVar[bool] = True
+
+    def __init__(self, config: T, name: str) -> None:
+        super().__init__(config, name)
+        self._spans: Sequence[spi.Span] = ()
+        self._pending: dict[tuple[str, bool], Pending] = {}
+        """By topic, and whether its records were written before: those are only judged once more, as their dead letters
+        may have been lost with what died."""
+        self._written: dict[tuple[str, int | None], int] = {}
+        self._seen = 0
+        self._refused: list[spi.Refused] = []
+
+    def validate(self) -> None:
+        self.config.check()
+
+    def begin(self, spans: Sequence[spi.Span]) -> None:
+        self._spans = spans
+        self._pending = {}
+        self._refused = []
+        self._seen = 0
+        self._written = {(span.topic, span.partition): self.written_until(span) for span in spans}
+
+    def write(self, batch: spi.Batch) -> spi.Verdicts:
+        refused: list[spi.Refused] = []
+        by_table: dict[tuple[str, bool], list[int]] = {}
+        for at, record in enumerate(batch.records):
+            written = (record.offset or 0) < self._written.get((record.topic, record.partition), 0)
+            by_table.setdefault((record.topic, written), []).append(at)
+        for table, places in by_table.items():
+            pending = self._pending.setdefault(table, Pending())
+            records = [batch.records[at] for at in places]
+            if self.config.insert_mode == "upsert":
+                pending.places += [self._seen + at for at in places]
+                pending.records += records
+            else:
+                refused += insert(pending, places, records, self.columns(table[0]))
+        self._seen += len(batch.records)
+        return refused
+
+    def end(self) -> spi.Verdicts:
+        """May be called again after it raised TryAgain: what was committed is not there any more then."""
+        for table in list(self._pending):
+            self._refused += self._commit(*table, self._pending[table])
+            del self._pending[table]
+        return self._refused
+
+    def _commit(self, topic: str, written: bool, pending: Pending) -> list[spi.Refused]:
+        spans = [span for span in self._spans if span.topic == topic]
+        if self.config.insert_mode == "upsert":
+            made = upserts(pending, self.config, self.columns(topic))
+            if not written and (made.rows is not None or made.deleted):
+                self.upsert(topic, made.rows, made.deleted, made.keys, spans)
+            return made.refused
+        rows = pending.table()
+        if rows is not None and not written:
+            self.append(topic, rows, spans)
+        return []
+
+    def application(self, span: spi.Span) -> str:
+        """What the offsets of a partition are filed under in the table."""
+        return f"{self.name}/{span.topic}/{span.partition}"
+
+    @abstractmethod
+    def written_until(self, span: spi.Span) -> int:
+        """The offset behind the last record of the partition that is in the table."""
+
+    @abstractmethod
+    def columns(self, topic: str) -> pa.Schema | None:
+        """None: the table is not there yet."""
+
+    @abstractmethod
+    def append(self, topic: str, rows: pa.Table, spans: Sequence[spi.Span]) -> None:
+        """In one commit with the ends of `spans`. Raises TryAgain."""
+
+    @abstractmethod
+    def upsert(
+        self,
+        topic: str,
+        rows: pa.Table | None,
+        deleted: Sequence[dict[str, Any]],
+        keys: Sequence[str],
+        spans: Sequence[spi.Span],
+    ) -> None:
+        """The same, with rows that replace those of the same key and keys whose rows go."""

@@ -1,0 +1,312 @@
+"""HTTP/2 without TLS by prior knowledge, beside HTTP/1.1 on one port: for services whose clients speak nothing else.
+
+`Sniffing` looks at the first bytes of a connection and gives it to whom it is for. `Http2` turns the frames that the
+library h2 understands into calls of the ASGI application, each stream a task of its own: it may answer while its
+request still comes. Bytes of a body are acknowledged when the application takes them, and answers wait for the window
+of the client, so that neither side can fill the memory of the other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import unquote
+
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+import h2.exceptions
+import h2.settings
+
+from ottla.http.asgi import Event, Receive, Scope, Send
+from ottla.http.limits import Limits
+
+Answering = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+MOST_STREAMS: Final = 100
+"""Of one connection at a time."""
+_FORBIDDEN: Final = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade")
+"""Of answers: headers that HTTP/2 has no use for."""
+
+
+class Sniffing(asyncio.Protocol):
+    """Until it is known who speaks."""
+
+    def __init__(
+        self, plain: Callable[[], Any], http2: Callable[[], "Http2"], limits: Limits, connections: set[Any]
+    ) -> None:
+        self._plain = plain
+        self._http2 = http2
+        self._limits = limits
+        self._connections = connections
+        self._begun = b""
+        self._transport: asyncio.Transport | None = None
+        self._watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._connections.add(self)
+        self._watch = asyncio.get_running_loop().call_later(self._limits.silence_s, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
+        if self._watch is not None:
+            self._watch.cancel()
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def shutdown(self) -> None:
+        self.transport.close()
+
+    def abandon(self) -> None:
+        self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._begun += data
+        if len(self._begun) < len(PREFACE) and PREFACE.startswith(self._begun):
+            return
+        transport = self.transport
+        assert self._watch is not None
+        self._watch.cancel()
+        self._connections.discard(self)
+        protocol: Any = self._http2() if self._begun.startswith(PREFACE) else self._plain()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        protocol.data_received(self._begun)
+
+
+class _Stream:
+    """One request and its answer."""
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[tuple[Event, int]] = asyncio.Queue()
+        """What the application will be told, and how many bytes of the window that gives back."""
+        self.window = asyncio.Event()
+        self.gone = False
+        self.answered = False
+        self.task: asyncio.Task[None] | None = None
+
+
+class Http2(asyncio.Protocol):
+    def __init__(self, application: Answering, limits: Limits, connections: set[Any], tasks: set[Any]) -> None:
+        self._application = application
+        self._limits = limits
+        self._connections = connections
+        self._tasks = tasks
+        settings = h2.config.H2Configuration(client_side=False, header_encoding=None)
+        self._h2 = h2.connection.H2Connection(settings)
+        self._streams: dict[int, _Stream] = {}
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._idle: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    # ---- the connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if len(self._connections) >= self._limits.connections:
+            transport.abort()
+            return
+        self._connections.add(self)
+        self._h2.local_settings = h2.settings.Settings(
+            client=False,
+            initial_values={
+                h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: MOST_STREAMS,
+                h2.settings.SettingCodes.MAX_HEADER_LIST_SIZE: self._limits.head_bytes,
+            },
+        )
+        self._h2.initiate_connection()
+        self._flush()
+        self._rest()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
+        if self._idle is not None:
+            self._idle.cancel()
+        self._writable.set()
+        for stream in self._streams.values():
+            self._leave(stream)
+        self._streams.clear()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def _rest(self) -> None:
+        """A connection without requests ends after a while."""
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        if not self._streams:
+            self._idle = asyncio.get_running_loop().call_later(self._limits.keep_alive_s, self.shutdown)
+
+    def shutdown(self) -> None:
+        """No new request; those under way end."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if not self._streams:
+            self._h2.close_connection()
+            self._flush()
+            self._transport.close()
+
+    def abandon(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _flush(self) -> None:
+        data = self._h2.data_to_send()
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
+
+    # ---- what comes
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            events = self._h2.receive_data(data)
+        except h2.exceptions.ProtocolError:
+            self._flush()  # it says why
+            self.transport.close()
+            return
+        for event in events:
+            self._heard(event)
+        self._flush()
+
+    def _heard(self, event: h2.events.Event) -> None:
+        match event:
+            case h2.events.RequestReceived():
+                self._begin(event)
+            case h2.events.DataReceived():
+                self._data(event)
+            case h2.events.StreamEnded():
+                self._tell(event.stream_id, {"type": "http.request", "body": b"", "more_body": False}, 0)
+            case h2.events.StreamReset():
+                stream = self._streams.get(event.stream_id)
+                if stream is not None:
+                    self._leave(stream)
+            case h2.events.WindowUpdated() | h2.events.RemoteSettingsChanged():
+                for stream in self._streams.values():
+                    stream.window.set()
+            case h2.events.ConnectionTerminated():
+                self.transport.close()
+
+    def _data(self, event: h2.events.DataReceived) -> None:
+        length = event.flow_controlled_length or 0
+        if event.stream_id in self._streams:
+            told: Event = {"type": "http.request", "body": bytes(event.data or b""), "more_body": True}
+            self._tell(event.stream_id, told, length)
+        elif length:
+            self._h2.acknowledge_received_data(length, event.stream_id)
+
+    def _tell(self, stream_id: int | None, event: Event, length: int) -> None:
+        stream = self._streams.get(stream_id or 0)
+        if stream is not None:
+            stream.events.put_nowait((event, length))
+
+    @staticmethod
+    def _leave(stream: _Stream) -> None:
+        stream.gone = True
+        stream.window.set()
+        stream.events.put_nowait(({"type": "http.disconnect"}, 0))
+
+    # ---- a request
+
+    def _begin(self, event: h2.events.RequestReceived) -> None:
+        stream_id = event.stream_id or 0
+        stream = self._streams[stream_id] = _Stream()
+        self._rest()
+        scope = self._scope(event.headers or [])
+        stream.task = asyncio.get_running_loop().create_task(self._answer(stream_id, stream, scope))
+        self._tasks.add(stream.task)
+        stream.task.add_done_callback(self._tasks.discard)
+
+    def _scope(self, headers: Any) -> Scope:
+        pseudo = {name: value for name, value in headers if name.startswith(b":")}
+        path, _, query = pseudo.get(b":path", b"/").partition(b"?")
+        given = [(name.lower(), value) for name, value in headers if not name.startswith(b":")]
+        if not any(name == b"host" for name, _ in given) and b":authority" in pseudo:
+            given.append((b"host", pseudo[b":authority"]))
+        peer = self.transport.get_extra_info("peername")
+        return {
+            "type": "http",
+            "http_version": "2",
+            "method": pseudo.get(b":method", b"GET").decode("latin-1"),
+            "scheme": "http",
+            "path": unquote(path.decode("latin-1")),
+            "raw_path": path,
+            "query_string": query,
+            "headers": given,
+            "client": tuple(peer[:2]) if peer else None,
+        }
+
+    async def _answer(self, stream_id: int, stream: _Stream, scope: Scope) -> None:
+        async def receive() -> Event:
+            event, length = await stream.events.get()
+            if length and not self.transport.is_closing():
+                self._h2.acknowledge_received_data(length, stream_id)
+                self._flush()
+            return event
+
+        async def send(message: dict[str, Any]) -> None:
+            if stream.gone or self.transport.is_closing():
+                return
+            try:
+                await self._send(stream_id, stream, message)
+            except h2.exceptions.ProtocolError:  # it was reset meanwhile
+                stream.gone = True
+
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            self._end(stream_id, stream)
+
+    async def _send(self, stream_id: int, stream: _Stream, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            status = [(b":status", str(message["status"]).encode())]
+            headers = [(name.lower(), value) for name, value in message["headers"] if name.lower() not in _FORBIDDEN]
+            self._h2.send_headers(stream_id, status + headers)
+            self._flush()
+            return
+        await self._send_body(stream_id, stream, message.get("body", b""))
+        if not message.get("more_body", False) and not stream.gone:
+            stream.answered = True
+            self._h2.end_stream(stream_id)
+            self._flush()
+
+    async def _send_body(self, stream_id: int, stream: _Stream, body: bytes) -> None:
+        view = memoryview(body)
+        while view and not stream.gone:
+            room = min(self._h2.local_flow_control_window(stream_id), self._h2.max_outbound_frame_size, len(view))
+            if room <= 0:
+                stream.window.clear()
+                await stream.window.wait()
+                continue
+            self._h2.send_data(stream_id, bytes(view[:room]))
+            view = view[room:]
+            self._flush()
+            await self._writable.wait()
+
+    def _end(self, stream_id: int, stream: _Stream) -> None:
+        self._streams.pop(stream_id, None)
+        if self._transport is None or self._transport.is_closing():
+            return
+        if not stream.gone and not stream.answered:
+            try:
+                self._h2.reset_stream(stream_id, h2.errors.ErrorCodes.INTERNAL_ERROR)
+            except h2.exceptions.ProtocolError:
+                return
+        self._flush()
+        self._rest()

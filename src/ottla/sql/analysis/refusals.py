@@ -1,0 +1,34 @@
+"""Refusals: an SqlError at a place in the statement."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import NoReturn
+
+from ottla.sql import tree as t
+from ottla.sql.errors import BAD_STATEMENT, SqlError
+from ottla.sql.functions.declare import Refused
+from ottla.streams.expressions import ExpressionError
+
+
+def refuse(message: str, node: t.Node | None = None, code: int = BAD_STATEMENT) -> NoReturn:
+    place = (0, 0) if node is None else node.at
+    raise SqlError(code, message, "", *place)
+
+
+@contextmanager
+def at(node: t.Node) -> Iterator[None]:
+    """What a function or operator refuses inside is refused at this place."""
+    try:
+        yield
+    except (Refused, ExpressionError) as refused:
+        refuse(str(refused), node)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """`; do you mean X?`, or what there is."""
+    there = list(known)
+    near = get_close_matches(name, there, 1) or [each for each in there if each.upper() == name.upper()]
+    if near:
+        return f"; do you mean {near[0]}?"
+    return f"; there are {', '.join(there[:20])}" if there else ""

@@ -1,0 +1,87 @@
+"""/ksql: statements, and how they went."""
+
+from typing import Any
+
+from ottla.client.errors import ClientError
+from ottla.http.call import Call
+from ottla.http.problems import Problem
+from ottla.http.routes import Route
+from ottla.sql.api.bodies import KsqlRequest, TerminateRequest, problem_of, variables
+from ottla.sql.errors import SqlError
+from ottla.sql.server.engine import Engine
+
+
+class Statements:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def routes(self) -> tuple[Route, ...]:
+        return (
+            Route("POST", "/ksql", self.run, "Runs statements, one after another.", body=KsqlRequest, reply=list[Any]),
+            Route("GET", "/status", self.all, "How the last statements went."),
+            Route("GET", "/status/{kind}/{name}/{action}", self.one, "How a statement went."),
+            Route(
+                "POST",
+                "/ksql/terminate",
+                self.terminate,
+                "Ends all queries and drops all streams and tables.",
+                body=TerminateRequest,
+            ),
+            Route("GET", "/is_valid_property/{name}", self.is_property, "Whether a property may be set."),
+        )
+
+    async def run(self, call: Call) -> Any:
+        request: KsqlRequest = call.body
+        try:
+            return await self._engine.execute(
+                request.ksql,
+                request.streams_properties or {},
+                variables(request.session_variables),
+                request.command_sequence_number if (request.command_sequence_number or -1) >= 0 else None,
+            )
+        except SqlError as error:
+            raise problem_of(error) from None
+        except ClientError as error:
+            raise Problem(500, f"the cluster does not answer as it should: {error}", 50000) from error
+
+    async def all(self, _: Call) -> Any:
+        return {
+            "commandStatuses": {
+                outcome.command: "ERROR" if outcome.error is not None else "SUCCESS"
+                for outcome in self._engine.outcomes.values()
+                if outcome.command
+            }
+        }
+
+    async def one(self, call: Call) -> Any:
+        wanted = f"{call.path['kind']}/{call.path['name']}/{call.path['action']}"
+        for outcome in reversed(self._engine.outcomes.values()):
+            if outcome.command == wanted:
+                return {
+                    "status": "ERROR" if outcome.error is not None else "SUCCESS",
+                    "message": outcome.message,
+                    "queryId": outcome.query_id,
+                }
+        raise Problem(404, f"there is no statement {wanted}", 40400)
+
+    async def terminate(self, call: Call) -> Any:
+        request: TerminateRequest = call.body
+        catalog = self._engine.catalog
+        wanted = set(request.delete_topic_list or ())
+        try:
+            if catalog.queries:
+                await self._engine.execute("TERMINATE ALL;", {}, {})
+            done: list[Any] = []
+            for source in list(catalog.sources.values()):
+                topic = " DELETE TOPIC" if source.topic in wanted and not source.is_source else ""
+                done += await self._engine.execute(f"DROP {source.kind} `{source.name}`{topic};", {}, {})
+            return done
+        except SqlError as error:
+            raise problem_of(error) from None
+
+    async def is_property(self, call: Call) -> Any:
+        name = call.path["name"]
+        known = name.startswith(("ksql.", "auto.offset.reset", "commit.interval", "cache.max", "num.", "processing."))
+        if not known:
+            raise Problem(400, f"{name} is no property that a statement may set", 40000)
+        return True

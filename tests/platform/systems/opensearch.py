@@ -1,0 +1,104 @@
+"""OpenSearch 2.19, as Maven brings it: one node without security, in a directory of its own."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.jvm import jars_of
+from tests.support.patience import eventually
+
+_POM = Path(__file__).parent / "opensearch-pom.xml"
+_HEAP = "512m"
+
+
+class OpenSearch:
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def documents(self, index: str) -> dict[str, Any]:
+        """By their ids."""
+        self.ask("POST", f"/{index}/_refresh")
+        found = self.ask("GET", f"/{index}/_search?size=10000")["hits"]["hits"]
+        return {hit["_id"]: hit["_source"] for hit in found}
+
+    def is_up(self) -> bool:
+        try:
+            return bool(self.ask("GET", "/_cluster/health")["status"] in ("green", "yellow"))
+        except (OSError, urllib.error.URLError, ValueError):
+            return False
+
+
+@contextmanager
+def opensearch() -> Iterator[OpenSearch]:
+    """Skips the test where it cannot be had."""
+    # Not in a directory of pytest's, which is closed to others: the server may run as nobody.
+    place = tempfile.mkdtemp(prefix="opensearch-")
+    try:
+        with _running(Path(place)) as server:
+            yield server
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def _running(directory: Path) -> Iterator[OpenSearch]:
+    home = _unpacked(directory)
+    config = directory / "config"
+    config.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as transport:
+        ports = http.getsockname()[1], transport.getsockname()[1]
+    (config / "opensearch.yml").write_text(
+        f"discovery.type: single-node\nnetwork.host: 127.0.0.1\nhttp.port: {ports[0]}\ntransport.port: {ports[1]}\n"
+        f"path.data: {directory}/data\npath.logs: {directory}/logs\n"
+        "cluster.routing.allocation.disk.threshold_enabled: false\n"
+    )
+    (config / "jvm.options").write_text(f"-Xms{_HEAP}\n-Xmx{_HEAP}\n-XX:+UseSerialGC\n")
+    (config / "log4j2.properties").write_text("rootLogger.level = warn\n")
+    command = [str(home / "bin" / "opensearch")]
+    if os.geteuid() == 0:  # it refuses to run as root
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
+        for path in (directory, *directory.rglob("*")):
+            shutil.chown(path, 65534, 65534)
+    environment = {**os.environ, "OPENSEARCH_PATH_CONF": str(config), "OPENSEARCH_JAVA_HOME": _java_home()}
+    with (directory / "output").open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    server = OpenSearch(f"http://127.0.0.1:{ports[0]}")
+    try:
+        eventually(lambda: process.poll() is not None or server.is_up(), "OpenSearch")
+        assert process.poll() is None, (directory / "output").read_text()
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _unpacked(directory: Path) -> Path:
+    archive = next(jars_of("opensearch", _POM).glob("opensearch-*.zip"))
+    with zipfile.ZipFile(archive) as files:
+        files.extractall(directory)
+    home = next(directory.glob("opensearch-*"))
+    for program in (home / "bin").iterdir():
+        program.chmod(0o755)
+    return home
+
+
+def _java_home() -> str:
+    java = shutil.which("java")
+    assert java is not None
+    return str(Path(java).resolve().parent.parent)

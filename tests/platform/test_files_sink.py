@@ -1,0 +1,182 @@
+"""The sink into files, read back by others."""
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+import pytest
+
+from ottla.connect import spi
+from ottla.connect.connectors.files.config import FilesConfig
+from ottla.connect.connectors.files.sink import FilesSink
+from ottla.connect.connectors.files.stores import Store
+from ottla.connect.data.record import ConnectRecord
+
+
+def _sink(directory: Path, **config: str) -> FilesSink:
+    given = {"directory": str(directory), **{name.replace("_", "."): value for name, value in config.items()}}
+    return FilesSink(spi.parse(FilesConfig, given), "files")
+
+
+def _batch(sink: FilesSink, *values: Any, first: int = 0, time_ms: int = 0) -> list[spi.Refused]:
+    records = [
+        ConnectRecord("orders", 0, value=value, offset=first + at, timestamp=time_ms) for at, value in enumerate(values)
+    ]
+    spans = [spi.Span("orders", 0, first, first + len(records))]
+    sink.begin(spans)
+    return [*sink.write(spi.Batch(records, spans)), *sink.end()]
+
+
+def _files(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()
+    }
+
+
+def test_a_file_is_named_after_the_first_offset_in_it_and_full_at_its_size(tmp_path: Path) -> None:
+    assert _batch(_sink(tmp_path, flush_size="2"), {"n": 1}, {"n": 2}, {"n": 3}, first=40) == []
+    assert _files(tmp_path) == {
+        "topics/orders/partition=0/orders+0+0000000040.json": b'{"n":1}\n{"n":2}\n',
+        "topics/orders/partition=0/orders+0+0000000042.json": b'{"n":3}\n',
+    }
+
+
+def test_a_batch_that_comes_again_and_longer_leaves_every_record_once(tmp_path: Path) -> None:
+    sink = _sink(tmp_path, flush_size="2")
+    _batch(sink, {"n": 1}, {"n": 2}, {"n": 3})
+    _batch(_sink(tmp_path, flush_size="2"), {"n": 1}, {"n": 2}, {"n": 3}, {"n": 4}, {"n": 5})
+    assert b"".join(_files(tmp_path).values()) == b"".join(b'{"n":%d}\n' % n for n in range(1, 6))
+
+
+def test_a_store_that_was_away_is_given_only_what_it_lacks(tmp_path: Path) -> None:
+    class Flaky:
+        """Refuses the second file once."""
+
+        def __init__(self, behind: Store) -> None:
+            self.calls: list[str] = []
+            self._behind = behind
+
+        def put(self, path: str, data: bytes) -> None:
+            self.calls.append(path)
+            if len(self.calls) == 2:
+                raise spi.TryAgain("away")
+            self._behind.put(path, data)
+
+    sink = _sink(tmp_path, flush_size="1")
+    records = [ConnectRecord("orders", 0, value={"n": n}, offset=n) for n in range(3)]
+    sink.begin([])
+    sink.write(spi.Batch(records, []))
+    from ottla.connect.connectors.files.stores import store_of  # noqa: PLC0415
+
+    flaky = Flaky(store_of(sink.config))
+    sink._store = flaky
+    with pytest.raises(spi.TryAgain):
+        sink.end()
+    assert list(sink.end()) == []
+    assert len(_files(tmp_path)) == 3
+    assert len(flaky.calls) == 4
+
+
+def _parquet(data: bytes) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(data)).to_pylist()
+    return rows
+
+
+def _avro(data: bytes) -> list[Any]:
+    return list(fastavro.reader(io.BytesIO(data)))
+
+
+def _csv(data: bytes) -> list[dict[str, Any]]:
+    return [{"n": int(row["n"]), "s": row["s"]} for row in csv.DictReader(io.StringIO(data.decode()))]
+
+
+def _json(data: bytes) -> list[Any]:
+    return [json.loads(line) for line in gzip.decompress(data).splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("config", "extension", "read"),
+    [
+        ({"format_class": "ParquetFormat"}, ".snappy.parquet", _parquet),
+        ({"format_class": "AvroFormat", "avro_codec": "deflate"}, ".avro", _avro),
+        ({"format_class": "CsvFormat"}, ".csv", _csv),
+        ({"s3_compression_type": "gzip"}, ".json.gz", _json),
+    ],
+)
+def test_every_format_is_read_by_those_who_know_it_and_written_again_alike(
+    tmp_path: Path, config: dict[str, str], extension: str, read: Callable[[bytes], list[Any]]
+) -> None:
+    rows = [{"n": 1, "s": "ä"}, {"n": 2, "s": "b"}]
+    for place in ("one", "two"):
+        assert _batch(_sink(tmp_path / place, **config), *rows) == []
+    ((name, data),) = _files(tmp_path / "one").items()
+    assert name.endswith(f"orders+0+0000000000{extension}")
+    assert read(data) == rows
+    assert _files(tmp_path / "two") == {name: data}
+
+
+def test_raw_bytes_are_written_as_they_are_and_objects_refused(tmp_path: Path) -> None:
+    (refused,) = _batch(_sink(tmp_path, format_class="ByteArrayFormat"), b"\x00\x01", {"n": 1}, b"x")
+    assert (refused.at, "ByteArrayConverter" in str(refused.error)) == (1, True)
+    assert list(_files(tmp_path).values()) == [b"\x00\x01\nx\n"]
+
+
+def test_folders_are_fields_of_the_record_and_never_lead_out(tmp_path: Path) -> None:
+    sink = _sink(tmp_path, partitioner_class="FieldPartitioner", partition_field_name="country")
+    refused = _batch(sink, {"country": "cz"}, {"country": "../../etc"}, {"other": 1}, {"country": None})
+    assert [each.at for each in refused] == [2, 3]
+    assert sorted(_files(tmp_path)) == [
+        "topics/orders/country=.._.._etc/orders+0+0000000001.json",
+        "topics/orders/country=cz/orders+0+0000000000.json",
+    ]
+
+
+def test_folders_are_times_in_the_zone_that_was_named(tmp_path: Path) -> None:
+    midnight = 1_700_000_000_000 // 86_400_000 * 86_400_000  # 2023-11-14T00:00:00Z
+    sink = _sink(tmp_path, partitioner_class="HourlyPartitioner", timezone="America/New_York")
+    assert _batch(sink, {"n": 1}, time_ms=midnight) == []
+    assert list(_files(tmp_path)) == ["topics/orders/year=2023/month=11/day=13/hour=19/orders+0+0000000000.json"]
+
+
+def test_a_time_may_be_a_field(tmp_path: Path) -> None:
+    sink = _sink(
+        tmp_path,
+        partitioner_class="TimeBasedPartitioner",
+        path_format="YYYY-MM-dd",
+        timestamp_extractor="RecordField",
+        timestamp_field="at.when",
+    )
+    values = ({"at": {"when": "2024-02-29T12:00:00Z"}}, {"at": {"when": 0}}, {"at": {"when": "soon"}})
+    (refused,) = _batch(sink, *values)
+    assert (refused.at, "is no time" in str(refused.error)) == (2, True)
+    assert sorted(path.split("/")[2] for path in _files(tmp_path)) == ["1970-01-01", "2024-02-29"]
+
+
+def test_tombstones_are_refused_or_passed_over(tmp_path: Path) -> None:
+    (refused,) = _batch(_sink(tmp_path), None)
+    assert "behavior.on.null.values=ignore" in str(refused.error)
+    assert _batch(_sink(tmp_path, behavior_on_null_values="ignore"), None) == []
+    assert _files(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ({"format_class": "OrcFormat"}, "format.class"),
+        ({"partitioner_class": "Mine"}, "partitioner.class"),
+        ({"partitioner_class": "TimeBasedPartitioner"}, "path.format"),
+        ({"partitioner_class": "HourlyPartitioner", "timezone": "Nowhere/X"}, "timezone"),
+        ({"partitioner_class": "FieldPartitioner"}, "partition.field.name"),
+        ({"s3_bucket_name": "both"}, "s3.bucket.name"),
+    ],
+)
+def test_what_is_not_known_or_missing_is_refused_by_its_key(tmp_path: Path, config: dict[str, str], key: str) -> None:
+    with pytest.raises(spi.ConfigRefused) as refused:
+        _sink(tmp_path, **config).validate()
+    assert refused.value.key == key

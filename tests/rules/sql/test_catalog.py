@@ -1,0 +1,77 @@
+"""The catalog is a core: deciding changes nothing, and replaying the log of statements makes the same catalog again."""
+
+import pytest
+
+from ottla.sql.catalog import Catalog, QueryEnded, QueryPaused, QuerySet, Settings, SourceDropped, SourceSet, TypeSet
+from ottla.sql.errors import SqlError
+from ottla.sql.parser import parse
+from ottla.sql.session import Session
+
+STREAM = "CREATE STREAM s (id INT KEY, v STRING) WITH (kafka_topic='s', value_format='JSON');"
+LOG = (
+    STREAM
+    + "CREATE TYPE a AS STRUCT<x INT>; CREATE STREAM o AS SELECT id, UCASE(v) AS v FROM s;"
+    + "INSERT INTO o SELECT * FROM s; CREATE TABLE c AS SELECT v, COUNT(*) AS n FROM s GROUP BY v; DROP TYPE a;"
+)
+
+
+def replayed(text: str) -> Session:
+    session = Session()
+    for statement, own in session.statements(text):
+        session.change(statement, own, {})
+    return session
+
+
+def decided(catalog: Catalog, text: str) -> list[object]:
+    (statement,) = parse(text)
+    return list(catalog.decide(statement, text, 7, Settings()))
+
+
+def test_queries_are_named_after_their_place_in_the_log() -> None:
+    assert list(replayed(LOG).catalog.queries) == ["CSAS_O_2", "INSERTQUERY_3", "CTAS_C_4"]
+
+
+def test_the_same_log_makes_the_same_catalog() -> None:
+    first, second = replayed(LOG).catalog, replayed(LOG).catalog
+    assert first.sources == second.sources
+    assert first.types == second.types == {}
+    assert [each.sink for each in first.queries.values()] == [each.sink for each in second.queries.values()]
+
+
+def test_deciding_changes_nothing() -> None:
+    catalog = replayed(LOG).catalog
+    before = (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
+    assert [type(each) for each in decided(catalog, "CREATE STREAM p AS SELECT * FROM s")] == [SourceSet, QuerySet]
+    assert [type(each) for each in decided(catalog, "CREATE TYPE t AS INT")] == [TypeSet]
+    assert before == (catalog.sources, catalog.types, catalog.queries)
+
+
+def test_dropping_what_a_query_made_ends_the_query() -> None:
+    catalog = replayed(LOG).catalog
+    assert decided(catalog, "DROP TABLE c DELETE TOPIC") == [QueryEnded("CTAS_C_4"), SourceDropped("C", "C")]
+
+
+def test_what_others_read_or_write_is_not_dropped() -> None:
+    catalog = replayed(LOG).catalog
+    with pytest.raises(SqlError, match="read by CSAS_O_2, INSERTQUERY_3, CTAS_C_4"):
+        decided(catalog, "DROP STREAM s")
+    with pytest.raises(SqlError, match="written by INSERTQUERY_3"):
+        decided(catalog, "DROP STREAM o")
+
+
+def test_queries_are_paused_resumed_and_ended_by_id_or_all() -> None:
+    catalog = replayed(LOG).catalog
+    assert decided(catalog, "PAUSE CSAS_O_2") == [QueryPaused("CSAS_O_2", True)]
+    assert decided(catalog, "RESUME ALL")[-1] == QueryPaused("CTAS_C_4", False)
+    assert decided(catalog, "TERMINATE ALL") == [QueryEnded(each) for each in catalog.queries]
+
+
+def test_if_not_exists_of_what_is_there_changes_nothing() -> None:
+    catalog = replayed(LOG).catalog
+    assert decided(catalog, "CREATE STREAM IF NOT EXISTS o AS SELECT * FROM s") == []
+    assert decided(catalog, "DROP STREAM IF EXISTS nope") == []
+
+
+def test_a_type_is_resolved_when_it_is_used() -> None:
+    text = "CREATE TYPE a AS INT; CREATE STREAM s (x a) WITH (kafka_topic='s', value_format='JSON'); DROP TYPE a;"
+    assert replayed(text).catalog.sources["S"].schema_text() == "`X` INTEGER"

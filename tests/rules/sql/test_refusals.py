@@ -1,0 +1,127 @@
+"""What makes no sense is refused: with its code, its place, the thing it is about, and what would work."""
+
+import pytest
+
+from ottla.sql.errors import BAD_STATEMENT, SqlError
+from ottla.sql.testing import run
+
+STREAM = (
+    "CREATE STREAM s (id INT KEY, v STRING, n BIGINT, m MAP<STRING, INT>) WITH (kafka_topic='s', value_format='JSON');"
+)
+OTHER = "CREATE STREAM o (id INT KEY, u STRING) WITH (kafka_topic='o', value_format='JSON');"
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, w STRING) WITH (kafka_topic='t', value_format='JSON');"
+THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "column", "message"),
+    [
+        # names
+        ("CREATE STREAM x AS SELECT id, vv FROM s;", 31, "there is no column VV; do you mean V?"),
+        ("CREATE STREAM x AS SELECT id, v FROM ss;", 38, "there is no stream or table SS; do you mean S?"),
+        ("CREATE STREAM x AS SELECT id, y.v FROM s;", 31, "Y is no source of this query"),
+        ("CREATE STREAM x AS SELECT id, UCAS(v) FROM s;", 31, "there is no function UCAS; do you mean UCASE?"),
+        ("CREATE STREAM x AS SELECT id, v, n AS v FROM s;", 34, "two results are called V"),
+        ("CREATE STREAM x AS SELECT id, v AS rowtime FROM s;", 31, "ROWTIME is there in every record"),
+        ("CREATE STREAM s (a INT) WITH (kafka_topic='s', value_format='JSON');", 1, "there is a stream S already"),
+        ("DROP TABLE s;", 1, "S is a stream: DROP STREAM S"),
+        ("DROP STREAM nope;", 1, "there is no stream or table NOPE"),
+        ("TERMINATE nope;", 1, "there is no query NOPE"),
+        # keys
+        ("CREATE STREAM x AS SELECT v FROM s;", 20, "ID is the key: add it to the SELECT list, or AS_VALUE(ID)"),
+        ("CREATE STREAM x AS SELECT id, id AS b, v FROM s;", 31, "selected more than once (ID, B)"),
+        ("CREATE STREAM x AS SELECT id FROM s;", 20, "key columns only"),
+        ("CREATE STREAM x AS SELECT n, id FROM s PARTITION BY v;", 53, "V is the key by PARTITION BY"),
+        ("CREATE TABLE x AS SELECT COUNT(*) AS c FROM s GROUP BY id;", 56, "ID is the key by GROUP BY"),
+        ("CREATE TABLE x (id INT KEY) WITH (kafka_topic='x', value_format='JSON');", 17, "PRIMARY KEY"),
+        ("CREATE STREAM x (id INT PRIMARY KEY) WITH (kafka_topic='x', value_format='JSON');", 18, "is not unique"),
+        ("CREATE TABLE x (a INT) WITH (kafka_topic='x', value_format='JSON');", 1, "needs a PRIMARY KEY"),
+        ("CREATE STREAM x AS SELECT m, v FROM s PARTITION BY m;", 1, "a key cannot hold a MAP"),
+        ("CREATE STREAM x AS SELECT s.v, u FROM s JOIN o WITHIN 1 DAY ON s.id = o.id;", 20, "add S.ID or O.ID"),
+        # types
+        ("CREATE STREAM x AS SELECT id, n + v FROM s;", 33, "+ takes numbers, not STRING"),
+        ("CREATE STREAM x AS SELECT id, v FROM s WHERE n;", 46, "WHERE takes BOOLEAN, not BIGINT"),
+        ("CREATE STREAM x AS SELECT id, v FROM s WHERE v = n;", 48, "cannot be compared"),
+        ("CREATE STREAM x AS SELECT id, CAST(v AS FOO) AS c FROM s;", 41, "FOO is no type"),
+        ("CREATE STREAM x AS SELECT id, NULL AS c FROM s;", 31, "C is NULL and has no type"),
+        ("CREATE STREAM x (a DECIMAL(50, 2)) WITH (kafka_topic='x', value_format='JSON');", 20, "38"),
+        ("CREATE STREAM x (a MAP<INT, INT>) WITH (kafka_topic='x', value_format='JSON');", 20, "keys of a MAP"),
+        ("CREATE STREAM x AS SELECT id, v FROM s WHERE v = NULL;", 48, "write IS NULL"),
+        # aggregates and windows
+        ("CREATE TABLE x AS SELECT id, v, COUNT(*) FROM s GROUP BY id;", 30, "neither in GROUP BY nor inside"),
+        ("CREATE STREAM x AS SELECT id, COUNT(*) FROM s;", 31, "an aggregate needs GROUP BY"),
+        ("CREATE STREAM x AS SELECT id, COUNT(*) AS c FROM s GROUP BY id;", 1, "write CREATE TABLE X AS"),
+        ("CREATE TABLE x AS SELECT id, v FROM s;", 1, "write CREATE STREAM X AS"),
+        ("CREATE TABLE x AS SELECT id, v FROM s GROUP BY id;", 19, "GROUP BY needs an aggregate"),
+        ("CREATE STREAM x AS SELECT id, v FROM s HAVING n > 1;", 49, "HAVING filters aggregates"),
+        ("CREATE STREAM x AS SELECT id, v FROM s WINDOW TUMBLING (SIZE 1 DAY);", 47, "WINDOW is for aggregates"),
+        ("CREATE TABLE x AS SELECT id, MAX(w) AS c FROM t GROUP BY id;", 30, "MAX cannot take back a row"),
+        ("CREATE TABLE x AS SELECT id, w FROM t EMIT FINAL;", 19, "EMIT FINAL is for aggregates over windows"),
+        ("CREATE STREAM x AS SELECT id, COUNT(SUM(n)) AS c FROM s GROUP BY id;", 37, "the aggregate SUM cannot stand"),
+        ("CREATE TABLE x AS SELECT id, COUNT(*) AS c FROM s GROUP BY id, id;", 64, "GROUP BY names the same twice"),
+        ("CREATE STREAM x AS SELECT id, v FROM s LIMIT 3;", 20, "LIMIT is for queries whose rows are shown"),
+        # joins
+        ("CREATE STREAM x AS SELECT s.id, v FROM s JOIN o ON s.id = o.id;", 42, "needs a window of time"),
+        ("CREATE STREAM x AS SELECT s.id, v FROM s JOIN t ON s.v = t.w;", 56, "joined by its PRIMARY KEY ID"),
+        ("CREATE STREAM x AS SELECT s.id, v FROM s JOIN t ON v = t.id;", 54, "both sides of ON need one type"),
+        ("CREATE STREAM x AS SELECT s.id, v FROM s RIGHT JOIN t ON s.id = t.id;", 42, "INNER or LEFT JOIN"),
+        ("CREATE STREAM x AS SELECT t.id, v FROM t JOIN s ON s.id = t.id;", 42, "name the stream first"),
+        ("CREATE STREAM x AS SELECT id, v FROM s JOIN t ON s.id = t.id;", 27, "write S.ID or T.ID"),
+        ("CREATE STREAM x AS SELECT s.id FROM s JOIN t ON s.id > t.id;", 54, "ON takes one equality"),
+        ("CREATE STREAM x AS SELECT s.id FROM s JOIN s WITHIN 1 DAY ON s.id = s.id;", 44, "two sources are called S"),
+        # properties and formats
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_fromat='JSON');", 1, "do you mean VALUE_FORMAT?"),
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSO');", 1, "do you mean JSON?"),
+        ("CREATE STREAM x (a INT) WITH (value_format='JSON');", 1, "KAFKA_TOPIC is missing"),
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x');", 1, "VALUE_FORMAT is missing"),
+        (
+            "CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', partitions='many');",
+            1,
+            "a whole number",
+        ),
+        ("CREATE STREAM x (rowtime INT) WITH (kafka_topic='x', value_format='JSON');", 18, "cannot be declared"),
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', timestamp='b');", 1, "no such column"),
+        ("CREATE STREAM x WITH (key_format='JSON') AS SELECT * FROM s PARTITION BY NULL;", 1, "KEY_FORMAT is for key"),
+        # writing
+        ("INSERT INTO nope SELECT * FROM s;", 13, "there is no stream or table NOPE"),
+        ("INSERT INTO nope (a) VALUES (1);", 13, "there is no stream or table NOPE"),
+        ("INSERT INTO s SELECT id, v FROM s;", 1, "names, types and order have to be the same"),
+        ("INSERT INTO t SELECT * FROM s;", 1, "writes streams only"),
+        ("INSERT INTO s (id, x) VALUES (1, 2);", 1, "S has no column X"),
+        ("INSERT INTO s (id, v) VALUES (1);", 1, "2 columns (ID, V), but 1 values"),
+        ("INSERT INTO s (id, v) VALUES (1, 2);", 34, "V is STRING, but the value is INTEGER"),
+        ("INSERT INTO t (w) VALUES ('x');", 1, "the PRIMARY KEY ID of T needs a value"),
+        ("INSERT INTO s (id, rowpartition) VALUES (1, 2);", 1, "ROWPARTITION cannot be written"),
+        ("ALTER STREAM s ADD COLUMN v INT;", 16, "S has a column V already"),
+        ("CREATE OR REPLACE STREAM s (id INT KEY) WITH (kafka_topic='s', value_format='JSON');", 1, "added at the end"),
+    ],
+)
+def test_a_statement_that_makes_no_sense_is_refused(statement: str, column: int, message: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        run(THERE + statement, [])
+    error = refused.value
+    assert message in error.message
+    assert (error.code, error.line, error.column) == (BAD_STATEMENT, 4, column), error.message
+    assert error.statement == statement.removesuffix(";")
+
+
+def test_a_source_that_others_read_cannot_be_dropped() -> None:
+    with pytest.raises(SqlError, match=r"S cannot be dropped while it is read by CSAS_X_1: TERMINATE them first"):
+        run(STREAM + "CREATE STREAM x AS SELECT id, v FROM s; DROP STREAM s;", [])
+
+
+def test_a_statement_that_is_refused_changes_nothing_that_came_before() -> None:
+    with pytest.raises(SqlError):
+        run(STREAM + "CREATE STREAM x AS SELECT nope FROM s;", [])
+    assert [each["name"] for each in run(STREAM, [])[1]] == ["S"]
+
+
+def test_a_source_stream_is_read_only() -> None:
+    source = STREAM.replace("CREATE STREAM", "CREATE SOURCE STREAM")
+    for statement in (
+        "INSERT INTO s (id) VALUES (1);",
+        "INSERT INTO s SELECT * FROM s;",
+        "DROP STREAM s DELETE TOPIC;",
+    ):
+        with pytest.raises(SqlError, match="read-only"):
+            run(source + statement, [])
