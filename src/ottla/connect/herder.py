@@ -152,7 +152,9 @@ class Herder:
             case CreateConnector(name, config, state):
                 if name in self._configs.connectors:
                     return Decision(Refusal(409, f"Connector {name} already exists"))
-                return Decision(Done(created=True), self._put(name, config, state, self._tasks(config, state)))
+                # As Java's, one that is not to run yet gets its tasks when it does.
+                tasks = self._task_configs(config) if state in (None, TargetState.STARTED) else None
+                return Decision(Done(created=True), self._put(name, config, state, tasks))
             case PutConnector(name, config):
                 return self._changed(name, config)
             case DeleteConnector(name):
@@ -181,8 +183,8 @@ class Herder:
         return Decision(Done(), tuple(records))
 
     def _lacks_tasks(self, connector: Connector) -> bool:
-        if connector.state is TargetState.STOPPED:
-            return False
+        if connector.state is not TargetState.STARTED:
+            return connector.inconsistent and connector.state is TargetState.PAUSED
         # A connector that its leader died over has a config and never a commit.
         return connector.inconsistent or connector.task_count == 0
 

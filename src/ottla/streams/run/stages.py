@@ -354,7 +354,8 @@ class TailStage(PythonStage):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             own = pc.equal(batch.column("topic"), self._topic)
-            yield batch.filter(pc.invert(own))
+            # Its headers cannot be null, those of what the nodes make can: to Arrow that is another schema.
+            yield batch.filter(pc.invert(own)).cast(OUTPUT)
             yield from super().__call__(iter([_as_input(batch.filter(own))]))
 
 
