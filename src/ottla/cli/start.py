@@ -142,8 +142,7 @@ def _platform(arguments: Arguments, port: int | None, secured: "Secured | None")
     only = arguments.optional("only")
     if only not in (None, "kafka"):
         raise UsageError(f"--only {only}: kafka is what can be started alone this way")
-    scheme = "http" if secured is None else "https"
-    return {} if only else platform_listeners(DEFAULT_PORT if port is None else port, scheme)
+    return {} if only else platform_listeners(DEFAULT_PORT if port is None else port, secured=secured is not None)
 
 
 def _listeners(host: str, port: int, name: str = "PLAINTEXT") -> dict[str, str]:
@@ -236,7 +235,8 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
             Option(
                 "--secure",
                 help="TLS, logins and ACLs, with one administrator: certificates and his password are made by the "
-                "first start, and told once. The schema registry is for the cluster's users too, by https.",
+                "first start, and told once. The schema registry is for the cluster's users too, by https; Connect and "
+                "SQL, which ask nobody who he is, do not come.",
             ),
             Option(
                 "--only",
