@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from ottla.client.addresses import parse_bootstrap
+from ottla.node.process import new_event_loop
 from ottla.sql.server.engine import Persistent
 from ottla.sql.service import SqlService
 from ottla.sql.settings import SqlSettings
@@ -34,7 +35,7 @@ class SqlServer:
         self._settings = SqlSettings.of({"sql.listeners": "http://127.0.0.1:0", **(settings or {})})
         self._bootstrap = parse_bootstrap(bootstrap)
         self._persistent = persistent
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()  # of the kind that serves people
         self._thread = threading.Thread(target=self._loop.run_forever, name="sql", daemon=True)
 
     def __enter__(self) -> Self:

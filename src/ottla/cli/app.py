@@ -72,11 +72,14 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _run_one_of(tool: str, commands: Sequence[Command], leading: list[str], words: list[str]) -> int:
-    if not words or words[0] in ("--help", "-h", "help"):
+    usual = next((command for command in commands if command.is_usual), None)
+    if (not words and usual is None) or words[:1] in (["--help"], ["-h"], ["help"]):
         print(_tool_help(tool, commands), end="")
         return OK if words else USAGE
     by_name = {name: command for command in commands for name in (command.name, *command.aliases)}
-    chosen = _take_command(words, by_name)
+    chosen = _take_command(words, by_name) if words else None
+    if chosen is None and (not words or words[0].startswith("-")):
+        chosen = usual
     if chosen is None:
         near = suggestion(words[0], by_name)
         return _misuse(f"{tool}: {words[0]!r} is not one of {', '.join(c.name for c in commands)}{near}", f"{tool} -h")

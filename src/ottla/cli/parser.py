@@ -103,7 +103,7 @@ class Arguments:
 class Command:
     """One thing the command line can do."""
 
-    __slots__ = ("aliases", "arguments", "details", "examples", "form", "name", "of_file", "options", "run",
+    __slots__ = ("aliases", "arguments", "details", "examples", "form", "is_usual", "name", "of_file", "options", "run",
                  "summary")  # fmt: skip
 
     def __init__(
@@ -119,6 +119,7 @@ class Command:
         examples: Sequence[tuple[str, str]] = (),
         aliases: Sequence[str] = (),
         of_file: bool = False,
+        is_usual: bool = False,
     ) -> None:
         self.name = name
         self.run = run
@@ -132,6 +133,8 @@ class Command:
         self.aliases = tuple(aliases)
         self.of_file = of_file
         """Its name may be left out where the first word is a file."""
+        self.is_usual = is_usual
+        """Its name may be left out where nothing but options follows."""
 
 
 HELP = Option("--help", "-h", help="Show this text.")

@@ -142,8 +142,7 @@ def _platform(arguments: Arguments, port: int | None, secured: "Secured | None")
     only = arguments.optional("only")
     if only not in (None, "kafka"):
         raise UsageError(f"--only {only}: kafka is what can be started alone this way")
-    scheme = "http" if secured is None else "https"
-    return {} if only else platform_listeners(DEFAULT_PORT if port is None else port, scheme)
+    return {} if only else platform_listeners(DEFAULT_PORT if port is None else port, secured=secured is not None)
 
 
 def _listeners(host: str, port: int, name: str = "PLAINTEXT") -> dict[str, str]:
@@ -202,9 +201,10 @@ COMMANDS = (
         details="""
 Without a file one node starts that is broker and controller, on loopback, and creates its data directory when there is
 none; http://127.0.0.1:9404 has its /metrics, /healthz, /readyz and /version, http://127.0.0.1:8081 is a schema
-registry and http://127.0.0.1:8083 a Connect worker, in a process of their own that comes with the first request. These
-ports move with --port (9192 has 9504, 8181 and 8183); -o http.listeners=http://HOST:PORT, -o registry.listeners=... and
--o connect.listeners=... choose others.
+registry, http://127.0.0.1:8083 a Connect worker and http://127.0.0.1:8088 a SQL server, in a process of their own that
+comes with the first request. These ports move with --port (9192 has 9504, 8181, 8183 and 8188);
+-o http.listeners=http://HOST:PORT, -o registry.listeners=..., -o connect.listeners=... and -o sql.listeners=... choose
+others.
 With a file, what the file says is what happens; Kafka's server.properties is taken as it is.
 A new data directory is formatted by itself; cluster.id may be given as a setting, else one is made. Nodes whose files
 name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.servers) form one cluster.""",
@@ -235,12 +235,13 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
             Option(
                 "--secure",
                 help="TLS, logins and ACLs, with one administrator: certificates and his password are made by the "
-                "first start, and told once. The schema registry is for the cluster's users too, by https.",
+                "first start, and told once. The schema registry is for the cluster's users too, by https; Connect and "
+                "SQL, which ask nobody who he is, do not come.",
             ),
             Option(
                 "--only",
                 value="WHAT",
-                help="kafka: the broker alone, without registry and Connect beside it. A file starts what it names.",
+                help="kafka: the broker alone, without registry, Connect and SQL. A file starts what it names.",
             ),
             Option(
                 "--log-level",

@@ -8,7 +8,7 @@ of the client, so that neither side can fill the memory of the other.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import unquote
 
 import h2.config
@@ -45,10 +45,9 @@ class Sniffing(asyncio.Protocol):
         self._watch: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
         self._connections.add(self)
-        self._watch = asyncio.get_running_loop().call_later(self._limits.silence_s, transport.abort)
+        self._watch = asyncio.get_running_loop().call_later(self._limits.silence_s, self._transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
@@ -114,10 +113,9 @@ class Http2(asyncio.Protocol):
     # ---- the connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
         if len(self._connections) >= self._limits.connections:
-            transport.abort()
+            self._transport.abort()
             return
         self._connections.add(self)
         self._h2.local_settings = h2.settings.Settings(

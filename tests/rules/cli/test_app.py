@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,27 @@ def test_a_listener_of_another_kind_is_a_matter_of_the_clients_settings(
     assert f"at the first request: does its listener want {wanted}?" in said
     assert "--command-config FILE says how to connect" in said
     assert "ottla start" not in said
+
+
+@pytest.mark.parametrize("words", [["sql"], ["sql", "shell"]])
+def test_a_tools_usual_command_needs_no_name(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with unheard() as address:
+        server = ["--server", f"http://{address}"]
+        assert run([*words, *server, "-e", "SHOW STREAMS"]) == 1
+        assert f"http://{address} does not answer" in capsys.readouterr().err
+        monkeypatch.setattr("sys.stdin", StringIO("server\n"))
+        assert run([*words, *server]) == 0
+        assert capsys.readouterr().out == f"http://{address}\n"
+    monkeypatch.setattr("sys.stdin", StringIO("server\n"))
+    assert run(words) == 0
+    assert capsys.readouterr().out == "http://127.0.0.1:8088\n"
+
+
+def test_a_word_that_is_no_command_is_none_of_the_usual_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sql", "tets"]) == 2
+    assert "'tets' is not one of shell, test; did you mean test?" in capsys.readouterr().err
 
 
 def test_bootstrap_is_taken_from_the_environment_and_may_stand_in_front(

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.app import run
+from ottla.cli.listening import platform_listeners
 from ottla.cli.parser import Arguments, UsageError, parse
 from ottla.cli.start import COMMANDS, file_settings, node_settings
+from ottla.model.properties import Settings
 
 
 def given(*words: str) -> Arguments:
@@ -33,6 +35,22 @@ def test_every_interface_is_listened_on_but_never_advertised() -> None:
     settings = node_settings(given("--host", "0.0.0.0"))
     assert settings.listeners[0].host == "0.0.0.0"
     assert settings.advertised_listeners[0].host not in ("0.0.0.0", "")
+
+
+@pytest.mark.parametrize(
+    ("secured", "expected"),
+    [
+        (
+            False,
+            {"registry": "http://127.0.0.1:8181", "connect": "http://127.0.0.1:8183", "sql": "http://127.0.0.1:8188"},
+        ),
+        (True, {"registry": "https://127.0.0.1:8181"}),
+    ],
+)
+def test_beside_a_secured_node_are_only_services_that_ask_who_comes(secured: bool, expected: dict[str, str]) -> None:
+    settings = Settings.defaults("/tmp/second", **platform_listeners(9192, secured=secured))
+    found = {service: settings.get_list(f"{service}.listeners") for service in ("registry", "connect", "sql")}
+    assert {service: address for service, (address,) in ((s, a) for s, a in found.items() if a)} == expected
 
 
 def test_overrides_win() -> None:

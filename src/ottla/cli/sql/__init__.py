@@ -10,8 +10,10 @@ COMMANDS: Final = (
     Command(
         "shell",
         shell,
+        is_usual=True,
         summary="Type statements, or run those of -e or a file, against a SQL server.",
-        details="Statements end with ; and may take several lines. `help` in the shell says more.",
+        details="Statements end with ; and may take several lines. `help` in the shell says more. The word `shell` may "
+        "be left out.",
         options=(
             Option("--server", "-s", value="URL", help="Where the server is. Default: http://127.0.0.1:8088."),
             Option("--execute", "-e", value="TEXT", help="Statements to run instead of asking for some."),
@@ -19,8 +21,8 @@ COMMANDS: Final = (
             Option("--json", help="Answers as JSON."),
         ),
         examples=(
-            ("what there is", "ottla sql shell -e 'SHOW STREAMS;'"),
-            ("a script", "ottla sql shell -f statements.sql"),
+            ("what there is", "ottla sql -e 'SHOW STREAMS;'"),
+            ("a script", "ottla sql -f statements.sql"),
         ),
     ),
     Command(

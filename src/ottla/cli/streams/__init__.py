@@ -45,7 +45,7 @@ COMMANDS: Final = (
         examples=(
             ("Kafka's quick start", "ottla streams run examples/streams/word_count.py"),
             ("what is there now, then end", "ottla streams run word_count.py --once"),
-            ("with its stores to be queried", "ottla streams run word_count.py --queries-port 8088"),
+            ("with its stores to be queried", "ottla streams run word_count.py --queries-port 7070"),
             ("a second version beside the first", "ottla streams run word_count.py --application-id word-count-2"),
         ),
     ),
