@@ -19,11 +19,14 @@ LOOK_S: Final = 1.0
 
 
 def run(arguments: Arguments) -> int:
+    import signal
     from dataclasses import asdict
 
     from ottla.connect.jobs.runner import ENTRY, job_name
+    from ottla.pipelines.failures import told
     from ottla.pipelines.host import Host
     from ottla.pipelines.job import CannotStart, Job
+    from ottla.runtime.stop_signals import stop_signals
 
     mirroring = _mirroring(arguments)
     flows = mirroring.flows(arguments.texts("clusters"))
@@ -32,6 +35,8 @@ def run(arguments: Arguments) -> int:
     host = Host("ottla mirror", arguments.text("master"))
     specs = {job_name(f"{flow}/{spec.name}"): spec for flow in flows for spec in _specs(mirroring, flow, arguments)}
     note(f"{', '.join(str(flow) for flow in flows)}: {counted(len(specs), 'connector')}; Spark starts. Ctrl-C stops it")
+    for number in stop_signals():
+        signal.signal(number, signal.default_int_handler)
     try:
         for name, spec in specs.items():
             host.start(Job(name, ENTRY, asdict(spec)), again=True)
@@ -42,6 +47,10 @@ def run(arguments: Arguments) -> int:
         return 0
     except CannotStart as error:
         raise Failure(str(error)) from error
+    for name, spec in specs.items():
+        failure = host.failure(name)
+        if failure is not None:
+            raise Failure(f"{spec.name} failed: {told(failure)}") from failure
     return 0
 
 
