@@ -1,6 +1,8 @@
-"""Avro on Spark: columns as record by record, errors beside them, and a pipeline with both."""
+"""Avro, JSON Schema and Protobuf on Spark: columns as record by record, errors beside them."""
 
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from ottla.registry.in_memory import MemoryRegistry
 from ottla.serdes.by_name import Serdes
@@ -9,6 +11,10 @@ from tests.rules.serdes.avro.everything import ALL, VALUE, record
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TRADES = {
+    "json_schema": '{"type":"object","properties":{"ticker":{"type":"string"},"size":{"type":"integer"}}}',
+    "protobuf": 'syntax = "proto3"; message Trade { string ticker = 1; int64 size = 2; }',
+}
 HEADERS = "array<struct<key: string, value: binary>>"
 
 
@@ -50,3 +56,22 @@ def test_ids_are_found_in_headers(spark: "SparkSession") -> None:
     frame = spark.createDataFrame(rows, f"data binary, headers {HEADERS}").coalesce(1)
     column = decode_column(reader, F.col("data"), F.col("headers"))
     assert sorted(row["a"] for row in frame.select(column.value["a"].alias("a")).collect()) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["json_schema", "protobuf"])
+def test_the_other_languages_become_typed_columns_too(spark: "SparkSession", kind: str) -> None:
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
+    from ottla.streams.run.serde_columns import decode_column, encode_column  # noqa: PLC0415
+
+    serde: Any = {"json_schema": Serdes.json_schema, "protobuf": Serdes.protobuf}[kind](MemoryRegistry(), TRADES[kind])
+    data = serde.encode_for({"ticker": "acme", "size": 11}, "t", [])
+    frame = spark.createDataFrame([(1, data), (2, b"nothing"), (3, None)], "n int, data binary").coalesce(1)
+    column = decode_column(serde, F.col("data"))
+    read = frame.select("n", column.value.alias("v"), column.error.alias("e"))
+    assert dict(read.dtypes)["v"] == "struct<ticker:string,size:bigint>"
+    again = encode_column(serde, F.col("v"), topic=F.lit("t")).alias("again")
+    found = read.select("n", "v.*", "e", again).orderBy("n").collect()
+    assert [(row["ticker"], row["size"]) for row in found] == [("acme", 11), (None, None), (None, None)]
+    assert [row["e"] is None for row in found] == [True, False, True]
+    assert [row["again"] for row in found] == [data, None, None]

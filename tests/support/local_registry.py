@@ -54,9 +54,9 @@ class LocalRegistry:
         return await exchanged(self.application, method, target, raw, said)
 
 
-def run(work: Callable[[LocalRegistry], Awaitable[None]]) -> None:
-    asyncio.run(_worked(work))
+def run(work: Callable[[LocalRegistry], Awaitable[None]], machine: Machine | None = None) -> None:
+    asyncio.run(_worked(work, machine))
 
 
-async def _worked(work: Callable[[LocalRegistry], Awaitable[None]]) -> None:
-    await work(LocalRegistry())
+async def _worked(work: Callable[[LocalRegistry], Awaitable[None]], machine: Machine | None) -> None:
+    await work(LocalRegistry(machine))

@@ -61,6 +61,9 @@ class ToySchema:
     def records(self) -> frozenset[str]:
         return frozenset(path for path in self.value.get("tags", {}) if "." not in path)
 
+    def carriers(self) -> frozenset[str]:
+        return frozenset(self.value["fields"])
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> Schema:
         tags = self.tags()
         for path, more in add.items():

@@ -192,6 +192,13 @@ def test_a_cluster_for_tests_has_a_registry_that_is_empty_after_a_reset() -> Non
             get(f"{kafka.schema_registry_url}/subjects/orders-value/versions")
 
 
+def test_the_fixture_of_a_registry_is_an_empty_one_beside_kafka(kafka: Cluster, schema_registry: str) -> None:
+    with SchemaRegistryClient({"url": schema_registry}) as client:
+        assert client.get_subjects() == []
+        assert client.register_schema("orders-value", Schema(SCHEMA, "AVRO")) == 1
+    assert any(b'"subject":"orders-value"' in (record.key or b"") for record in kafka.consume("_schemas"))
+
+
 def test_connect_comes_with_its_first_request_and_then_with_the_node(tmp_path: Path) -> None:
     registry, connect = free_ports(2)
     listeners = {"connect.listeners": f"http://127.0.0.1:{connect}"}

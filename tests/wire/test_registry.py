@@ -1,6 +1,7 @@
 """Registries over a real cluster: the topic's bytes, restarts, several at once, a lost leader, Confluent's client."""
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from confluent_kafka.schema_registry import (
@@ -23,6 +25,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from ottla.client import admin
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
+from ottla.registry.api.needs import FREE, NEEDS
 from ottla.registry.journal.topic import WrongTopic
 from ottla.registry.machine.commands import Register, Sent
 from ottla.registry.runner import NotLeading, Runner
@@ -115,39 +118,65 @@ def test_every_kind_of_write_lies_in_the_topic_with_confluents_bytes(
     ]
 
 
-ASKED = (
-    "/subjects",
-    "/subjects?deleted=true",
-    "/schemas",
-    "/schemas?deleted=true&subjectPrefix=:*:",
-    "/contexts",
-    "/config",
-    "/config/s",
-    "/mode",
-    "/mode/t",
-    "/subjects/s/versions?deletedAsNegative=true",
-    "/subjects/s/versions/latest",
-    "/subjects/base/versions/1/referencedby",
-    "/schemas/ids/1/versions?deleted=true",
-    "/schemas/ids/2",
-)
+ASKED = {
+    "/subjects": ("", "?deleted=true", "?deletedOnly=true"),
+    "/subjects/{subject}/versions": ("s", "s?deletedAsNegative=true", "nobody"),
+    "/subjects/{subject}/versions/{version}": ("s latest", "s 1?deleted=true", "s 1", "s 2?findTags=*"),
+    "/subjects/{subject}/versions/{version}/schema": ("s 2",),
+    "/subjects/{subject}/versions/{version}/referencedby": ("base 1", "base 1?deleted=true"),
+    "/subjects/{subject}/metadata": ("s?key=o&value=me", "s?key=o&value=you"),
+    "/schemas": ("", "?deleted=true&subjectPrefix=:*:", "?latestOnly=true", "?ruleType=CEL", "?aliases=true"),
+    "/schemas/types": ("",),
+    "/schemas/ids/{id}": ("1", "2?fetchMaxId=true", "1?subject=:.eu:", "99"),
+    "/schemas/ids/{id}/schema": ("2",),
+    "/schemas/ids/{id}/subjects": ("1", "1?deleted=true"),
+    "/schemas/ids/{id}/versions": ("1", "1?deleted=true"),
+    "/schemas/guids/{guid}": ("GUID",),
+    "/schemas/guids/{guid}/ids": ("GUID",),
+    "/contexts": ("",),
+    "/config": ("", "?defaultToGlobal=true"),
+    "/config/{subject}": ("s", "t", "t?defaultToGlobal=true", ":.eu:"),
+    "/mode": ("", "?defaultToGlobal=true"),
+    "/mode/{subject}": ("t", "s", "s?defaultToGlobal=true"),
+}
+"""Of each route that reads: what stands in its named places, and its query."""
+
+
+def _questions(guid: str) -> list[str]:
+    found = []
+    for path, given in ASKED.items():
+        for each in given:
+            values, _, query = each.replace("GUID", guid).partition("?")
+            target = path
+            for value in values.split():
+                target = re.sub(r"{[a-z]+}", quote(value, safe=""), target, count=1)
+            found.append(f"{target}?{query}")
+    return found
 
 
 def test_a_second_registry_that_reads_the_topic_answers_every_question_alike(start: Starting) -> None:
     first = start()
     made(first, "base", A)
     made(first, "s", A)
-    made(first, "s", B, references=[{"name": "b", "subject": "base", "version": 1}])
+    rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
+    more = {"metadata": {"properties": {"o": "me"}}, "ruleSet": {"domainRules": [rule]}}
+    guid = made(first, "s", B, references=[{"name": "b", "subject": "base", "version": 1}], **more)["guid"]
     made(first, "%3A.eu%3As", B)
+    made(first, "gone", toy("z"))
+    assert first.ask("DELETE", "/subjects/gone") == (200, [1])
     assert first.ask("DELETE", "/subjects/s/versions/1") == (200, 1)
     assert first.ask("PUT", "/config/s", {"compatibility": "NONE", "alias": "x"})[0] == 200
     assert first.ask("PUT", "/mode/t", {"mode": "READONLY"})[0] == 200
-    said = {path: first.ask("GET", path) for path in ASKED}
+    assert first.ask("PUT", "/contexts/.eu/config", {"compatibility": "FULL"})[0] == 200
+    reading = {path for method, path in (*NEEDS, *FREE) if method == "GET"}
+    assert reading == set(ASKED)
+    questions = _questions(guid)
+    said = {path: first.ask("GET", path) for path in questions}
     second = start()
-    assert {path: second.ask("GET", path) for path in ASKED} == said
+    assert {path: second.ask("GET", path) for path in questions} == said
     first.stop()
     third = start()
-    assert {path: third.ask("GET", path) for path in ASKED} == said
+    assert {path: third.ask("GET", path) for path in questions} == said
 
 
 def test_a_write_can_be_read_where_it_was_sent_even_if_another_registry_leads(start: Starting) -> None:

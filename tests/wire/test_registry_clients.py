@@ -123,3 +123,44 @@ def test_other_languages_delete_a_subject_for_good(
     client.register(subject, "AVRO", WIDER["AVRO"])
     assert client.delete(subject) == [1, 2]
     assert registry.ask("GET", f"/subjects/{subject}/versions?deleted=true")[0] == 404
+
+
+KIND = json.dumps({"type": "enum", "name": "Kind", "namespace": "shop", "symbols": ["PLUMS", "PEARS"]})
+OF_A_KIND = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "namespace": "shop",
+        "fields": [{"name": "id", "type": "shop.Kind"}, {"name": "cents", "type": "long"}],
+    }
+)
+
+
+@pytest.mark.parametrize("kind", FOREIGN, ids=lambda kind: str(kind.name))
+def test_other_languages_follow_references(kind: Any, users: dict[Any, RegistryUser], registry: Registry) -> None:
+    client: Any = user(kind, users, registry)
+    topic, order = f"refers-{kind.name}", {"id": "PEARS", "cents": 5}
+    client.register(f"kind-{kind.name}", "AVRO", KIND)
+    references = [{"name": "shop.Kind", "subject": f"kind-{kind.name}", "version": 1}]
+    data = client.encode(topic, "AVRO", OF_A_KIND, order, references=references)
+    id = client.latest(f"{topic}-value")
+    assert registry.ask("GET", f"/subjects/kind-{kind.name}/versions/1/referencedby") == (200, [id])
+    for reader in (client, user(ConfluentPython, users, registry), user(Ours, users, registry)):
+        assert reader.decode(topic, "AVRO", data) == order, reader.name
+
+
+@pytest.mark.parametrize("kind", FOREIGN, ids=lambda kind: str(kind.name))
+def test_other_languages_have_contexts_by_name_and_by_address(
+    kind: Any, users: dict[Any, RegistryUser], registry: Registry
+) -> None:
+    context = f".ctx-{kind.name}"
+    outside: Any = user(kind, users, registry)
+    assert outside.register(f":{context}:orders-value", "AVRO", SCHEMAS["AVRO"]) == 1
+    assert outside.latest(f":{context}:orders-value") == 1
+    inside = kind(f"{registry.url}/contexts/{context}")
+    try:
+        assert inside.decode("orders", "AVRO", inside.encode("orders", "AVRO", SCHEMAS["AVRO"], ORDER)) == ORDER
+        assert inside.register("orders-value", "AVRO", WIDER["AVRO"]) == 2
+    finally:
+        inside.close()
+    assert registry.ask("GET", f"/subjects/:{context}:orders-value/versions") == (200, [1, 2])

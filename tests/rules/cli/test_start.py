@@ -59,6 +59,16 @@ def test_overrides_win() -> None:
     assert settings.get_int("log.retention.ms") == 1000
 
 
+def test_a_registry_and_connect_come_along_unless_kafka_alone_is_wanted() -> None:
+    beside = node_settings(given("--port", "9192"))
+    assert beside.get_list("registry.listeners") == ("http://127.0.0.1:8181",)
+    assert beside.get_list("connect.listeners") == ("http://127.0.0.1:8183",)
+    alone = node_settings(given("--port", "9192", "--only", "kafka"))
+    assert [alone.get_list(f"{name}.listeners") for name in ("registry", "connect", "sql")] == [(), (), ()]
+    with pytest.raises(UsageError, match="kafka is what can be started alone"):
+        node_settings(given("--only", "registry"))
+
+
 SERVER_PROPERTIES = """
 process.roles=broker,controller
 node.id=7

@@ -2,10 +2,14 @@
 
 import gzip
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from ottla.registry.languages import LANGUAGES
+from ottla.registry.machine.machine import Machine
 from ottla.registry.runner import LARGE_TEXT, QUICK_STEPS
 from ottla.registry.schemas.base import DEFAULT_STEPS
 from tests.support.local_registry import BODY_BYTES, LocalRegistry, run
@@ -180,6 +184,18 @@ def test_a_body_is_read_in_four_types_and_answered_in_three() -> None:
             assert (status, headers["content-type"]) == (200, given)
         status, headers, content = await registry.exchange("GET", "/subjects", accept="text/html")
         assert (status, json.loads(content)["error_code"], headers["content-type"]) == (406, 406, V1)
+        for method, path, sent, kind, expected in (
+            ("GET", "/subjects/nobody/versions", None, V1, 404),
+            ("GET", "/nothing/here", None, V1, 404),
+            ("PUT", "/subjects", None, V1, 405),
+            ("POST", "/subjects/s/versions", b"{", V1, 400),
+            ("POST", "/subjects/s/versions", b"{}", "text/plain", 415),
+            ("POST", "/subjects/s/versions", b"", V1, 422),
+        ):
+            for asked, given in (*((each, each) for each in offered), ("*/*", V1)):
+                status, headers, content = await registry.exchange(method, path, sent, content_type=kind, accept=asked)
+                assert (status, headers["content-type"]) == (expected, given), (path, asked)
+                assert set(json.loads(content)) == {"error_code", "message"}
 
     run(work)
 
@@ -255,9 +271,44 @@ def test_every_list_has_pages() -> None:
         assert (await registry.ask("GET", f"/subjects{page}"))[1] == ["s1", "s2"]
         assert (await registry.ask("GET", f"/subjects/s0/versions{page}"))[1] == [2, 3]
         assert (await registry.ask("GET", f"/schemas/ids/1/subjects{page}"))[1] == ["s1", "s2"]
+        places = [{"subject": name, "version": 1} for name in ("s1", "s2")]
+        assert (await registry.ask("GET", f"/schemas/ids/1/versions{page}"))[1] == places
         assert len((await registry.ask("GET", f"/schemas{page}"))[1]) == 2
+        assert len((await registry.ask("GET", f"/schemas{page}&latestOnly=true&subjectPrefix=s"))[1]) == 2
         assert (await registry.ask("GET", "/subjects?limit=-1"))[1] == ["s0", "s1", "s2", "s3", "s4"]
         assert (await registry.ask("GET", "/subjects?offset=99"))[1] == []
+        for context in (".a", ".b", ".c"):
+            await registry.ask("POST", f"/contexts/{context}/subjects/s/versions", {"schema": A})
+        assert (await registry.ask("GET", f"/contexts{page}"))[1] == [".a", ".b"]
+        assert (await registry.ask("GET", "/contexts?contextPrefix=.b"))[1] == [".b"]
+        uses = [{"name": "base", "subject": "s0", "version": 1}]
+        ids = []
+        for number in range(4):
+            body = {"schema": toy(f"u{number}"), "references": uses}
+            ids.append((await registry.ask("POST", f"/subjects/u{number}/versions", body))[1]["id"])
+        assert (await registry.ask("GET", f"/subjects/s0/versions/1/referencedby{page}"))[1] == ids[1:3]
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/subjects",
+        "/subjects/s/versions",
+        "/subjects/s/versions/1/referencedby",
+        "/schemas",
+        "/schemas/ids/1/subjects",
+        "/schemas/ids/1/versions",
+        "/contexts",
+    ],
+)
+def test_a_page_that_cannot_be_is_refused_by_every_list(path: str) -> None:
+    async def work(registry: LocalRegistry) -> None:
+        await filled(registry)
+        for page in ("offset=-1", "offset=x", "limit=x", "offset=99999999999"):
+            status, body = await registry.ask("GET", f"{path}?{page}")
+            assert (status, body["error_code"]) == (400, 400), page
 
     run(work)
 
@@ -403,3 +454,88 @@ def test_there_are_no_associations_and_no_keys_and_who_wants_one_is_told_why() -
             assert (status, told["error_code"]) == expected
 
     run(work)
+
+
+def _avro(*fields: str) -> str:
+    named = [{"name": name, "type": "int", "default": 0} for name in fields]
+    return json.dumps({"type": "record", "name": "R", "fields": named})
+
+
+def _json(*fields: str) -> str:
+    return json.dumps({"type": "object", "properties": {name: {"type": "string"} for name in fields}})
+
+
+def _protobuf(*fields: str) -> str:
+    lines = "".join(f"int32 {name} = {ord(name)};" for name in fields)
+    return f'syntax = "proto3"; message R {{ {lines} }}'
+
+
+def _wide_protobuf(count: int) -> str:
+    lines = "".join(f"int32 f{number} = {number};" for number in range(1, count + 1))
+    return f'syntax = "proto3"; message R {{ {lines} }}'
+
+
+@pytest.mark.parametrize(
+    ("language", "written", "path"),
+    [("AVRO", _avro, "R"), ("JSON", _json, "object"), ("PROTOBUF", _protobuf, "R")],
+)
+def test_tags_of_what_is_gone_are_not_propagated(language: str, written: Callable[..., str], path: str) -> None:
+    async def work(registry: LocalRegistry) -> None:
+        tags = [{"schemaEntity": {"entityPath": f"{path}.{name}"}, "tags": ["PII"]} for name in "ab"]
+        first = {"schema": written("a", "b"), "schemaType": language, "schemaTagsToAdd": tags}
+        assert (await registry.ask("POST", "/subjects/s/versions", first))[0] == 200
+        second = {"schema": written("b", "c"), "schemaType": language, "propagateSchemaTags": True}
+        status, answer = await registry.ask("POST", "/subjects/s/versions?force=true", second)
+        assert status == 200, answer
+        told = (await registry.ask("GET", "/subjects/s/versions/2?findTags=*"))[1]["schemaTags"]
+        assert [(each["schemaEntity"]["entityPath"], each["tags"]) for each in told] == [(f"{path}.b", ["PII"])]
+
+    run(work, Machine(LANGUAGES))
+
+
+@pytest.mark.parametrize(("language", "written"), [("AVRO", _avro), ("JSON", _json)])
+def test_tags_for_what_is_not_there_are_refused(language: str, written: Callable[..., str]) -> None:
+    async def work(registry: LocalRegistry) -> None:
+        schema = {"schema": written("a"), "schemaType": language}
+        nowhere = [{"schemaEntity": {"entityPath": "no.where"}, "tags": ["PII"]}]
+        assert (await registry.ask("POST", "/subjects/s/versions", schema))[0] == 200
+        for path, body in (
+            ("/subjects/s/versions", {**schema, "schemaTagsToAdd": nowhere}),
+            ("/subjects/s/versions", {**schema, "schemaTagsToRemove": nowhere}),
+            ("/subjects/s/versions/1/tags", {"newVersion": 2, "tagsToAdd": nowhere}),
+            ("/subjects/s/versions/1/tags", {"newVersion": 2, "tagsToRemove": nowhere}),
+        ):
+            assert await registry.ask("POST", path, body) == (
+                422,
+                {
+                    "error_code": 42201,
+                    "message": f"Invalid schema of type {language}, details: "
+                    "No matching path 'no.where' found in the schema",
+                },
+            )
+
+    run(work, Machine(LANGUAGES))
+
+
+@pytest.mark.parametrize(
+    ("language", "old", "new"),
+    [
+        ("AVRO", _avro(*(f"f{n}" for n in range(1000))), _avro(*(f"f{n}" for n in range(1001)))),
+        ("JSON", _json(*(f"f{n}" for n in range(1000))), _json(*(f"f{n}" for n in range(999)))),
+        ("PROTOBUF", _wide_protobuf(1000), _wide_protobuf(999)),
+    ],
+)
+def test_a_check_of_a_thousand_fields_takes_200_ms_with_all_that_belongs_to_it(
+    language: str, old: str, new: str
+) -> None:
+    async def work(registry: LocalRegistry) -> None:
+        assert (await registry.ask("POST", "/subjects/s/versions", {"schema": old, "schemaType": language}))[0] == 200
+        path, taken_s = "/compatibility/subjects/s/versions", []
+        for spaces in range(3):  # another text each time: none is known already
+            began_s = time.process_time()
+            body = {"schema": new + " " * spaces, "schemaType": language}
+            assert await registry.ask("POST", path, body) == (200, {"is_compatible": True})
+            taken_s.append(time.process_time() - began_s)
+        assert min(taken_s) < 0.2
+
+    run(work, Machine(LANGUAGES))

@@ -43,7 +43,8 @@ class Model:
         live = {number: each for number, each in there.items() if not each.deleted}
         same = [number for number, each in live.items() if each.schema == schema]
         said = id if importing else None
-        known = {each.schema: each.id for versions in self.subjects.values() for each in versions.values()}
+        standing = sorted((each.id, each.schema) for versions in self.subjects.values() for each in versions.values())
+        known = {schema: id for id, schema in standing}  # of several, imported, the highest
         if not importing:
             version = 0
         if version == 0 and same and said in (None, live[max(same)].id):

@@ -110,8 +110,9 @@ class _Foreign:
             raise Refused(answer["error"], answer["detail"])
         return answer["ok"]
 
-    def register(self, subject: str, type: str, schema: str) -> int:
-        return int(self._ask("register", subject=subject, type=type, schema=schema))
+    def register(self, subject: str, type: str, schema: str, **more: Any) -> int:
+        """`more`: references."""
+        return int(self._ask("register", subject=subject, type=type, schema=schema, **more))
 
     def lookup(self, subject: str, type: str, schema: str) -> int:
         return int(self._ask("lookup", subject=subject, type=type, schema=schema))
@@ -119,8 +120,8 @@ class _Foreign:
     def latest(self, subject: str) -> int:
         return int(self._ask("latest", subject=subject))
 
-    def encode(self, topic: str, type: str, schema: str, value: Order) -> bytes:
-        known = self.register(f"{topic}-value", type, schema)
+    def encode(self, topic: str, type: str, schema: str, value: Order, **more: Any) -> bytes:
+        known = self.register(f"{topic}-value", type, schema, **more)
         return base64.b64decode(self._ask("encode", id=known, value=value))
 
     def decode(self, topic: str, type: str, data: bytes) -> Order:
@@ -145,8 +146,8 @@ class ConfluentJs(_Foreign):
     def __init__(self, url: str) -> None:
         super().__init__(node_program("confluent-registry-js", "registry_confluent_node"), url)
 
-    def encode(self, topic: str, type: str, schema: str, value: Order) -> bytes:
-        self.register(f"{topic}-value", type, schema)
+    def encode(self, topic: str, type: str, schema: str, value: Order, **more: Any) -> bytes:
+        self.register(f"{topic}-value", type, schema, **more)
         return base64.b64decode(self._ask("encode", topic=topic, type=type, value=value))
 
     def decode(self, topic: str, type: str, data: bytes) -> Order:
@@ -163,9 +164,9 @@ class FranzGo(_Foreign):
     def __init__(self, url: str) -> None:
         super().__init__([str(go_program("schema-registry-go", "registry_go"))], url)
 
-    def register(self, subject: str, type: str, schema: str) -> int:
+    def register(self, subject: str, type: str, schema: str, **more: Any) -> int:
         try:
-            return super().register(subject, type, schema)
+            return super().register(subject, type, schema, **more)
         except Refused as refused:
             raise Refused(refused.code // 100, str(refused)) from refused
 

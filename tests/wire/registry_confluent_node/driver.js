@@ -9,8 +9,8 @@ const deserializers = { AVRO: sr.AvroDeserializer, JSON: sr.JsonDeserializer }
 const latest = { autoRegisterSchemas: false, useLatestVersion: true }
 
 const operations = {
-  register: ({ subject, type, schema }) => client.register(subject, { schemaType: type, schema }),
-  lookup: ({ subject, type, schema }) => client.getId(subject, { schemaType: type, schema }),
+  register: ({ subject, type, ...schema }) => client.register(subject, { schemaType: type, ...schema }),
+  lookup: ({ subject, type, ...schema }) => client.getId(subject, { schemaType: type, ...schema }),
   latest: async ({ subject }) => (await client.getLatestSchemaMetadata(subject)).id,
   encode: async ({ topic, type, value }) => {
     const serializer = new serializers[type](client, sr.SerdeType.VALUE, latest)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/hamba/avro/v2"
@@ -23,22 +24,24 @@ type order struct {
 }
 
 type command struct {
-	Op      string `json:"op"`
-	Subject string `json:"subject"`
-	Type    string `json:"type"`
-	Schema  string `json:"schema"`
-	ID      int    `json:"id"`
-	Value   order  `json:"value"`
-	Data    []byte `json:"data"`
+	Op         string               `json:"op"`
+	Subject    string               `json:"subject"`
+	Type       string               `json:"type"`
+	Schema     string               `json:"schema"`
+	References []sr.SchemaReference `json:"references"`
+	ID         int                  `json:"id"`
+	Value      order                `json:"value"`
+	Data       []byte               `json:"data"`
 }
 
 type driver struct {
-	client *sr.Client
-	header sr.ConfluentHeader
+	client    *sr.Client
+	header    sr.ConfluentHeader
+	inContext bool
 }
 
 func (c command) sent() (sr.Schema, error) {
-	schema := sr.Schema{Schema: c.Schema}
+	schema := sr.Schema{Schema: c.Schema, References: c.References}
 	err := schema.Type.UnmarshalText([]byte(c.Type))
 	return schema, err
 }
@@ -47,6 +50,10 @@ func (d *driver) register(ctx context.Context, c command) (any, error) {
 	schema, err := c.sent()
 	if err != nil {
 		return nil, err
+	}
+	if d.inContext || strings.HasPrefix(c.Subject, ":.") {
+		// CreateSchema asks for the uses of the id, without saying in which context.
+		return d.client.RegisterSchema(ctx, c.Subject, schema, -1, -1)
 	}
 	made, err := d.client.CreateSchema(ctx, c.Subject, schema)
 	return made.ID, err
@@ -73,6 +80,20 @@ func (d *driver) delete(ctx context.Context, c command) (any, error) {
 	return d.client.DeleteSubject(ctx, c.Subject, sr.HardDelete)
 }
 
+// What a schema refers to is parsed before it.
+func (d *driver) parsed(ctx context.Context, schema sr.Schema, known *avro.SchemaCache) (avro.Schema, error) {
+	for _, each := range schema.References {
+		found, err := d.client.SchemaByVersion(ctx, each.Subject, each.Version)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := d.parsed(ctx, found.Schema, known); err != nil {
+			return nil, err
+		}
+	}
+	return avro.ParseWithCache(schema.Schema, "", known)
+}
+
 func (d *driver) encode(ctx context.Context, c command) (any, error) {
 	schema, err := d.client.SchemaByID(ctx, c.ID)
 	if err != nil {
@@ -86,7 +107,7 @@ func (d *driver) encode(ctx context.Context, c command) (any, error) {
 		body, err := json.Marshal(c.Value)
 		return append(head, body...), err
 	}
-	parsed, err := avro.Parse(schema.Schema)
+	parsed, err := d.parsed(ctx, schema, &avro.SchemaCache{})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +128,7 @@ func (d *driver) decode(ctx context.Context, c command) (any, error) {
 	if schema.Type == sr.TypeJSON {
 		return &found, json.Unmarshal(body, &found)
 	}
-	parsed, err := avro.Parse(schema.Schema)
+	parsed, err := d.parsed(ctx, schema, &avro.SchemaCache{})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +165,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	d := &driver{client: client}
+	d := &driver{client: client, inContext: strings.Contains(os.Args[1], "/contexts/")}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 16<<20)
 	out := json.NewEncoder(os.Stdout)

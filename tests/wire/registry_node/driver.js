@@ -6,7 +6,7 @@ const { SchemaRegistry } = require('@kafkajs/confluent-schema-registry')
 const registry = new SchemaRegistry({ host: process.argv[2], retry: { retries: 1 } })
 
 const operations = {
-  register: async ({ subject, type, schema }) => (await registry.register({ type, schema }, { subject })).id,
+  register: async ({ subject, ...schema }) => (await registry.register(schema, { subject })).id,
   lookup: ({ subject, type, schema }) => registry.getRegistryIdBySchema(subject, { type, schema }),
   latest: ({ subject }) => registry.getLatestSchemaId(subject),
   encode: async ({ id, value }) => (await registry.encode(id, value)).toString('base64'),

@@ -25,7 +25,8 @@ class _Id:
 class _Context:
     highest: int = 0
     ids: dict[int, _Id] = field(default_factory=dict)
-    by_guid: dict[str, int] = field(default_factory=dict)
+    by_guid: dict[str, dict[int, None]] = field(default_factory=dict)
+    """Several ids, where one schema was imported under each."""
 
 
 class Ids:
@@ -44,9 +45,10 @@ class Ids:
         return found.highest if found is not None else 0
 
     def of_guid(self, guid: str, context: str) -> int | None:
-        """The id of that schema, if it is registered anywhere in the context, softly deleted or not."""
+        """The id of that schema, if it is registered anywhere in the context, softly deleted or not. Of several the
+        highest: what stands decides, not the order in which it was written, which a compacted topic does not keep."""
         found = self._contexts.get(context)
-        return found.by_guid.get(guid) if found is not None else None
+        return max(found.by_guid.get(guid, ()), default=None) if found is not None else None
 
     def guid(self, id: int, context: str) -> str | None:
         found = self._contexts.get(context)
@@ -75,7 +77,7 @@ class Ids:
         known = context.ids.setdefault(version.id, _Id(version.guid))
         assert known.guid == version.guid, f"id {version.id} for two schemas"
         known.places[version.subject, version.version] = None
-        context.by_guid[version.guid] = version.id
+        context.by_guid.setdefault(version.guid, {})[version.id] = None
         context.highest = max(context.highest, version.id)
 
     def remove(self, version: SchemaVersion) -> None:
@@ -84,7 +86,8 @@ class Ids:
         del known.places[version.subject, version.version]
         if not known.places:
             del context.ids[version.id]
-            if context.by_guid.get(known.guid) == version.id:
+            del context.by_guid[known.guid][version.id]
+            if not context.by_guid[known.guid]:
                 del context.by_guid[known.guid]
 
     def used(self, context: str, highest: int) -> None:

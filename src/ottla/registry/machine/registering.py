@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.registry.entities import ConfigValue, Mode, SchemaValue
 from ottla.registry.machine import compatibility, lookups, modes, records, refusals, rules
-from ottla.registry.machine.commands import ModifyTags, Register, Sent
+from ottla.registry.machine.commands import ModifyTags, Register, Sent, Tags
 from ottla.registry.machine.guids import guid_of
 from ottla.registry.machine.names import (
     DEFAULT_CONTEXT,
@@ -18,7 +18,7 @@ from ottla.registry.machine.names import (
 )
 from ottla.registry.machine.records import Decision
 from ottla.registry.machine.versions import SchemaVersion, Subject, version_of
-from ottla.registry.schemas.base import Reference, Schema
+from ottla.registry.schemas.base import InvalidSchema, Reference, Schema, TooComplex
 
 if TYPE_CHECKING:
     from ottla.registry.machine.machine import Machine
@@ -111,17 +111,30 @@ def _tagged(machine: Machine, command: Register, subject: Subject, importing: bo
     latest = subject.latest()
     sent = command.schema
     add, remove = dict(command.tags_to_add), dict(command.tags_to_remove)
+    propagated = {}
     if command.propagate_tags and latest is not None and not importing:
-        for path, tags in machine.parser.of_version(latest).tags().items():
-            add[path] = add.get(path, frozenset()) | tags
-    if not add and not remove:
+        propagated = machine.parser.of_version(latest).tags()
+    if not add and not remove and not propagated:
         return command
     if not sent.text.strip() and latest is not None:
         sent = replace(sent, text=latest.text, schema_type=latest.schema_type, references=latest.references)
-    tagged = machine.parsed(sent, command.subject).with_tags(add, remove)
+    parsed = machine.parsed(sent, command.subject)
+    carriers = parsed.carriers() if propagated else frozenset()
+    for path, tags in propagated.items():
+        if path in carriers:  # what is gone takes its tags along
+            add[path] = add.get(path, frozenset()) | tags
+    tagged = _with_tags(parsed, add, remove)
     said = command.tags_to_add or command.tags_to_remove
     version = command.version or (-1 if said else 0)
     return replace(command, schema=replace(sent, text=tagged.text), version=version)
+
+
+def _with_tags(schema: Schema, add: Tags, remove: Tags) -> Schema:
+    """Raises Refusal, for a path that leads nowhere."""
+    try:
+        return schema.with_tags(dict(add), dict(remove))
+    except (InvalidSchema, TooComplex) as error:
+        raise refusals.invalid_schema(f"Invalid schema of type {schema.language}, details: {error}") from None
 
 
 def _completed(
@@ -209,7 +222,6 @@ def decide_tags(machine: Machine, command: ModifyTags) -> Decision[SchemaVersion
         older = machine.state.version(base.subject, number - 1 if number else -1)
         merged = rules.merged_rules(older.rule_set if older is not None else None, command.rules_to_merge)
         rule_set = rules.without(merged, command.rules_to_remove)
-    parsed = machine.parser.of_version(base)
-    tagged = parsed.with_tags(dict(command.tags_to_add), dict(command.tags_to_remove))
+    tagged = _with_tags(machine.parser.of_version(base), command.tags_to_add, command.tags_to_remove)
     sent = Sent(tagged.text, base.schema_type, base.references, metadata, rule_set)
     return decide_register(machine, Register(base.subject, sent, version=number or -1))

@@ -97,8 +97,11 @@ class Schema(Protocol):
     def records(self) -> frozenset[str]:
         """Those of such paths that lead to a record (a message, an object), not to a field."""
 
+    def carriers(self) -> frozenset[str]:
+        """The paths of all that could carry tags."""
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> "Schema":
-        """The same schema with tags added to and taken from what stands at these paths."""
+        """The same schema with tags added to and taken from what stands at these paths. Raises InvalidSchema."""
 
 
 class Language(Protocol):

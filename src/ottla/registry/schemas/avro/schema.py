@@ -62,6 +62,9 @@ class AvroSchema:
     def records(self) -> frozenset[str]:
         return frozenset(each.name.full for each in tags.records(self.root))
 
+    def carriers(self) -> frozenset[str]:
+        return frozenset(tags.carriers(self.root))
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> "AvroSchema":
         changed = parsed(self._text, self._resolved, Budget(DEFAULT_STEPS), new=False)  # a tree of its own to change
         tags.retag(changed.root, add, remove)

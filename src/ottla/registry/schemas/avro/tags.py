@@ -10,11 +10,16 @@ TAGS: Final = "confluent:tags"
 
 
 def tags_of(root: Node) -> dict[str, frozenset[str]]:
-    carried: dict[str, list[str]] = {}
+    return {path: frozenset(tags) for path, holder in carriers(root).items() if (tags := _tags(holder))}
+
+
+def carriers(root: Node) -> dict[str, Record | Field]:
+    """By path."""
+    found: dict[str, Record | Field] = {}
     for record in records(root):
-        carried[record.name.full] = _tags(record)
-        carried |= {f"{record.name.full}.{field.name}": _tags(field) for field in record.fields}
-    return {path: frozenset(tags) for path, tags in carried.items() if tags}
+        found[record.name.full] = record
+        found |= {f"{record.name.full}.{field.name}": field for field in record.fields}
+    return found
 
 
 def retag(root: Node, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> None:

@@ -59,6 +59,9 @@ class JsonSchema:
     def records(self) -> frozenset[str]:
         return tags.records(self.tree)
 
+    def carriers(self) -> frozenset[str]:
+        return tags.carriers(self.tree)
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> "JsonSchema":
         copy = read(self.text)
         tags.change(copy, add, remove)

@@ -24,6 +24,10 @@ def records(tree: Json) -> frozenset[str]:
     return frozenset(path for path, _, is_record in _carriers(tree) if is_record)
 
 
+def carriers(tree: Json) -> frozenset[str]:
+    return frozenset(path for path, _, _ in _carriers(tree))
+
+
 def change(tree: Json, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> None:
     """Changes the tree. Raises InvalidSchema for a path that leads nowhere."""
     carriers = {path: schema for path, schema, _ in _carriers(tree)}

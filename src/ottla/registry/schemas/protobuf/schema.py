@@ -72,6 +72,9 @@ class ProtobufSchema:
     def records(self) -> frozenset[str]:
         return frozenset(tags.messages(self.file))
 
+    def carriers(self) -> frozenset[str]:
+        return frozenset(path for path, _ in tags.carriers(self.file))
+
     def with_tags(self, add: dict[str, frozenset[str]], remove: dict[str, frozenset[str]]) -> "ProtobufSchema":
         return ProtobufSchema(tags.with_tags(self.file, add, remove), self._given)
 

@@ -3,7 +3,7 @@
 A path is the names of messages, without the package, and of a field: Order.Item.price.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -29,12 +29,14 @@ Tags = Mapping[str, frozenset[str]]
 
 
 def tags_of(file: File) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
+    return {path: frozenset(tags) for path, tags in carriers(file) if tags}
+
+
+def carriers(file: File) -> Iterator[tuple[str, list[str]]]:
+    """The path of each message and field, with its tags."""
     for path, message in messages(file).items():
-        for name, options in ((path, _of(message.options, _MESSAGE)), *_members(message, path)):
-            if options:
-                found[name] = frozenset(options)
-    return found
+        yield path, _of(message.options, _MESSAGE)
+        yield from _members(message, path)
 
 
 def messages(file: File) -> dict[str, Message]:
