@@ -221,7 +221,7 @@ CALLS: dict[str, list[Expression]] = {
 def test_every_function_with_a_column_is_called_here() -> None:
     called = {part.function for calls_of in CALLS.values() for call in calls_of for part in call.walk()}
     ours = {name for name, each in FUNCTIONS.items() if each.column is not None and each.family in CALLS}
-    assert sorted(ours - called - {"case", "substr"}) == []
+    assert sorted(ours - called - {"case", "substr", "now"}) == []  # two looks at a clock differ
 
 
 def drawn_rows(number: int) -> list[dict[str, Any]]:

@@ -342,7 +342,7 @@ class Started:
             command = [sys.executable, "-m", "ottla", "start", "--nodes", "3", "--port", str(port), "--data", str(data)]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
         assert self.process.stdout is not None
-        self.banner = [self.process.stdout.readline().rstrip("\n") for _ in range(9)]
+        self.banner = [self.process.stdout.readline().rstrip("\n") for _ in range(11)]
 
     def children(self) -> list[int]:
         pid = self.process.pid
@@ -382,6 +382,8 @@ def test_three_nodes_start_with_one_command_and_stop_together(
             ),
             f"  metrics  {', '.join(metrics)}",
             f"  registry http://127.0.0.1:{port + 8081 - 9092}",
+            f"  connect  http://127.0.0.1:{port + 8083 - 9092}",
+            f"  sql      http://127.0.0.1:{port + 8088 - 9092}",
             f"  data     {tmp_path / 'data'}",
             "  stop with Ctrl-C",
         ]

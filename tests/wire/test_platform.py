@@ -205,7 +205,8 @@ def test_connect_comes_with_its_first_request_and_then_with_the_node(tmp_path: P
     body = {"name": "c", "config": FILE_SINK, "initial_state": "PAUSED"}
     with Ottla(tmp_path, extra=beside(registry, **listeners)) as node:
         assert get(f"http://127.0.0.1:{registry}/subjects") == []
-        assert topics_of(node) == ["_schemas"]  # the registry's process does not start what nobody asked for
+        # The registry's process does not start what nobody asked for.
+        assert [topic for topic in topics_of(node) if not topic.startswith("__")] == ["_schemas"]
         request = Request(
             f"http://127.0.0.1:{connect}/connectors", json.dumps(body).encode(), {"content-type": "application/json"}
         )
