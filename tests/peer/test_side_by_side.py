@@ -88,11 +88,12 @@ def unexplained(expected: list[Note], seen: list[Note]) -> list[str]:
 ALL = CONVERSATIONS | GROUP_CONVERSATIONS | TRANSACTION_CONVERSATIONS | QUOTA_CONVERSATIONS
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_both_answer_alike(both: tuple[Node, Node], name: str) -> None:
-    prefix = f"sbs{secrets.token_hex(3)}"
-    expected, seen = (hold(node.bootstrap, ALL[name], prefix) for node in both)
-
-    found = unexplained(expected, seen)
-
+def test_both_answer_alike(both: tuple[Node, Node]) -> None:
+    """One after another in this order: what one conversation leaves behind in Apache Kafka changes what it answers to a
+    later one."""
+    found = []
+    for name, conversation in ALL.items():
+        prefix = f"sbs{secrets.token_hex(3)}"
+        expected, seen = (hold(node.bootstrap, conversation, prefix) for node in both)
+        found += [f"{name}: {difference}" for difference in unexplained(expected, seen)]
     assert not found, f"{len(found)} differences:\n" + "\n".join(found)
