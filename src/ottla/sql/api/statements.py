@@ -11,6 +11,11 @@ from ottla.sql.errors import SqlError
 from ottla.sql.server.engine import Engine
 
 
+def _asked_for(number: int | None) -> int | None:
+    """Clients send -1 for none; 0 is the first statement of all."""
+    return number if number is not None and number >= 0 else None
+
+
 class Statements:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -37,7 +42,7 @@ class Statements:
                 request.ksql,
                 request.streams_properties or {},
                 variables(request.session_variables),
-                request.command_sequence_number if (request.command_sequence_number or -1) >= 0 else None,
+                _asked_for(request.command_sequence_number),
             )
         except SqlError as error:
             raise problem_of(error) from None
