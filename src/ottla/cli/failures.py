@@ -13,6 +13,7 @@ from ottla.client.errors import (
     UnsupportedApi,
 )
 from ottla.model.errors import Errors
+from ottla.model.extras import missing
 
 
 class Failure(Exception):
@@ -61,6 +62,8 @@ def explain(error: Exception) -> str:
         return f"{error}\n  the broker is too old, or this is a controller's port"
     if isinstance(error, (ClientError, Failure)):
         return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        return missing(error)
     if isinstance(error, OSError):
         return _system(error)
     if isinstance(error.__cause__ or error, UnicodeEncodeError):

@@ -37,6 +37,7 @@ from ottla.connect.definitions import (
 from ottla.connect.duties import AUTO_RESTART, AUTO_RESTART_FIRST_MS, AUTO_RESTART_LONGEST_MS
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
 from ottla.connect.transforms.patterns import compiled
+from ottla.model.extras import missing
 
 COMMON, TRANSFORMS, PREDICATES = "Common", "Transforms", "Predicates"
 ERRORS, TOPIC_CREATION, EXACTLY_ONCE = "Error Handling", "Topic Creation", "Exactly Once Support"
@@ -317,7 +318,8 @@ def config_def_of(plugin: Plugin) -> ConfigDef:
     try:
         loaded = plugin.load()
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{plugin.class_name} cannot be loaded: {error}") from None
+        reason = missing(error) if isinstance(error, ImportError) else str(error)
+        raise ConfigError(f"{plugin.class_name} cannot be loaded: {reason}") from None
     declared = getattr(loaded, "CONFIG", None)
     if isinstance(declared, ConfigDef):
         return declared

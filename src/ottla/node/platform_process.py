@@ -16,6 +16,7 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.errors import ClientError
 from ottla.client.security import security
 from ottla.connect.failures import ConnectCannotStart
+from ottla.model.extras import missing
 from ottla.model.properties import Settings
 from ottla.node.logs import write_logs
 from ottla.node.platform import Door, Keep, Lost, Work
@@ -115,7 +116,7 @@ async def _run(name: str, work: Work, parent: Parent) -> None:
         except (*CANNOT, ImportError, ValueError) as error:
             for door in doors:
                 os.close(door.descriptor)
-            parent.say(Lost(name, str(error)))
+            parent.say(Lost(name, missing(error) if isinstance(error, ImportError) else str(error)))
             return
         finally:
             if service is not None:
