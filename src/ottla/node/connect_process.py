@@ -1,6 +1,5 @@
 """A Connect worker as a process by itself, against any Kafka cluster: `ottla connect worker.properties`."""
 
-import asyncio
 import logging
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from ottla import __version__
 from ottla.client.addresses import Address
 from ottla.client.errors import ClientError
 from ottla.client.security import Security
@@ -21,11 +19,9 @@ from ottla.connect.service import ConnectService, RunnerMaker
 from ottla.connect.settings import ConnectSettings
 from ottla.http.asking import NoAnswer, ask
 from ottla.net.listening import refusal
+from ottla.node.alone import run_alone
 from ottla.node.logs import write_text_logs
-from ottla.node.process import new_event_loop
 from ottla.node.services import CannotStart
-from ottla.runtime.standard_streams import announce
-from ottla.runtime.stop_signals import stop_signals
 
 logger = logging.getLogger(__name__)
 
@@ -68,39 +64,17 @@ def run_connect(
     write_text_logs()
     if settings.unused:
         logger.warning("not used, since no setting of a worker has such a name: %s", ", ".join(settings.unused))
-    loop = new_event_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        return loop.run_until_complete(_serve(settings, bootstrap, security, connectors))
-    finally:
-        loop.close()
 
+    async def put_all(service: ConnectService) -> None:
+        for connector in connectors:
+            await _put(service, connector)
 
-async def _serve(
-    settings: ConnectSettings, bootstrap: list[Address], security: Security, connectors: Sequence[Mapping[str, str]]
-) -> int:
-    loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-    for number in stop_signals():
-        loop.add_signal_handler(number, asked.set)
-    service = ConnectService(settings, bootstrap, runner_maker(settings), security=security)
-    starting = loop.create_task(_started(service, settings))
-    stopping = loop.create_task(asked.wait())
-    try:
-        await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            await starting
-            told = "\n".join(f"  {line}" for line in service.banner())
-            announce(f"ottla {__version__}: a Connect worker is ready\n{told}\n  stop with Ctrl-C")
-            for connector in connectors:
-                await _put(service, connector)
-            await stopping
-    finally:
-        for task in (starting, stopping):
-            task.cancel()
-        await asyncio.gather(starting, stopping, return_exceptions=True)
-        await service.stop()
-    return 0
+    return run_alone(
+        "a Connect worker",
+        lambda: ConnectService(settings, bootstrap, runner_maker(settings), security=security),
+        lambda service: _started(service, settings),
+        put_all,
+    )
 
 
 async def _started(service: ConnectService, settings: ConnectSettings) -> None:

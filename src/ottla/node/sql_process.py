@@ -7,17 +7,14 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from ottla import __version__
 from ottla.client.addresses import Address
 from ottla.client.errors import ClientError
 from ottla.client.security import PLAINTEXT, Security
 from ottla.net.listening import refusal
+from ottla.node.alone import run_alone
 from ottla.node.logs import write_text_logs
-from ottla.node.process import new_event_loop
 from ottla.node.services import CannotStart
 from ottla.node.spark_host import SparkHost
-from ottla.runtime.standard_streams import announce
-from ottla.runtime.stop_signals import stop_signals
 from ottla.sql.server.persistent import SparkQueries
 from ottla.sql.service import SqlService
 from ottla.sql.settings import SqlSettings
@@ -57,6 +54,9 @@ class SqlWithSpark:
             settings, bootstrap, security=security, ports=ports, persistent=self._queries, registry=self._registry
         )
 
+    def banner(self) -> Sequence[str]:
+        return self.service.banner()
+
     async def start(self) -> None:
         await self.service.start()
 
@@ -69,35 +69,11 @@ class SqlWithSpark:
 def run_sql_server(settings: SqlSettings, bootstrap: list[Address], security: Security) -> int:
     """Until SIGTERM, SIGINT or SIGHUP. Raises CannotStart."""
     write_text_logs()
-    loop = new_event_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        return loop.run_until_complete(_serve(settings, bootstrap, security))
-    finally:
-        loop.close()
-
-
-async def _serve(settings: SqlSettings, bootstrap: list[Address], security: Security) -> int:
-    loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-    for number in stop_signals():
-        loop.add_signal_handler(number, asked.set)
-    both = SqlWithSpark(settings, bootstrap, security=security)
-    starting = loop.create_task(_started(both, settings))
-    stopping = loop.create_task(asked.wait())
-    try:
-        await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            await starting
-            told = "\n".join(f"  {line}" for line in both.service.banner())
-            announce(f"ottla {__version__}: a SQL server is ready\n{told}\n  stop with Ctrl-C")
-            await stopping
-    finally:
-        for task in (starting, stopping):
-            task.cancel()
-        await asyncio.gather(starting, stopping, return_exceptions=True)
-        await both.stop()
-    return 0
+    return run_alone(
+        "a SQL server",
+        lambda: SqlWithSpark(settings, bootstrap, security=security),
+        lambda both: _started(both, settings),
+    )
 
 
 async def _started(both: SqlWithSpark, settings: SqlSettings) -> None:
