@@ -52,6 +52,17 @@ def test_kills_and_pauses_lose_nothing_where_all_is_encrypted_and_everybody_logs
     went_well(carry_out(plan, tmp_path), capsys)
 
 
+@pytest.mark.matrix
+def test_cut_links_lose_nothing_where_all_is_encrypted_and_everybody_logs_in_again_and_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A node or a client that comes back has to log in again, and its login may have ended meanwhile."""
+    plan = replace(
+        short("partition", 3, seed=16), seconds=120, secured=True, extra={"connections.max.reauth.ms": "3000"}
+    )
+    went_well(carry_out(plan, tmp_path), capsys)
+
+
 def test_loss_is_found_where_there_must_be_some(tmp_path: Path) -> None:
     """A harness that finds nothing proves nothing. acks=1, and a leader that dies while its followers are stopped."""
     plan = replace(short("strand", 1, seed=14), acks="1", copy=False)

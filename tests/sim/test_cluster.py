@@ -12,12 +12,15 @@ import pytest
 from ottla.testing.sim import cluster
 from ottla.testing.sim.planted import Planted
 from ottla.testing.sim.planted_cluster import BUGS
+from tests.support.examples import seeds
 
-SEEDS = range(1, 31)
+SEEDS = 32
 SEEDS_FOR_A_BUG = range(1, 31)
+SHOWED_IT = {"shrinks-at-once": 4, "never-truncates": 8, "sees-no-divergence": 12, "crash-is-clean": 6}
+"""The seed that showed a bug when this was last looked at is tried first; any other may show it too."""
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(SEEDS))
 def test_a_cluster_under_faults_keeps_its_promises(seed: int) -> None:
     report = cluster.run(seed)
     assert not report.problems, str(report)
@@ -26,7 +29,7 @@ def test_a_cluster_under_faults_keeps_its_promises(seed: int) -> None:
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(bug: Planted) -> None:
-    for seed in SEEDS_FOR_A_BUG:
+    for seed in [SHOWED_IT.get(bug.name, 1), *SEEDS_FOR_A_BUG]:
         with bug.planted():
             if cluster.run(seed).problems:
                 return

@@ -12,6 +12,7 @@ import pytest
 from ottla.model.errors import Errors
 from ottla.model.ids import Millis
 from tests.rules.coordinator.group.scene import Scene, Waiting, assigned, given, subscription, told
+from tests.support.examples import seeds
 
 SEEDS = 300
 STEPS = 120
@@ -231,15 +232,15 @@ def drop_the_fenced(scene: Scene, clients: list[Any]) -> None:
             client.abandon()
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, 50))
+@pytest.mark.parametrize("first", seeds(SEEDS)[::25])
 def test_no_partition_is_owned_twice_and_no_commit_is_lost_in_the_consumer_protocol(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 25):
         play(seed, [ConsumerClient])
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, 50))
+@pytest.mark.parametrize("first", seeds(SEEDS)[::25])
 def test_commits_survive_the_classic_protocol(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 25):
         play(seed, [ClassicClient])
 
 

@@ -12,14 +12,17 @@ import pytest
 from ottla.testing.sim import raft
 from ottla.testing.sim.planted import BUGS, Planted
 from ottla.testing.sim.raft_checkers import Violation
+from tests.support.examples import seeds
 
 SEEDS = 200
 EVENTS = 20_000
 CHUNK = 10
 BUG_SEEDS = 40
+SHOWED_IT = {"votes-forgotten": 15, "no-divergence": 17, "two-changes": 8, "no-check-quorum": 9, "any-snapshot": 6}
+"""The seed that showed a bug when this was last looked at is tried first; any other may show it too."""
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+@pytest.mark.parametrize("first", seeds(SEEDS)[::CHUNK])
 def test_no_rule_of_the_quorum_is_broken_and_it_heals(first: int) -> None:
     for seed in range(first, first + CHUNK):
         world = raft.run(seed, EVENTS)
@@ -29,7 +32,7 @@ def test_no_rule_of_the_quorum_is_broken_and_it_heals(first: int) -> None:
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(bug: Planted) -> None:
     with bug.planted():
-        for seed in range(BUG_SEEDS):
+        for seed in [SHOWED_IT.get(bug.name, 0), *range(BUG_SEEDS)]:
             try:
                 raft.run(seed, EVENTS)
             except Violation:

@@ -34,12 +34,14 @@ class Event(Generic[P]):
 
 class Events:
     __slots__ = (
+        "came",
         "came_late",
         "flush_wanted",
         "followed",
         "isr_change_wanted",
         "lies_in",
         "log_start_moved",
+        "moving",
         "settings_changed",
     )
 
@@ -54,6 +56,10 @@ class Events:
         """Records were deleted on request: a checkpoint soon, so that they stay deleted."""
         self.lies_in: Event[[Partition, Uuid]] = Event()
         """The metadata does not know that a replica lies in this directory."""
+        self.moving: Event[[Partition]] = Event()
+        """A replica was found on its way from one directory to another: it goes on."""
+        self.came: Event[[]] = Event()
+        """A partition is here that was not before."""
         self.came_late: Event[[]] = Event()
         """Logs have come without any news of the metadata: coordinators wait for theirs."""
         self.settings_changed: Event[[Settings]] = Event()

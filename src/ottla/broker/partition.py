@@ -1,9 +1,12 @@
 """One partition on this node: its log, and what this node is to it, leader or follower."""
 
+import asyncio
 from typing import Final
 
 from ottla.metrics.counts import TopicCounts
 from ottla.model.errors import Errors
+from ottla.model.ids import Uuid
+from ottla.replication.directory_move import DirectoryMove, Stage
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import LONG_AGO, PartitionLeader, end_of_epoch
 from ottla.storage.directory import LogDirectory
@@ -13,6 +16,31 @@ NOT_TOLD: Final = -1
 """As leader epoch: the client does not know one."""
 
 
+class FutureReplica:
+    """The copy of a partition's log in another directory of this node, which it moves to."""
+
+    __slots__ = ("_agreed", "directory", "log", "move")
+
+    def __init__(self, log: Log, directory: LogDirectory, move: DirectoryMove) -> None:
+        self.log = log
+        self.directory = directory
+        self.move = move
+        self._agreed = asyncio.Event()
+
+    def placed(self, directory: Uuid) -> None:
+        """The metadata says that the replica lies there."""
+        self.move.placed(here=directory == self.directory.id)
+        if self.move.stage is Stage.AGREED:
+            self._agreed.set()
+
+    async def is_agreed_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._agreed.wait()
+        except TimeoutError:
+            return False
+
+
 class Partition:
     """Compared by identity: a topic created again under the same name is another partition."""
 
@@ -20,6 +48,7 @@ class Partition:
         "counts",
         "directory",
         "follower",
+        "future",
         "index",
         "key",
         "leader",
@@ -43,6 +72,8 @@ class Partition:
         self.leader: PartitionLeader | None = None
         self.follower: PartitionFollower | None = None
         """With a log there is always one of the two, never both."""
+        self.future: FutureReplica | None = None
+        """While it moves to another directory of this node (KIP-113)."""
         self.stood_down_at: int = LONG_AGO
         """When this node last asked for another leader, for lack of room."""
         self.offline = False

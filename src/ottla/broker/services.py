@@ -9,7 +9,8 @@ from ottla.broker.coordination.producer_ids import ProducerIds
 from ottla.broker.quotas.clients import ClientQuotas
 from ottla.broker.quotas.mutations import held, permits_for
 from ottla.broker.replicas.fetch_sessions import FetchSessions
-from ottla.broker.replicas.lost_leaders import LostLeaders
+from ottla.broker.replicas.leader_news import LeaderNews
+from ottla.broker.replicas.moves import Moves
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.replicas.throttles import ReplicationThrottle
 from ottla.broker.security.authorizer import Authorizer
@@ -74,6 +75,7 @@ class Services:
     clock: Clock
     control_plane: ControlPlane
     replicas: Replicas
+    moves: Moves
     waiting: WaitingRequests
     fetch_sessions: FetchSessions
     authorizer: Authorizer
@@ -86,7 +88,7 @@ class Services:
     throttle: ReplicationThrottle
     """Of what followers out of sync are sent."""
     verifier: "Verifier"
-    lost_leaders: LostLeaders
+    leader_news: LeaderNews
     validation: "Validation | None" = None
     """Of records by their schemas. None: no topic is validated here, whatever it asks for."""
 

@@ -7,12 +7,14 @@ is in the result of that item (`KafkaError`); a refusal of all is raised.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ottla import __version__
 from ottla.client.errors import ConnectionLost, KafkaError, check, known
 from ottla.client.routing import Outcomes, Routing, Work, ask_until_heard, asking, at_leaders, call, metadata
 from ottla.client.steps import ANY, Ask, Steps, begin, operation
+from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
 
@@ -74,6 +76,8 @@ class LogDir(NamedTuple):
     usable_bytes: int
     replicas: Mapping[TopicPartition, int]
     """Size in bytes of each replica that lies here."""
+    coming: Mapping[TopicPartition, int] = MappingProxyType({})
+    """Replicas that move here from another directory of the broker (KIP-113): how many offsets each is behind."""
 
 
 class Feature(NamedTuple):
@@ -282,8 +286,38 @@ def _log_dir(broker: int, result: messages.DescribeLogDirsResponse.DescribeLogDi
             TopicPartition(topic.name, partition.partition_index): partition.partition_size
             for topic in result.topics
             for partition in topic.partitions
+            if not partition.is_future_key
+        },
+        {
+            TopicPartition(topic.name, partition.partition_index): partition.offset_lag
+            for topic in result.topics
+            for partition in topic.partitions
+            if partition.is_future_key
         },
     )
+
+
+@operation
+def alter_replica_log_dirs(
+    routing: Routing, broker: int, paths: Mapping[TopicPartition, str]
+) -> Steps[dict[TopicPartition, Errors]]:
+    """Where replicas of a broker shall lie. REPLICA_NOT_AVAILABLE: it is not there yet, and will be made there."""
+    kind = messages.AlterReplicaLogDirsRequest
+    wanted: dict[str, dict[str, list[int]]] = {}
+    for place, path in paths.items():
+        wanted.setdefault(path, {}).setdefault(place.topic, []).append(place.partition)
+    request = kind(
+        [
+            kind.AlterReplicaLogDir(path, [kind.AlterReplicaLogDirTopic(name, found) for name, found in topics.items()])
+            for path, topics in wanted.items()
+        ]
+    )
+    response = yield from call(routing, request, messages.AlterReplicaLogDirsResponse, broker=broker)
+    return {
+        TopicPartition(topic.topic_name, each.partition_index): known(each.error_code)
+        for topic in response.results
+        for each in topic.partitions
+    }
 
 
 @operation

@@ -67,6 +67,12 @@ Assignor = Callable[[str, Sequence[Peer]], Mapping[str, bytes]]
 """From the protocol that all agreed on and all members: what each gets, by member id."""
 
 
+def leave_request(group: str, member_id: str, version: int) -> LeaveGroupRequest:
+    if version < _LEAVE_BY_LIST:
+        return LeaveGroupRequest(group, member_id)
+    return LeaveGroupRequest(group, members=[LeaveGroupRequest.MemberIdentity(member_id)])
+
+
 class State(Enum):
     NEW = "new"
     PREPARING = "preparing"
@@ -423,9 +429,7 @@ class Membership:
         return [self._send_main(JoinGroupRequest, lambda _: request, JoinGroupResponse, patience_ms, now_ms)]
 
     def _leave_request(self, version: int) -> Message:
-        if version < _LEAVE_BY_LIST:
-            return LeaveGroupRequest(self.settings.group, self.member_id)
-        return LeaveGroupRequest(self.settings.group, members=[LeaveGroupRequest.MemberIdentity(self.member_id)])
+        return leave_request(self.settings.group, self.member_id, version)
 
     def _send_main(
         self,

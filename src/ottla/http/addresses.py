@@ -4,6 +4,8 @@ import ipaddress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from ottla.model.properties.property import Value
+
 
 class Address(NamedTuple):
     scheme: str
@@ -31,6 +33,17 @@ def parse(text: str) -> Address:
     if url.scheme not in ("http", "https") or port is None or url.path not in ("", "/") or url.query or url.username:
         raise ValueError(f"{text}: http://host:port or https://host:port is expected")
     return Address(url.scheme, url.hostname or "", port)
+
+
+def why_wrong(value: Value) -> str | None:
+    """Of a setting that lists addresses; None if it can be taken."""
+    assert isinstance(value, tuple)
+    try:
+        for each in value:
+            parse(each)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def is_number(name: str) -> bool:

@@ -6,7 +6,7 @@ import logging
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ottla.http.addresses import Address
@@ -18,6 +18,23 @@ _BACKLOG = 128
 _TURN_SECONDS = 0.0005
 """While modules are loaded in a thread: with the usual 5 ms the loop would wait that long after each call of the
 system, ten times and more for one request."""
+
+
+def opened(
+    addresses: Sequence[Address],
+    make: Callable[[Address], AsgiApplication],
+    taken: Sequence[socket.socket] = (),
+    tls: ssl.SSLContext | None = None,
+) -> "Iterator[Listening]":
+    """One after the other, so that who fails at the third has two to close: each address bound, or the port that
+    somebody else has taken for it. `tls` is for those with https. Raises OSError when an address cannot be had."""
+    for number, address in enumerate(addresses):
+        listening = Listening(address, make, tls=tls if address.scheme == "https" else None)
+        if taken:
+            listening.adopt(taken[number])
+        else:
+            listening.open()
+        yield listening
 
 
 class Listening:

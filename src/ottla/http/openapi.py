@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ottla.http.answers import Answer
+from ottla.http.answers import NO_CONTENT, Answer
 from ottla.http.call import Call
 from ottla.http.media import JSON, Media
 from ottla.http.routes import Route, parts_of
@@ -42,7 +42,8 @@ def described(title: str, version: str, routes: Sequence[Route], media: Media, p
 def _types(routes: Iterable[Route]) -> list[Any]:
     found: list[Any] = []
     for route in routes:
-        found += [each for each in (route.body, route.reply) if each not in (None, bytes) and each not in found]
+        said = (each for each in (route.body, route.reply) if each not in (None, bytes, NO_CONTENT))
+        found += [each for each in said if each not in found]
     return found
 
 
@@ -51,7 +52,7 @@ def _operation(route: Route, by_type: Sequence[tuple[Any, Any]], media: Media) -
         "summary": route.summary,
         "parameters": [*_path_parameters(route), *_query_parameters(route)],
         "responses": {
-            "200": {"description": "done", "content": _content(route.reply, by_type, media.offered)},
+            **_done(route, by_type, media),
             "default": {
                 "description": "refused",
                 "content": {
@@ -64,6 +65,12 @@ def _operation(route: Route, by_type: Sequence[tuple[Any, Any]], media: Media) -
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _content(route.body, by_type, media.accepted)}
     return operation
+
+
+def _done(route: Route, by_type: Sequence[tuple[Any, Any]], media: Media) -> dict[str, Any]:
+    if route.reply is NO_CONTENT:
+        return {str(NO_CONTENT.status): {"description": "done"}}
+    return {"200": {"description": "done", "content": _content(route.reply, by_type, media.offered)}}
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:

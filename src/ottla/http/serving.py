@@ -17,6 +17,13 @@ from uvicorn.server import ServerState
 from ottla.http.asgi import AsgiApplication, Receive, Scope, Send
 from ottla.http.limits import Limits
 
+_LONGEST_MESSAGE = 64 << 10
+"""Of a client over a WebSocket: it has nothing to say but its question, which stands in the path."""
+
+_GLANCE_S = 0.01
+_GLANCES = 100
+"""How often it is looked whether clients have ended the connections that are closed: a second in all."""
+
 
 class _Seen(NamedTuple):
     """What a look at a connection found, for the next one."""
@@ -86,6 +93,9 @@ class _Bounded(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as asked:
+            if self._should_upgrade():
+                self._to_websocket()
+                return
             head = self._head_without_upgrade()
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
@@ -93,9 +103,19 @@ class _Bounded(HttpToolsProtocol):
         except httptools.HttpParserError:
             self.send_400_response("Invalid HTTP request received.")
 
+    def _to_websocket(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self.handle_websocket_upgrade()
+
     @property
     def _upgrades(self) -> bool:
-        return self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
+        """To something that is not heard."""
+        return (
+            not self._should_upgrade()
+            and self.parser.should_upgrade()
+            and any(name == b"upgrade" for name, _ in self.headers)
+        )
 
     def _head_without_upgrade(self) -> bytes:
         version = self.parser.get_http_version().encode()
@@ -138,6 +158,17 @@ class _Bounded(HttpToolsProtocol):
         self.transport.close()
 
 
+def _websockets() -> Any:
+    """For services that have clients of them."""
+    from uvicorn.protocols.websockets.wsproto_impl import WSProtocol  # noqa: PLC0415
+
+    class Bounded(WSProtocol):
+        def abandon(self) -> None:
+            self.transport.abort()
+
+    return Bounded
+
+
 class HttpServer:
     def __init__(self, application: AsgiApplication, tls: ssl.SSLContext | None) -> None:
         self._limits = application.limits
@@ -153,7 +184,9 @@ class HttpServer:
         self._config = Config(
             app=answered,
             http=protocol,
-            ws="none",
+            ws=_websockets() if getattr(application, "speaks_websockets", False) else "none",
+            ws_max_size=_LONGEST_MESSAGE,
+            ws_ping_interval=self._limits.silence_s,
             lifespan="off",
             interface="asgi3",
             log_config=None,
@@ -210,3 +243,14 @@ class HttpServer:
             await asyncio.wait(late)
         for connection in list(self._state.connections):
             connection.transport.close()
+        await self._gone()
+
+    async def _gone(self) -> None:
+        """What was sent is taken, and over TLS the end is said by both sides, or it is cut off: a loop that is closed
+        waits for its sockets, for a silent client without end."""
+        for _ in range(_GLANCES):
+            if not self._state.connections:
+                return
+            await asyncio.sleep(_GLANCE_S)
+        for connection in list(self._state.connections):
+            connection.transport.abort()

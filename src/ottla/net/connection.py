@@ -74,8 +74,11 @@ class Line(Protocol):
     @property
     def reading_paused(self) -> bool: ...
 
+    def seconds(self) -> float:
+        """Now, by the clock that `last_active` is of."""
+
     def us_since(self, then: float) -> int:
-        """Microseconds, by the clock that `last_active` is of."""
+        """Microseconds, by the same."""
 
     def pause_reading(self, reason: int = BY_OWNER) -> None: ...
 
@@ -120,23 +123,32 @@ class Scratch:
         self.view = memoryview(bytearray(size))
 
 
+class Unfinished:
+    """Frames whose last one has not come to its end: a buffer, where in it the first begins, how much has come."""
+
+    __slots__ = ("buffer", "have", "start")
+
+    def __init__(self, buffer: bytearray, have: int) -> None:
+        self.buffer = buffer
+        self.have = have
+        self.start = 0
+
+
 class Connection:
     __slots__ = (
         "_budget",
         "_corked",
         "_fd",
-        "_have",
         "_loop",
         "_max_frame",
         "_out",
-        "_own",
         "_paused",
         "_receiver",
         "_reserved",
         "_scratch",
         "_sock",
-        "_start",
         "_traffic",
+        "_unfinished",
         "last_active",
         "out_bytes",
     )
@@ -158,9 +170,7 @@ class Connection:
         self._max_frame = max_frame
         self._traffic = traffic
         self._receiver: Receiver | None = None
-        self._own: bytearray | None = None  # the beginning of a frame whose end has not come yet
-        self._start = 0
-        self._have = 0
+        self._unfinished: Unfinished | None = None
         self._reserved = 0
         self._paused = BY_OWNER
         self._out: deque[Chunk] = deque()
@@ -200,6 +210,9 @@ class Connection:
 
     # ---- common to both
 
+    def seconds(self) -> float:
+        return monotonic()
+
     def us_since(self, then: float) -> int:
         return int((monotonic() - then) * 1_000_000)
 
@@ -225,14 +238,14 @@ class Connection:
         self._paused &= ~reason
         if self._paused or self._sock is None:
             return
-        if self._own is not None:
-            self._deliver_own()
+        if self._unfinished is not None:
+            self._go_on(self._unfinished)
         if not self._paused and self._sock is not None:
             self._loop.add_reader(self._fd, self._readable)
 
     def budget_available(self) -> None:
-        if self._own is not None:
-            self._reserve(_unpack_size(self._own, 0)[0] + 4)
+        if self._unfinished is not None:
+            self._reserve(_unpack_size(self._unfinished.buffer, 0)[0] + 4)
         if self._reserved:
             self.resume_reading(BY_BUDGET)
 
@@ -242,18 +255,17 @@ class Connection:
         if not self._paused:
             self._readable()
 
-    def _deliver_own(self) -> None:
-        own = self._own
-        assert own is not None
-        start = self._deliver(memoryview(own), self._start, self._have)
+    def _go_on(self, rest: Unfinished) -> None:
+        """More of it has come, or reading goes on."""
+        start = self._deliver(memoryview(rest.buffer), rest.start, rest.have)
         if self._sock is None:
             return
-        if start == self._have:
-            self._own = None
+        if start == rest.have:
+            self._unfinished = None
         elif self._paused:
-            self._start = start
-        elif start or self._have == len(own):
-            self._keep(memoryview(own)[start : self._have])
+            rest.start = start
+        elif start or rest.have == len(rest.buffer):
+            self._keep(memoryview(rest.buffer)[start : rest.have])
 
     def _deliver(self, view: memoryview, start: int, end: int) -> int:
         """Hands out the whole frames in view[start:end] until reading is paused; returns where the rest begins."""
@@ -282,11 +294,9 @@ class Connection:
         """Moves an unfinished frame into a buffer that fits what has come so far, at most twice over."""
         have = len(rest)
         need = _unpack_size(rest, 0)[0] + 4 if have >= 4 else 4
-        own = bytearray(max(have, min(need, max(_FIRST_BUFFER, 2 * have))))
-        own[:have] = rest
-        self._own = own
-        self._start = 0
-        self._have = have
+        buffer = bytearray(max(have, min(need, max(_FIRST_BUFFER, 2 * have))))
+        buffer[:have] = rest
+        self._unfinished = Unfinished(buffer, have)
         if need > _FIRST_BUFFER and need > have and not self._reserved:
             self._reserve(need)
 
@@ -355,12 +365,13 @@ class Connection:
         self._loop.remove_writer(self._fd)
         self._out.clear()
         self.out_bytes = 0
-        self._own = None
+        self._unfinished = None
         if self._reserved:
             self._release()
         sock.close()
-        if self._receiver is not None:
-            self._receiver.connection_lost()
+        receiver, self._receiver = self._receiver, None  # or the two would hold each other until a collection
+        if receiver is not None:
+            receiver.connection_lost()
 
 
 class PlainConnection(Connection):
@@ -384,8 +395,8 @@ class PlainConnection(Connection):
         sock = self._sock
         if sock is None:
             return
-        own = self._own
-        target = self._scratch.view if own is None else memoryview(own)[self._have :]
+        rest = self._unfinished
+        target = self._scratch.view if rest is None else memoryview(rest.buffer)[rest.have :]
         try:
             received = sock.recv_into(target)
         except (BlockingIOError, InterruptedError):
@@ -398,13 +409,13 @@ class PlainConnection(Connection):
             return
         self.last_active = monotonic()
         self._traffic.received += received
-        if own is None:
+        if rest is None:
             start = self._deliver(target, 0, received)
             if start < received and self._sock is not None:
                 self._keep(target[start:received])
         else:
-            self._have += received
-            self._deliver_own()
+            rest.have += received
+            self._go_on(rest)
 
     def _send_now(self, data: bytes) -> None:
         sock = self._sock

@@ -15,7 +15,9 @@ from ottla.net.foreign import is_http, is_kafka
 from ottla.net.secured import Secured
 
 _RECEIVED_BYTES: Final = 16 * 1024
-_HUNG_UP: Final = "it hung up in the middle of the handshake; does its listener have TLS?"
+_HUNG_UP: Final = "it hung up in the middle of the handshake"
+_NO_TLS_THERE: Final = f"{_HUNG_UP}; does its listener have TLS?"
+_HANGING_UP: Final = (ssl.SSLEOFError, ConnectionError)
 
 
 class Spoke(Enum):
@@ -90,16 +92,21 @@ class Handshake:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._fail(HandshakeFailed(words(error), Spoke.NOTHING))
+            self._fail(HandshakeFailed(self._words(error), Spoke.NOTHING))
             return
         if not data:
             if self._first is None:
-                self._fail(HandshakeFailed(_HUNG_UP))
+                self._fail(HandshakeFailed(self._words(ConnectionResetError())))
             else:
                 self._fail(HandshakeFailed("it closed the connection", Spoke.NOTHING))
         elif self._first is None or self._is_tls(data):
             self._secured.incoming.write(data)
             self._step()
+
+    def _words(self, error: OSError) -> str:
+        assert self._secured is not None
+        is_server = self._secured.tls.server_side
+        return _HUNG_UP if is_server and isinstance(error, _HANGING_UP) else words(error)
 
     def _is_tls(self, data: bytes) -> bool:
         """Looks at the first bytes before OpenSSL gets them: it could only say that they are wrong."""
@@ -124,11 +131,11 @@ class Handshake:
         except ssl.SSLWantReadError:
             pass
         except (OSError, ValueError) as error:
-            failure = HandshakeFailed(words(error) if isinstance(error, OSError) else str(error))
+            failure = HandshakeFailed(self._words(error) if isinstance(error, OSError) else str(error))
         try:
             self._flush()  # the reason, if it failed
         except OSError as error:
-            failure = failure or HandshakeFailed(words(error))
+            failure = failure or HandshakeFailed(self._words(error))
         if failure is not None:
             self._fail(failure)
         elif is_done and not self._unsent:
@@ -200,6 +207,8 @@ async def connected(
         return await outcome
     except asyncio.CancelledError:
         handshake.abandon()
+        if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
+            outcome.result().close()  # it was done in the same turn
         raise
 
 
@@ -256,7 +265,8 @@ class Handshakes:
 # ---- why a handshake failed, in words
 
 _REASONS: Final = {
-    "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the authority that signed our certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the authority that signed our certificate: that has to be "
+    "in its trust store (ssl.truststore.location, of librdkafka ssl.ca.location)",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the other side does not accept our certificate (its authority, name or dates)",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the other side does not accept our certificate (its authority, name or dates)",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the other side says that our certificate has expired",
@@ -275,8 +285,8 @@ _REASONS: Final = {
 def words(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate_words(error)
-    if isinstance(error, ssl.SSLEOFError | ConnectionError):
-        return _HUNG_UP
+    if isinstance(error, _HANGING_UP):
+        return _NO_TLS_THERE
     reason = getattr(error, "reason", None) or ""
     return _REASONS.get(reason) or reason.replace("_", " ").lower() or error.strerror or str(error)
 

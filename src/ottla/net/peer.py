@@ -198,6 +198,7 @@ class _Link:
         "_loop",
         "_ranges",
         "_ready",
+        "_renewal",
         "_sent",
         "_task",
         "_unsent",
@@ -218,6 +219,8 @@ class _Link:
         """What the other side speaks, by API key; None until it has said so."""
         self._ready = False
         """Greeted and, where that is asked for, logged in."""
+        self._renewal: asyncio.TimerHandle | None = None
+        """Of a login that ends."""
         self._unsent: deque[_Pending] = deque()
         self._sent: deque[_Pending] = deque()
         self._correlation = 0
@@ -293,6 +296,9 @@ class _Link:
         """Says who this node is; again before the session ends (KIP-368), and meanwhile nothing else is sent."""
         if self.lost or self._log_in is None:
             return
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
         self._ready = False
         self._log_in(self._say, self._introduced, self._not_introduced)
 
@@ -304,7 +310,7 @@ class _Link:
         if self.lost:
             return
         if lifetime_ms:
-            self._loop.call_later(lifetime_ms * _SHARE_OF_A_SESSION / 1000, self._introduce)
+            self._renewal = self._loop.call_later(lifetime_ms * _SHARE_OF_A_SESSION / 1000, self._introduce)
         self._go_on()
 
     def _not_introduced(self, why: str) -> None:
@@ -314,6 +320,8 @@ class _Link:
 
     def send(self, pending: _Pending) -> None:
         pending.timer = self._loop.call_later(pending.timeout_ms / 1000, self._timed_out, pending)
+        if self._renewal is not None and self._renewal.when() <= self._loop.time():
+            self._introduce()  # its timer is as late as this loop: under a login that has ended it would be cut off
         if not self._ready:
             self._unsent.append(pending)
         else:
@@ -381,6 +389,9 @@ class _Link:
         if self.lost:
             return
         self.lost = True
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = None
         if self._task is not None and not self._task.done() and self._task is not _current_task(self._loop):
             self._task.cancel()
         connection, self._connection = self._connection, None

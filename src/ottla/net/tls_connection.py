@@ -111,18 +111,18 @@ class TlsConnection(Connection):
     def _decrypt(self) -> None:
         """Hands out the frames in what OpenSSL holds."""
         while self._sock is not None and not self._paused and (self._incoming.pending or self._tls.pending()):
-            own = self._own
-            target = self._scratch.view if own is None else memoryview(own)[self._have :]
+            rest = self._unfinished
+            target = self._scratch.view if rest is None else memoryview(rest.buffer)[rest.have :]
             received, goes_on = self._decrypted_into(target)
             if received:
                 self._traffic.received += received
-                if own is None:
+                if rest is None:
                     start = self._deliver(target, 0, received)
                     if start < received and self._sock is not None:
                         self._keep(target[start:received])
                 else:
-                    self._have += received
-                    self._deliver_own()
+                    rest.have += received
+                    self._go_on(rest)
             if not goes_on:
                 break
         if self._outgoing.pending and self._sock is not None:

@@ -1,6 +1,5 @@
-"""The composition root: settings in, a running node out. The only place that knows everybody."""
+"""The composition root: settings in, a running node out. The only place that knows everybody.
 
-from ottla.node.node import Node, StartFailed
-from ottla.node.process import new_event_loop, run
-
-__all__ = ["Node", "StartFailed", "new_event_loop", "run"]
+Nothing is imported here: the services beside a node are processes of their own, start from this room as well (`alone`,
+`sql_process`), and have no broker in them.
+"""

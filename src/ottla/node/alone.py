@@ -1,11 +1,12 @@
 """A service of the platform in a process of its own: started, told to the terminal, stopped by a signal."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ottla import __version__
-from ottla.node.process import new_event_loop
+from ottla.node.event_loop import new_event_loop
 from ottla.runtime.standard_streams import announce
 from ottla.runtime.stop_signals import stop_signals
 
@@ -55,6 +56,8 @@ async def _serve(
             told = "\n".join(f"  {line}" for line in service.banner())
             announce(f"ottla {__version__}: {what} is ready\n{told}\n  stop with Ctrl-C")
             await then(service)
+            gc.collect()
+            gc.freeze()  # what is alive now lives as long as the process
             await stopping
     finally:
         for task in (starting, stopping):

@@ -26,7 +26,9 @@ from ottla.broker.replicas.directory_assignments import DirectoryAssignments
 from ottla.broker.replicas.fetch_sessions import FetchSessions
 from ottla.broker.replicas.fetchers import Fetchers, FetchHost
 from ottla.broker.replicas.isr import IsrChanges
+from ottla.broker.replicas.leader_news import LeaderNews
 from ottla.broker.replicas.lost_leaders import LostLeaders
+from ottla.broker.replicas.moves import Moves
 from ottla.broker.replicas.placement import Placement
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.replicas.throttles import ReplicationThrottle
@@ -37,6 +39,7 @@ from ottla.broker.validation import Validation
 from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import MetadataImage
+from ottla.metadata.records import DIRECTORY_ASSIGNMENT_LEVEL
 from ottla.model.errors import Errors
 from ottla.model.ids import (
     LOST_DIRECTORY,
@@ -49,6 +52,7 @@ from ottla.model.ids import (
 from ottla.model.ports import Ids
 from ottla.model.properties import Settings
 from ottla.node import options
+from ottla.node.heap import Growth
 from ottla.node.lazy_schemas import LazySchemas
 from ottla.node.monitoring.watched import BrokerView, Watched
 from ottla.node.network import Network
@@ -59,6 +63,7 @@ from ottla.protocol.apis import ListenerType
 from ottla.protocol.messages import AllocateProducerIdsRequest
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.lifecycle import BrokerLifecycle
+from ottla.storage import names
 from ottla.storage.fs import StorageError
 
 if TYPE_CHECKING:  # its messages are loaded with the first group, not with the node
@@ -78,11 +83,12 @@ class Parts(NamedTuple):
     """Of a broker that knows its cluster."""
 
     configs: Configs
-    lost_leaders: LostLeaders
+    leader_news: LeaderNews
     placement: Placement
     fetchers: Fetchers
     isr: IsrChanges
     assignments: DirectoryAssignments
+    moves: Moves
     housekeeping: Housekeeping
 
 
@@ -92,13 +98,17 @@ class Coordination(NamedTuple):
     groups: "Coordinators[GroupShard]"
     transactions: Transactions
     markers: LocalMarkers
+    all_markers: Markers
+    askers: Askers
     producer_ids: ProducerIds
     neighbours: Neighbours
 
     def on_metadata(self, image: MetadataImage) -> None:
-        """Partitions have come or gone."""
+        """Partitions have come or gone, or the brokers that lead them."""
         self.groups.on_metadata(image)
         self.transactions.coordinators.on_metadata(image)
+        self.all_markers.on_metadata()
+        self.askers.on_metadata()
 
 
 class Broker(Service):
@@ -191,6 +201,7 @@ class Broker(Service):
         submit, broker_id, events = self._control_plane.submit, replicas.broker_id, self._events
         configs = Configs(settings, broker_id, self._control_plane.image)
         lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"), self._control_plane.image)
+        leader_news = LeaderNews(clock, lost_leaders)
         fetch_host = FetchHost(
             loop,
             clock,
@@ -200,24 +211,27 @@ class Broker(Service):
             self._network.peers,
             self._epoch,
             ReplicationThrottle("follower", configs, broker_id),
-            lost_leaders,
+            leader_news,
         )
         parts = Parts(
             configs,
-            lost_leaders,
+            leader_news,
             Placement(replicas, configs, self._waiting, clock, self._world.ids),
             Fetchers(fetch_host),
             IsrChanges(loop, replicas, configs, submit, self._epoch),
             DirectoryAssignments(loop, broker_id, submit, self._epoch),
+            Moves(loop, replicas, configs, clock, self._world.ids, self._has_directory_ids),
             Housekeeping(loop, replicas, configs, clock, self._world.cleaner),
         )
         self._running.push_async_callback(parts.housekeeping.stop)
+        self._running.push_async_callback(parts.moves.stop)
         self._running.push_async_callback(parts.assignments.stop)
         self._running.push_async_callback(parts.isr.stop)
         self._running.callback(parts.fetchers.close)
         events.followed.hear(parts.fetchers.follow)
         events.isr_change_wanted.hear(parts.isr.want)
         events.lies_in.hear(parts.assignments.want)
+        events.moving.hear(parts.moves.start)
         parts.isr.start()
         return parts
 
@@ -232,6 +246,9 @@ class Broker(Service):
                     raise
                 continue  # it has just broken: the others have their logs
             self._replicas.deletions += [(directory, deletion) for deletion in found.deletions]
+            for name in found.ignored:
+                if name.endswith(names.FUTURE_DIR):
+                    logger.warning("%s/%s is no copy of a log that is of use: remove it", directory.path, name)
 
     def _coordinate(self, configs: Configs) -> Coordination:
         settings = self._settings
@@ -240,16 +257,19 @@ class Broker(Service):
         producer_ids = ProducerIds(self._producer_id_block)
         markers = LocalMarkers(host, groups, settings.get_int("request.timeout.ms"))
         neighbours = Neighbours(self._loop, self._network.peers, self._replicas, configs)
-        transactions = Transactions(settings, host, producer_ids, Markers(host, markers, neighbours))
+        all_markers = Markers(host, markers, neighbours)
+        transactions = Transactions(settings, host, producer_ids, all_markers)
         self._running.callback(transactions.coordinators.close)
         self._running.callback(groups.close)
-        return Coordination(groups, transactions, markers, producer_ids, neighbours)
+        askers = Askers(transactions, neighbours)
+        return Coordination(groups, transactions, markers, all_markers, askers, producer_ids, neighbours)
 
     def _join(self, parts: Parts, coordination: Coordination) -> None:
         events, control_plane = self._events, self._control_plane
         coordination.on_metadata(control_plane.image)
         control_plane.subscribe(partial(self._on_metadata, parts, coordination))
         events.came_late.hear(lambda: coordination.on_metadata(control_plane.image))
+        events.came.hear(Growth(self._loop, self._world.settled).one_more)
         events.flush_wanted.hear(parts.housekeeping.flush_soon)
         events.log_start_moved.hear(parts.housekeeping.checkpoint_soon)
         events.settings_changed.hear(partial(reconfigure, coordination.groups))
@@ -259,7 +279,6 @@ class Broker(Service):
 
     def _services(self, parts: Parts, coordination: Coordination) -> Services:
         settings, configs, broker_id = self._settings, parts.configs, self._replicas.broker_id
-        asked = Askers(coordination.transactions, coordination.neighbours)
         return Services(
             broker_id=broker_id,
             configs=configs,
@@ -267,6 +286,7 @@ class Broker(Service):
             clock=self._world.clock,
             control_plane=self._control_plane,
             replicas=self._replicas,
+            moves=parts.moves,
             waiting=self._waiting,
             fetch_sessions=FetchSessions(
                 settings.get_int("max.incremental.fetch.session.cache.slots"), _SESSION_EVICTION
@@ -279,14 +299,19 @@ class Broker(Service):
             transactions=coordination.transactions,
             markers=coordination.markers,
             throttle=ReplicationThrottle("leader", configs, broker_id),
-            verifier=Verifier(asked, self._world.clock, self._loop, options.verification_backoff(settings)),
-            lost_leaders=parts.lost_leaders,
+            verifier=Verifier(
+                coordination.askers, self._world.clock, self._loop, options.verification_backoff(settings)
+            ),
+            leader_news=parts.leader_news,
             validation=Validation(
                 LazySchemas(settings, self._world.clock, self._registry_url),
                 coordination.neighbours,
                 lambda: self._control_plane.image,
             ),
         )
+
+    def _has_directory_ids(self) -> bool:
+        return self._control_plane.image.metadata_version >= DIRECTORY_ASSIGNMENT_LEVEL
 
     def _epoch(self) -> int:
         return self._lifecycle.epoch
@@ -307,7 +332,7 @@ class Broker(Service):
     def _on_metadata(
         self, parts: Parts, coordination: Coordination, delta: MetadataDelta, image: MetadataImage
     ) -> None:
-        parts.lost_leaders.on_metadata(delta, image, self._world.clock.monotonic())
+        parts.leader_news.on_metadata(delta, image)
         self._lifecycle.on_metadata(delta)
         settings_changed = parts.configs.on_metadata(delta, image)
         parts.placement.on_metadata(delta, image, settings_changed=settings_changed)

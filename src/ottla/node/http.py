@@ -5,9 +5,10 @@ costs this service, never the node.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.security.authorizer import Authorizer
 from ottla.http.addresses import Address, parse
 from ottla.http.asgi import AsgiApplication
 from ottla.http.listening import Listening
@@ -19,6 +20,7 @@ from ottla.node.services import Ending, Health, Service, ServiceTable, State
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from ottla.http.auth import Doorkeeper
     from ottla.node.tls import NodeTls
 
 logger = logging.getLogger(__name__)
@@ -27,11 +29,22 @@ logger = logging.getLogger(__name__)
 class HttpListeners(Service):
     name = "http"
 
-    def __init__(self, settings: Settings, watched: Watched, table: ServiceTable, tls: "NodeTls | None" = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        watched: Watched,
+        table: ServiceTable,
+        loaded: Callable[[], None],
+        authorizer: Authorizer,
+        tls: "NodeTls | None" = None,
+    ) -> None:
         self._tls = tls
+        self._settings = settings
+        self._authorizer = authorizer
         self._asked = [parse(each) for each in settings.get_list("http.listeners")]
         self._watched = watched
         self._table = table
+        self._loaded = loaded
         self._open: list[Listening] = []
         self._missing: list[str] = []
 
@@ -61,7 +74,18 @@ class HttpListeners(Service):
     def _application(self, address: Address) -> AsgiApplication:
         from ottla.node.monitoring import pages  # noqa: PLC0415  a node that nobody asks does without
 
-        return pages.application(self._watched, self._not_ready, address)
+        made = pages.application(self._watched, self._not_ready, address, self._door())
+        self._loaded()
+        return made
+
+    def _door(self) -> "Doorkeeper":
+        if self._settings.get_str("http.authentication.method").upper() == "NONE":
+            from ottla.http.auth import OPEN_DOOR  # noqa: PLC0415  loaded with the pages
+
+            return OPEN_DOOR
+        from ottla.node.monitoring.door import NodeUsers, PagesDoor  # noqa: PLC0415  for who has one
+
+        return PagesDoor(NodeUsers(self._settings, lambda: self._watched.control_plane.image), self._authorizer)
 
     async def _not_ready(self) -> dict[str, str]:
         """What keeps the node from doing its part, of all its services. An address that this one misses does not."""

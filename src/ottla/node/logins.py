@@ -31,7 +31,7 @@ class ListenerLogins:
     """All of them. `by_listener` is what the server is given."""
 
     def __init__(self, settings: Settings, clock: Clock, image: Callable[[], MetadataImage]) -> None:
-        self._users = Users(image, settings.find_str("delegation.token.secret.key"), _stranger_secret(settings))
+        self._users = Users(image, settings.find_str("delegation.token.secret.key"), secret_for_strangers(settings))
         self._loop = asyncio.get_running_loop()
         self._clock = clock
         self._settings = settings
@@ -127,11 +127,18 @@ def _number(settings: Settings, listener: str, name: str) -> int:
     return value
 
 
-def _stranger_secret(settings: Settings) -> bytes:
-    """Of whatever is secret in this node's settings, so that strangers look the same after a restart."""
-    secret = [
-        text
-        for name, text in sorted(settings.given.items())
-        if (entry := STATIC.get(base_name(name) if name.startswith("listener.name.") else name)) and entry.sensitive
-    ]
-    return stranger_secret("\n".join(secret))
+def secret_for_strangers(settings: Settings) -> bytes:
+    """Of what is secret in this node's settings, so that strangers look the same after a restart; and on every node, so
+    what all of them have comes first: who asks two brokers must not be told of a user's absence by two answers."""
+    token_secret = settings.find_str("delegation.token.secret.key")
+    if token_secret is not None:
+        return stranger_secret(token_secret)
+    logins: list[str] = []
+    others: list[str] = []
+    for name, text in sorted(settings.given.items()):
+        plain_name = base_name(name) if name.startswith("listener.name.") else name
+        if plain_name == "sasl.jaas.config":
+            logins += [text] if "=" in text else []  # SCRAM's needs no password, and then everybody knows the text
+        elif (entry := STATIC.get(plain_name)) is not None and entry.sensitive:
+            others.append(text)
+    return stranger_secret("\n".join(logins or others))

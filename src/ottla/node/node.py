@@ -146,7 +146,7 @@ class Node:
         if settings.get_list("http.listeners"):
             from ottla.node.http import HttpListeners  # noqa: PLC0415  a node that shows nothing does without
 
-            await table.start(HttpListeners(settings, watched, table, network.tls))
+            await table.start(HttpListeners(settings, watched, table, world.settled, authorizer, network.tls))
         await table.start(QuorumMember(settings, world, network, storage, control_plane, authorizer, quotas.clients))
         if settings.is_broker:
             await table.start(

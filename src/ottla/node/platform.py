@@ -118,9 +118,6 @@ class Platform(Service):
         offered = sorted({each.protocol for each in self._listeners})
         if wanted in offered:
             return True
-        if service == "sql":
-            self._miss(f"no sql: it speaks PLAINTEXT to its node, whose listeners are {', '.join(offered)}")
-            return False
         self._miss(
             f"no {service}: it would speak {wanted} to this node, whose listeners are {', '.join(offered)}; "
             f"{SERVICES[service]}security.protocol says how, and {SERVICES[service]}sasl.* and .ssl.* who it is"
@@ -264,6 +261,10 @@ def _check_connect(given: Mapping[str, str]) -> None:
 
     settings = ConnectSettings.beside_a_node(given)
     security(settings.client)
+    if any(address.scheme == "https" for address in settings.listeners):
+        from ottla.connect.doors import worker_tls  # noqa: PLC0415  for who has TLS
+
+        worker_tls(settings)
 
 
 def _check_registry(given: Mapping[str, str]) -> None:
@@ -275,23 +276,29 @@ def _check_registry(given: Mapping[str, str]) -> None:
 
     security(settings.client)
     if any(address.scheme == "https" for address in settings.listeners):
-        from ottla.registry.tls import RegistryTls  # noqa: PLC0415  for who has TLS
+        from ottla.registry.tls import ServiceTls  # noqa: PLC0415  for who has TLS
 
-        RegistryTls(settings)
+        ServiceTls(settings)
 
 
 def _check_sql(given: Mapping[str, str]) -> None:
     """Raises ValueError."""
+    from ottla.client.security import security  # noqa: PLC0415  seldom needed
     from ottla.sql.settings import SqlSettings  # noqa: PLC0415
 
-    SqlSettings.of({name: value for name, value in given.items() if name.startswith(("sql.", "ksql."))})
+    settings = SqlSettings.beside_a_node(given)
+    security(settings.client)
+    if any(address.scheme == "https" for address in settings.listeners):
+        from ottla.sql.tls import server_tls  # noqa: PLC0415  for who has TLS
+
+        server_tls(settings)
 
 
 _CHECKS: Final = {"registry": _check_registry, "connect": _check_connect, "sql": _check_sql}
 
 
 def _protocol(given: Mapping[str, str], service: str) -> str:
-    return "PLAINTEXT" if service == "sql" else given.get(f"{SERVICES[service]}security.protocol", "PLAINTEXT").upper()
+    return given.get(f"{SERVICES[service]}security.protocol", "PLAINTEXT").upper()
 
 
 def _bootstrap(given: Mapping[str, str], listeners: Sequence[Listener], service: str) -> str:

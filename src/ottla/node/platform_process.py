@@ -18,9 +18,9 @@ from ottla.client.security import security
 from ottla.connect.failures import ConnectCannotStart
 from ottla.model.extras import missing
 from ottla.model.properties import Settings
+from ottla.node.event_loop import new_event_loop
 from ottla.node.logs import write_logs
 from ottla.node.platform import Door, Keep, Lost, Work
-from ottla.node.process import new_event_loop
 from ottla.registry.journal.topic import WrongTopic
 from ottla.registry.service import StartFailed
 from ottla.runtime.parent import Gone, Parent
@@ -67,14 +67,18 @@ def sql(work: Work, doors: list[Door], ports: list[socket.socket]) -> PlatformSe
     from ottla.node.sql_process import SqlWithSpark  # noqa: PLC0415
     from ottla.sql.settings import SqlSettings  # noqa: PLC0415
 
-    given = {name: value for name, value in work.given.items() if name.startswith(("sql.", "ksql."))}
+    given = dict(work.given)
     beside = next((door.address for door in work.doors if door.service == "registry"), None)
     if beside is not None:
         given.setdefault("ksql.schema.registry.url", beside)
     first = Settings.from_properties(work.given).get_list("log.dirs")
     given.setdefault("sql.state.dir", f"{(first or ['ottla-data'])[0]}-sql")
     given["sql.listeners"] = ",".join(door.address for door in doors)
-    return SqlWithSpark(SqlSettings.of(given), parse_bootstrap(work.bootstrap["sql"]), ports=ports)
+    worker = next((door.address for door in work.doors if door.service == "connect"), None)
+    if worker is not None:
+        given.setdefault("ksql.connect.url", worker)
+    settings = SqlSettings.beside_a_node(given)
+    return SqlWithSpark(settings, parse_bootstrap(work.bootstrap["sql"]), client=settings.client, ports=ports)
 
 
 MAKERS = {"registry": registry, "connect": connect, "sql": sql}

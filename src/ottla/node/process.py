@@ -7,23 +7,16 @@ import signal
 
 from ottla import __version__
 from ottla.model.properties import Settings
-from ottla.node import options
+from ottla.node import heap, options
+from ottla.node.event_loop import new_event_loop
 from ottla.node.logs import tell_failed_start, write_logs
 from ottla.node.node import Node, StartFailed
 from ottla.node.stacks import tell_stacks_on_sigquit
+from ottla.node.surroundings import Surroundings
 from ottla.runtime.standard_streams import announce
 from ottla.runtime.stop_signals import WHOLE_CLUSTER_STOPS, stop_signals
 
 logger = logging.getLogger(__name__)
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop  # noqa: PLC0415  has no wheel for Windows
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 def run(settings: Settings, owner: int | None = None) -> int:
@@ -45,7 +38,7 @@ def run(settings: Settings, owner: int | None = None) -> int:
 
 
 async def _serve(settings: Settings, owner: int | None) -> int:
-    node = Node(settings)
+    node = Node(settings, surroundings=Surroundings(settled=heap.settled))
     loop = asyncio.get_running_loop()
     tell_stacks_on_sigquit(loop)
     asked = asyncio.Event()

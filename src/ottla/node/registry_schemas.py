@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
@@ -21,6 +21,9 @@ from ottla.model.ports import Clock
 from ottla.model.properties import Settings
 from ottla.node.schema_payloads import Text, decoder, record_names
 from ottla.registry.schemas.base import Reference, Resolved
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -45,11 +48,26 @@ class Known:
 
 
 class RegistrySchemas:
-    __slots__ = ("_clock", "_headers", "_known", "_most", "_refused", "_slots", "_ttl_ms", "_under_way", "_url")
+    __slots__ = (
+        "_clock",
+        "_headers",
+        "_known",
+        "_most",
+        "_refused",
+        "_settings",
+        "_slots",
+        "_tls",
+        "_ttl_ms",
+        "_under_way",
+        "_url",
+    )
 
     def __init__(self, settings: Settings, clock: Clock, url: Callable[[], str | None]) -> None:
         self._clock = clock
         self._url = url
+        self._settings = settings
+        self._tls: SSLContext | None = None
+        """Made when it is first needed, and again after a question without an answer: stores are renewed."""
         self._headers = _HEADERS | _authorization(settings)
         self._most = settings.get_int("confluent.schema.registry.max.cache.size")
         self._ttl_ms = settings.get_int("confluent.missing.id.cache.ttl.sec") * 1_000
@@ -162,8 +180,10 @@ class RegistrySchemas:
             raise Undecided("no schema registry is known to this broker: set confluent.schema.registry.url")
         async with self._slots:
             try:
-                reply = await ask(url, "GET", target, self._headers, connect_s=_CONNECT_S, answer_s=_ANSWER_S)
+                tls = self._context(url)
+                reply = await ask(url, "GET", target, self._headers, connect_s=_CONNECT_S, answer_s=_ANSWER_S, tls=tls)
             except NoAnswer as error:
+                self._tls = None
                 raise Undecided(f"the schema registry cannot be asked: {error}") from None
         if reply.status == _MISSING:
             return None
@@ -173,6 +193,19 @@ class RegistrySchemas:
             return cast(object, msgspec.json.decode(reply.body))
         except msgspec.DecodeError as error:
             raise Undecided(f"the schema registry at {url} answers no JSON to {target}: {error}") from None
+
+    def _context(self, url: str) -> "SSLContext | None":
+        """Trusts as the node does (ssl.truststore.*), as the registry beside it shows the same certificate. Raises
+        Undecided."""
+        if self._tls is None and url.startswith("https:"):
+            from ottla.net.tls import client_context, material  # noqa: PLC0415  for who has TLS
+            from ottla.security.tls.settings import tls_settings  # noqa: PLC0415
+
+            try:
+                self._tls = client_context(material(tls_settings(self._settings.__getitem__)))
+            except ValueError as error:
+                raise Undecided(f"the schema registry cannot be asked over TLS: {error}") from None
+        return self._tls
 
 
 def _authorization(settings: Settings) -> dict[str, str]:

@@ -90,8 +90,9 @@ def _protobuf(text: str, resolved: Sequence[Resolved]) -> Decode:
     from google.protobuf.message import DecodeError, Message  # noqa: PLC0415
     from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415
 
-    from ottla.protocol.varint import Truncated, read_signed  # noqa: PLC0415
     from ottla.registry.schemas.protobuf import Protobuf  # noqa: PLC0415
+    from ottla.serdes.base import SerdeError  # noqa: PLC0415
+    from ottla.serdes.schema_ids import read_indexes  # noqa: PLC0415
 
     parsed = Protobuf().parse(text, resolved, Budget(DEFAULT_STEPS), new=False)
     pool = parsed.pool()
@@ -99,18 +100,11 @@ def _protobuf(text: str, resolved: Sequence[Resolved]) -> Decode:
 
     def decode(payload: bytes) -> str:
         try:
-            count, at = read_signed(payload, 0)
-            indexes = []
-            if not 0 <= count <= len(payload):
-                raise LookupError(f"{count} indexes")
-            for _ in range(count):
-                index, at = read_signed(payload, at)
-                indexes.append(index)
-            path = tuple(indexes) or (0,)
+            path, at = read_indexes(payload, 0)
             if path not in classes:
                 classes[path] = GetMessageClass(pool.FindMessageTypeByName(parsed.message_name(path)))
             classes[path].FromString(payload[at:])
-        except (Truncated, LookupError, DecodeError) as error:
+        except (SerdeError, LookupError, DecodeError) as error:
             return f"the payload is no message of its Protobuf schema: {error}"
         return ""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ottla.pipelines.door import HostClient, HostGone
+from ottla.pipelines.door import FAREWELL, HostClient, HostGone
 from ottla.runtime.child import Child, Died, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -68,6 +68,6 @@ class SparkHost:
     def close(self) -> None:
         """The batches under way end first."""
         self._closing.set()
-        self._child.close(LAST_BATCHES_S)
+        self._child.close(LAST_BATCHES_S, FAREWELL)
         if self._watcher is not None:
             self._watcher.join()

@@ -28,3 +28,5 @@ class Surroundings:
     listen: Listen = Server
     peers: Callable[[asyncio.AbstractEventLoop, str, Ways], Peers] = SocketPeers
     host_name: Callable[[], str] = canonical_host_name
+    settled: Callable[[], None] = lambda: None
+    """Much was made that lives long: for the collector of a process that is the node's own (`node.heap`)."""

@@ -199,6 +199,7 @@ _SERVED: Final = {
     (31, "DeleteAcls"): _decided(_of_cluster(ALTER_CLUSTER)),
     (32, "DescribeConfigs"): _broker(_asks(DESCRIBE_TOPIC_CONFIGS, DESCRIBE_GROUP_CONFIGS, DESCRIBE_CLUSTER_CONFIGS)),
     (33, "AlterConfigs"): _decided(_asks(ALTER_TOPIC_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_CLUSTER_CONFIGS)),
+    (34, "AlterReplicaLogDirs"): _broker(_of_cluster(ALTER_CLUSTER)),
     (35, "DescribeLogDirs"): _broker(_of_cluster(DESCRIBE_CLUSTER)),
     (36, "SaslAuthenticate"): Served(_BOTH, None),
     (37, "CreatePartitions"): _decided(_asks(ALTER_TOPIC)),

@@ -76,6 +76,19 @@ def _create_partitions(request: "messages.CreatePartitionsRequest", error: Error
     )
 
 
+def _alter_replica_log_dirs(request: "messages.AlterReplicaLogDirsRequest", error: Errors, text: str) -> Message:
+    kind = messages.AlterReplicaLogDirsResponse
+    return kind(
+        results=[
+            kind.AlterReplicaLogDirTopicResult(
+                topic.name, [kind.AlterReplicaLogDirPartitionResult(partition, error) for partition in topic.partitions]
+            )
+            for directory in request.dirs
+            for topic in directory.topics
+        ]
+    )
+
+
 def _alter_configs(request: "messages.AlterConfigsRequest", error: Errors, text: str) -> Message:
     kind = messages.AlterConfigsResponse
     return kind(
@@ -186,6 +199,7 @@ _BY_ITEM: Final[Mapping[int, Callable[..., Message]]] = {
     30: _create_acls,
     31: _delete_acls,
     33: _alter_configs,
+    34: _alter_replica_log_dirs,
     37: _create_partitions,
     43: _elect_leaders,
     44: _incremental_alter_configs,

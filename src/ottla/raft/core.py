@@ -3,7 +3,8 @@
 The driver carries effects out in order and completes each before the next: a vote is on the disk before anyone hears of
 it, a follower asks for more only when what it has is on its disk, and the leader counts its own log only as far as it
 was flushed: counting earlier lost a write of a one-node cluster in etcd#14370. Replication is by pull, as in KRaft
-(KIP-595): `leader` answers fetches, `follower` sends them, `changes` has the voters that come and go.
+(KIP-595): `leader` answers fetches, `follower` sends them, `voting` has the elections, `changes` the voters that come
+and go.
 """
 
 from collections.abc import Callable
@@ -12,9 +13,11 @@ from typing import Any, NamedTuple, Protocol
 from ottla.model.errors import Errors
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
-from ottla.raft import changes, follower, leader
+from ottla.raft import changes, follower, leader, voting
 from ottla.raft.election import NOBODY, ElectionState
 from ottla.raft.exchange import (
+    ELSEWHERE,
+    HEARD,
     AddVoterRequest,
     Advance,
     AppendControl,
@@ -35,14 +38,12 @@ from ottla.raft.exchange import (
     UpdateVoterRequest,
     VersionsRequest,
     VoteRequest,
-    VoteResponse,
 )
 from ottla.raft.roles import (
     NEVER,
     TRANSITIONS,
     BrokenQuorum,
     Candidate,
-    Election,
     Follower,
     Leader,
     Prospective,
@@ -51,7 +52,7 @@ from ottla.raft.roles import (
     Unattached,
 )
 from ottla.raft.snapshots import SnapshotId
-from ottla.raft.voters import ReplicaKey, Voter, VoterHistory, VoterSet, voters_record
+from ottla.raft.voters import NO_DIRECTORY, ReplicaKey, Voter, VoterHistory, VoterSet, voters_record
 
 Draw = Callable[[int, int], int]
 """A number between both, the dice of the quorum."""
@@ -105,10 +106,10 @@ class LogView(Protocol):
 
 class Quorum:
     __slots__ = (
-        "_attempts",
         "_next_bootstrap",
         "_out",
         "_persisted",
+        "attempts",
         "bootstrap",
         "can_vote",
         "draw",
@@ -141,7 +142,7 @@ class Quorum:
         snapshot = log.latest_snapshot
         self.high_watermark = snapshot.offset if snapshot is not None and snapshot.offset > 0 else -1
         self._out: list[Effect] = []
-        self._attempts = 0
+        self.attempts = 0
         self._next_bootstrap = 0
         self._persisted = election
         self.role: Role = self._first_role(election, now)
@@ -231,11 +232,11 @@ class Quorum:
 
     def grace(self) -> int:
         """How long to bear with a broken connection: longer each time that the others saw no reason for an election."""
-        grace = min(self.timing.grace_ms << min(self._attempts, 10), self.timing.fetch_timeout_ms)
+        grace = min(self.timing.grace_ms << min(self.attempts, 10), self.timing.fetch_timeout_ms)
         return self.draw(grace // 2, grace * 3 // 2)
 
     def leader_lives(self) -> None:
-        self._attempts = 0
+        self.attempts = 0
 
     # Events
 
@@ -320,14 +321,14 @@ class Quorum:
         role = self.role
         if type(role) is Follower:
             if now >= role.due:
-                self._stand(now)
+                voting.stand(self, now)
             else:
                 follower.tick(self, role, now)
         elif type(role) is Leader:
             leader.tick(self, role, now)
         elif type(role) is Unattached:
             if now >= role.due and self.may_stand:
-                self._stand(now)
+                voting.stand(self, now)
             elif role.in_flight is None and now >= role.retry_at:
                 follower.look_for_leader(self, role, now)
         elif type(role) is Resigned:
@@ -336,204 +337,30 @@ class Quorum:
             else:
                 self._send_resignation(role, now)
         elif now >= role.due:
-            self._election_over(role, now)
+            voting.election_over(self, role, now)
         else:
-            self._ask_for_votes(role, now)
+            voting.ask_for_votes(self, role, now)
 
-    # Elections
+    # What votes hang on
 
-    def _stand(self, now: int) -> None:
-        """From Follower, Unattached or Candidate to Prospective, and on if nobody else has to be asked."""
-        role = self.role
-        assert not isinstance(role, Leader | Prospective)
-        self._fail_parked()
-        leader_id, endpoints = self.leader_id, self.leader_endpoints
-        voted = self.local.key if isinstance(role, Candidate) else None if isinstance(role, Resigned) else role.voted
-        election = self._new_election()
-        prospective = Prospective(
-            role.epoch, self._election_due(now), election, leader_id=leader_id, endpoints=endpoints, voted=voted
-        )
-        self._become(prospective)
-        if election.is_won:
-            self._become_candidate(now)
-        else:
-            self._ask_for_votes(prospective, now)
-
-    def _new_election(self) -> Election:
-        election = Election(self.voters)
-        if self.is_voter:
-            election.record(self.local.id, granted=True)
-        return election
-
-    def _election_due(self, now: int) -> int:
-        timeout = self.timing.election_timeout_ms
-        return now + timeout + self.draw(0, timeout)
-
-    def _become_candidate(self, now: int) -> None:
-        epoch = self.role.epoch + 1
-        election = self._new_election()
-        candidate = Candidate(epoch, self._election_due(now), election)
-        self._become(candidate)
-        if election.is_won:
-            # The own vote decides, so vote and victory are one write.
-            self._lead(candidate, now)
-        else:
-            self._persist()
-            self._ask_for_votes(candidate, now)
-
-    def _ask_for_votes(self, role: Prospective | Candidate, now: int) -> None:
-        election = role.election
-        if election.is_lost:
-            return
-        for voter in election.unanswered():
-            if (
-                voter.id != self.local.id
-                and voter.id not in election.asked
-                and election.retry_at.get(voter.id, 0) <= now
-            ):
-                election.retry_at.pop(voter.id, None)
-                request = VoteRequest(
-                    role.epoch,
-                    self.local.key,
-                    voter.key,
-                    self.log.last_epoch,
-                    self.log.end_offset,
-                    type(role) is Prospective,
-                )
-                election.asked[voter.id] = request
-                self.send(voter.endpoints, voter.id, request)
-
-    def _election_over(self, role: Prospective | Candidate, now: int) -> None:
-        """Nobody has won in time, or too many have refused."""
-        if type(role) is Candidate:
-            self._stand(now)
-        elif role.leader_id != NOBODY and role.endpoints:
-            self._attempts += 1
-            self.become_follower(role.epoch, role.leader_id, role.endpoints, now)
-        else:
-            self._unattach(role.epoch, self._retry_soon(now))
-
-    def _retry_soon(self, now: int) -> int:
-        """After a lost round: soon, at a random moment, and later each time, so that rivals get out of step."""
-        self._attempts += 1
-        limit = min(self.timing.grace_ms << min(self._attempts, 10), max(self.timing.backoff_max_ms, 1))
-        return now + self.draw(min(self.timing.grace_ms // 2, limit), limit)
-
-    def _vote_response(self, sender: int, request: VoteRequest, response: VoteResponse | None, now: int) -> None:
-        role = self.role
-        is_mine = (
-            (type(role) is Prospective or type(role) is Candidate)
-            and role.epoch == request.epoch
-            and request.pre_vote == (type(role) is Prospective)
-            and role.election.asked.get(sender) is request
-        )
-        if is_mine:
-            assert isinstance(role, Prospective | Candidate)
-            del role.election.asked[sender]
-        if response is None or response.error not in _HEARD:
-            if is_mine:
-                assert isinstance(role, Prospective | Candidate)
-                role.election.retry_at[sender] = now + self.timing.retry_backoff_ms
-                self._give_up_if_stuck(role, now)
-            return
-        if self.heard(response, now) or not is_mine or response.error is not Errors.NONE:
-            return
-        if response.leader_id == sender and type(role) is Prospective and role.endpoints:
-            self.become_follower(role.epoch, sender, role.endpoints, now)  # it lives
-        else:
-            assert isinstance(role, Prospective | Candidate)
-            self._count(role, sender, now, granted=response.granted)
-
-    def _count(self, role: Prospective | Candidate, sender: int, now: int, *, granted: bool) -> None:
-        election = role.election
-        election.record(sender, granted=granted)
-        if election.is_won:
-            if type(role) is Candidate:
-                self._lead(role, now)
-            else:
-                self._become_candidate(now)
-        elif election.is_lost:
-            if type(role) is Prospective:
-                self._election_over(role, now)
-            else:
-                role.due = min(role.due, self._retry_soon(now))
-        else:
-            self._give_up_if_stuck(role, now)
-
-    def _give_up_if_stuck(self, role: Prospective | Candidate, now: int) -> None:
-        """When one of three voters is dead and the other two stand at once, each refuses the other and nobody has a
-        majority against him: to wait for the dead one's vote would take the whole election timeout."""
-        election = role.election
-        if election.is_stuck and not election.is_given_up:
-            election.is_given_up = True
-            role.due = min(role.due, self._retry_soon(now))
-
-    def _on_vote(self, request: VoteRequest, token: object, now: int) -> None:
-        error, granted = self._judge_vote(request, now)
-        self.reply(token, VoteResponse(error, self.role.epoch, self.leader_id, self.leader_endpoints, granted))
-
-    def _judge_vote(self, request: VoteRequest, now: int) -> tuple[Errors, bool]:
-        behind = request.epoch if request.pre_vote else request.epoch - 1
-        if request.last_offset < 0 or request.last_epoch < 0 or request.last_epoch > behind:
-            return Errors.INVALID_REQUEST, False
-        if request.epoch < self.role.epoch:
-            return Errors.FENCED_LEADER_EPOCH, False
-        if request.epoch > self.role.epoch:
-            self.become_unattached(request.epoch, now)
-        if not self._is_meant(request.voter):
-            return Errors.INVALID_VOTER_KEY, False
-        granted = self._grants(request)
-        if granted and not request.pre_vote:
-            self._vote_for(request.candidate, now)
-        return Errors.NONE, granted
-
-    def _is_meant(self, member: ReplicaKey | None) -> bool:
+    def is_meant(self, member: ReplicaKey | None) -> bool:
         return member is None or (
-            member.id == self.local.id and member.directory_id in (_NO_DIRECTORY, self.local.directory_id)
+            member.id == self.local.id and member.directory_id in (NO_DIRECTORY, self.local.directory_id)
         )
 
     def is_up_to_date(self, last_epoch: int, last_offset: int) -> bool:
         """Whether a log that ends there has all that ours could have committed."""
         return (last_epoch, last_offset) >= (self.log.last_epoch, self.log.end_offset)
 
-    def _grants(self, request: VoteRequest) -> bool:
-        role = self.role
-        if type(role) is Leader:
-            return False
-        if request.pre_vote:
-            # A follower that hears from its leader sees no reason for an election.
-            follows = type(role) is Follower and role.has_fetched and not role.lost
-            return not follows and self.is_up_to_date(request.last_epoch, request.last_offset)
-        if type(role) is not Unattached and type(role) is not Prospective:
-            return False
-        if role.voted is not None:
-            return role.voted.id == request.candidate.id and role.voted.directory_id in (
-                _NO_DIRECTORY,
-                request.candidate.directory_id,
-            )
-        return role.leader_id == NOBODY and self.is_up_to_date(request.last_epoch, request.last_offset)
-
-    def _vote_for(self, candidate: ReplicaKey, now: int) -> None:
-        role = self.role
-        assert isinstance(role, Unattached | Prospective)
-        if role.voted is not None:
-            return
-        if isinstance(role, Prospective):
-            role = Unattached(role.epoch, role.due, leader_id=role.leader_id)
-            self._become(role)
-        role.voted = candidate
-        role.due = self._election_due(now) if self.may_stand else NEVER
-        self._persist()
-
     # Transitions
 
-    def _become(self, role: Role) -> None:
+    def become(self, role: Role) -> None:
         before = self.role
         assert type(role) in TRANSITIONS[type(before)], f"{before} does not become {role}"
         assert role.epoch >= before.epoch, f"{before} would go back to {role}"
         self.role = role
 
-    def _persist(self) -> None:
+    def persist(self) -> None:
         role = self.role
         voted: ReplicaKey | None = None
         if type(role) is Candidate:
@@ -558,19 +385,19 @@ class Quorum:
         if not self.may_stand:
             due = NEVER
         elif type(role) is Follower or type(role) is Leader:
-            due = self._election_due(now)
+            due = voting.election_due(self, now)
         else:
-            due = role.due if role.due != NEVER else self._election_due(now)
-        self._unattach(epoch, due)
-        self._persist()
+            due = role.due if role.due != NEVER else voting.election_due(self, now)
+        self.unattach(epoch, due)
+        self.persist()
 
-    def _unattach(self, epoch: int, due: int) -> None:
+    def unattach(self, epoch: int, due: int) -> None:
         role = self.role
         same = epoch == role.epoch
         voted = role.voted if same and isinstance(role, Prospective) else None
         leader_id = role.leader_id if same and isinstance(role, Prospective) else NOBODY
-        self._fail_parked()
-        self._become(Unattached(epoch, due, leader_id=leader_id, voted=voted))
+        self.fail_parked()
+        self.become(Unattached(epoch, due, leader_id=leader_id, voted=voted))
 
     def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints, now: int) -> None:
         role = self.role
@@ -584,21 +411,21 @@ class Quorum:
                 voted = self.local.key
             elif type(role) is not Leader:
                 voted = role.voted
-        self._fail_parked()
+        self.fail_parked()
         due = now + self.timing.fetch_timeout_ms if self.may_stand else NEVER
         followed = Follower(epoch, due, leader_id, endpoints, voted)
-        self._become(followed)
+        self.become(followed)
         followed.update_due = now + self.timing.fetch_timeout_ms
-        self._persist()
+        self.persist()
         follower.fetch(self, followed, now)
 
-    def _lead(self, candidate: Candidate, now: int) -> None:
-        self._attempts = 0
+    def lead(self, candidate: Candidate, now: int) -> None:
+        self.attempts = 0
         start = self.log.end_offset
         role = Leader(candidate.epoch, start, now + leader.check_period(self))
-        self._become(role)
+        self.become(role)
         leader.follow_voters(self, role)
-        self._persist()
+        self.persist()
         self._out.append(AppendControl(candidate.epoch, self._first_records(candidate)))
         leader.tick(self, role, now)
 
@@ -624,8 +451,8 @@ class Quorum:
     def become_resigned(self, role: Leader, now: int) -> None:
         ranked = sorted(role.replicas.values(), key=lambda r: (-r.end_offset, r.key.id))
         successors = tuple(r.key for r in ranked if r.key.id != self.local.id)
-        self._fail_parked()
-        self._become(Resigned(role.epoch, self._election_due(now), successors, [key.id for key in successors]))
+        self.fail_parked()
+        self.become(Resigned(role.epoch, voting.election_due(self, now), successors, [key.id for key in successors]))
 
     def _send_resignation(self, role: Resigned, now: int) -> None:
         for voter_id in role.unacked:
@@ -636,7 +463,7 @@ class Quorum:
                 request = EndEpochRequest(role.epoch, self.local.id, self.local.endpoints, role.successors)
                 self.send(voter.endpoints, voter_id, request)
 
-    def _fail_parked(self) -> None:
+    def fail_parked(self) -> None:
         """Whoever waits for the leader that this node was has to look for another one."""
         role = self.role
         if type(role) is Leader:
@@ -650,7 +477,7 @@ class Quorum:
         epoch, leader_id, error = response.epoch, response.leader_id, response.error
         if epoch < role.epoch or error is Errors.UNKNOWN_LEADER_EPOCH:
             return True
-        if epoch > role.epoch or error in _ELSEWHERE:
+        if epoch > role.epoch or error in ELSEWHERE:
             self.follow_news(epoch, leader_id, response.endpoints, now)
             return True
         if leader_id not in (NOBODY, self.local.id) and self.leader_id == NOBODY:
@@ -683,7 +510,7 @@ class Quorum:
             role = self.role
             if type(role) is Prospective and role.leader_id == request.leader_id and role.endpoints:
                 self.become_follower(role.epoch, role.leader_id, role.endpoints, now)  # it lives
-            if not self._is_meant(request.voter):
+            if not self.is_meant(request.voter):
                 error = Errors.INVALID_VOTER_KEY
         self.reply(token, EpochResponse(error, self.role.epoch, self.leader_id, self.leader_endpoints))
 
@@ -704,13 +531,13 @@ class Quorum:
     def _begin_response(
         self, sender: int, request: BeginEpochRequest, response: EpochResponse | None, now: int
     ) -> None:
-        if response is not None and response.error in _HEARD:
+        if response is not None and response.error in HEARD:
             self.heard(response, now)
 
     def _end_response(self, sender: int, request: EndEpochRequest, response: EpochResponse | None, now: int) -> None:
         role = self.role
         is_mine = type(role) is Resigned and role.epoch == request.epoch
-        if response is None or response.error not in _HEARD:
+        if response is None or response.error not in HEARD:
             if is_mine:
                 assert isinstance(role, Resigned)
                 role.retry_at[sender] = now + self.timing.retry_backoff_ms
@@ -722,15 +549,11 @@ class Quorum:
                 role.unacked.remove(sender)
 
 
-_NO_DIRECTORY = ReplicaKey(NOBODY).directory_id
 _NO_VOTE = ReplicaKey(NOBODY)
-_ELSEWHERE = (Errors.FENCED_LEADER_EPOCH, Errors.NOT_LEADER_OR_FOLLOWER)
-_HEARD = (Errors.NONE, Errors.INVALID_VOTER_KEY, Errors.UNKNOWN_LEADER_EPOCH, *_ELSEWHERE)
-"""Errors of an answer that speaks of epoch and leader; others say only that this time it did not work."""
 
 _REQUESTS: dict[type, Callable[[Quorum, Any, object, int], None]] = {
     FetchRequest: leader.on_fetch,
-    VoteRequest: Quorum._on_vote,
+    VoteRequest: voting.asked,
     BeginEpochRequest: Quorum._on_begin,
     EndEpochRequest: Quorum._on_end,
     FetchSnapshotRequest: leader.on_fetch_snapshot,
@@ -740,7 +563,7 @@ _REQUESTS: dict[type, Callable[[Quorum, Any, object, int], None]] = {
 }
 _RESPONSES: dict[type, Callable[[Quorum, int, Any, Any, int], None]] = {
     FetchRequest: follower.fetch_response,
-    VoteRequest: Quorum._vote_response,
+    VoteRequest: voting.answered,
     BeginEpochRequest: Quorum._begin_response,
     EndEpochRequest: Quorum._end_response,
     FetchSnapshotRequest: follower.snapshot_response,

@@ -4,7 +4,7 @@ These are the facts of Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, Fe
 without topics, partitions and versions: `wire` translates. A simulation passes millions of them, so they are tuples.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.model.errors import Errors
 from ottla.protocol.codec import Message
@@ -238,3 +238,7 @@ class Advance(NamedTuple):
 
 
 Effect = Persist | AppendControl | Append | Truncate | StoreSnapshot | InstallSnapshot | Send | Reply | Advance
+
+ELSEWHERE: Final = (Errors.FENCED_LEADER_EPOCH, Errors.NOT_LEADER_OR_FOLLOWER)
+HEARD: Final = (Errors.NONE, Errors.INVALID_VOTER_KEY, Errors.UNKNOWN_LEADER_EPOCH, *ELSEWHERE)
+"""Errors of an answer that speaks of epoch and leader; others say only that this time it did not work."""

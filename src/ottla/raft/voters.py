@@ -169,3 +169,6 @@ def committed_by(end_offsets: Sequence[int], voters: int) -> int:
     if len(end_offsets) < voters // 2 + 1:
         return -1
     return sorted(end_offsets, reverse=True)[voters // 2]
+
+
+NO_DIRECTORY: Final = ReplicaKey(-1).directory_id

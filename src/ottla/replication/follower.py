@@ -62,6 +62,20 @@ ASK_RANGE: Final = Step(Do.ASK_RANGE)
 STOP: Final = Step(Do.STOP)
 
 
+def common_end(epoch: int, end_offset: int, log: FollowerLog) -> int:
+    """Where our log and the leader's may still agree (KIP-279).
+
+    The leader gave its largest epoch not above our last one, and where that ends. If we do not know that epoch, all we
+    have above our next smaller one is not the leader's; the next answer tells more.
+    """
+    own_epoch, own_end = log.offset_for_leader_epoch(epoch)
+    if own_end < 0:
+        return min(end_offset, log.log_end_offset)
+    if own_epoch != epoch:
+        return min(own_end, log.log_end_offset)
+    return min(own_end, end_offset, log.log_end_offset)
+
+
 class PartitionFollower:
     __slots__ = (
         "_pause_ms",
@@ -121,7 +135,7 @@ class PartitionFollower:
         if error == Errors.NONE:
             self._pause_ms = FIRST_PAUSE_MS
             if diverging_end >= 0:
-                return Step(Do.TRUNCATE, self._common_end(diverging_epoch, diverging_end, log))
+                return Step(Do.TRUNCATE, common_end(diverging_epoch, diverging_end, log))
             return APPEND
         if error == Errors.OFFSET_OUT_OF_RANGE:
             return ASK_RANGE
@@ -140,19 +154,6 @@ class PartitionFollower:
             and asked.fetch_offset == log.log_end_offset
             and asked.last_fetched_epoch == log.latest_epoch
         )
-
-    def _common_end(self, epoch: int, end_offset: int, log: FollowerLog) -> int:
-        """Where our log and the leader's may still agree (KIP-279).
-
-        The leader gave its largest epoch not above our last one, and where that ends. If we do not know that epoch, all
-        we have above our next smaller one is not the leader's; the next answer tells more.
-        """
-        own_epoch, own_end = log.offset_for_leader_epoch(epoch)
-        if own_end < 0:
-            return min(end_offset, log.log_end_offset)
-        if own_epoch != epoch:
-            return min(own_end, log.log_end_offset)
-        return min(own_end, end_offset, log.log_end_offset)
 
     def range_known(self, asked: Ask, leader_start: int, leader_end: int, log: FollowerLog) -> Step:
         """The leader keeps [leader_start, leader_end), and what we asked for was outside."""

@@ -308,6 +308,11 @@ class PartitionLeader:
         self.high_watermark = end
         return True
 
+    def looked_at_again(self, now: int) -> bool:
+        """Nothing was written or fetched, but a follower that was about to join may be fenced, or silent for too long
+        by now: what waits for it alone is committed without it. True if the high watermark moved."""
+        return self.high_watermark < self.own_end and self._advance(now)
+
     # ---- followers
 
     def refuses(self, replica_id: int, broker_epoch: int, current_leader_epoch: int) -> Errors:

@@ -14,7 +14,8 @@ The contract, for whoever has work that needs a process of its own (the log clea
 - **Death** is told by `Died`, to whoever sends or receives: when that is raised the process and all it had started are
   gone. To be told at once, have a thread in `receive`.
 - **End.** `kill` from any thread: whatever waits raises `Died`, and nothing follows. `close` lets it go by itself for a
-  while first (its input ends), then kills it; when `close` returns nothing is left.
+  while first (its input ends, behind a last message if one is given: so it can tell a wish from our death), then kills
+  it; when `close` returns nothing is left.
 - **Our end**, however we die, ends its input: `Parent.hear` raises Gone then, and unless that is caught the child ends.
   One in the middle of long work asks `Parent.has_news` every now and then.
 """
@@ -181,9 +182,12 @@ class Child:
             if self._line is not None:
                 self._line.kill()
 
-    def close(self, patience_s: float = 0.0) -> None:
+    def close(self, patience_s: float = 0.0, farewell: object = None) -> None:
         line = self._line
         if line is not None and patience_s > 0:
+            if farewell is not None:
+                with suppress(OSError):  # it has just died
+                    line.send(farewell)
             line.end_input()
             line.let_end(patience_s)
         self.kill()

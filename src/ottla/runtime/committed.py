@@ -9,6 +9,7 @@ from ottla.metadata.difference import difference
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.replay import Replayer
 from ottla.storage.log import Log
+from ottla.storage.reading import batches_of
 
 Subscriber = Callable[[MetadataDelta, MetadataImage], None]
 Condition = Callable[[MetadataImage], bool]
@@ -48,7 +49,7 @@ class CommittedImage:
         """Replays what was committed since; many batches make one change."""
         if high_watermark <= self._next:
             return
-        for data in log.batches(self._next, high_watermark):
+        for data in batches_of(log, self._next, high_watermark):
             batch = decode_batch(data)
             if batch.is_control:
                 self._replayer.control_batch(batch.last_offset, batch.epoch, batch.timestamp)

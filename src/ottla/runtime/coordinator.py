@@ -139,6 +139,8 @@ class CoordinatorRunner(Generic[ShardT]):
                     if self._error is not Errors.COORDINATOR_LOAD_IN_PROGRESS:
                         return  # resigned meanwhile
                     began = self._clock.monotonic()
+        # The end of the log may be on this replica alone: whatever follows from it waits until others hold it too.
+        self._last_offset = position - 1
         self.begin(image)
 
     def begin(self, image: Callable[[], MetadataImage]) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Protocol
 
-from ottla.storage.log import Flush, Log
+from ottla.storage.flush import Flush
+from ottla.storage.log import Log
 
 Job = Callable[[], None]
 Done = Callable[[BaseException | None], None]

@@ -45,12 +45,19 @@ from ottla.raft.voters import VoterHistory, VoterSet, voters_of
 from ottla.raft.wire import TOPIC_ID
 from ottla.runtime.formatting import METADATA_LOG
 from ottla.runtime.runner import Placed
+from ottla.storage.answers import RAFT, Appended, Deletion, FileSlice, Rejected
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import LeaderEpochs
+from ottla.storage.flush import Flush
+from ottla.storage.following import append_as_follower
 from ottla.storage.fs import NO_ROOM, File, Filesystem, Latch, StorageError, replace_file
-from ottla.storage.log import RAFT, Appended, Deletion, FileSlice, Flush, Log, Rejected
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
 from ottla.storage.names import LEADER_EPOCHS, RESERVE, parse_file
 from ottla.storage.names import SNAPSHOT as PRODUCER_SNAPSHOT
+from ottla.storage.opening import create_log, open_log
+from ottla.storage.reading import batches_of, read
+from ottla.storage.retention import apply_retention, delete_records_before
 from ottla.storage.segment import OpenFiles
 
 logger = logging.getLogger(__name__)
@@ -59,11 +66,6 @@ T = TypeVar("T")
 
 TOPIC_PARTITION: Final = TopicPartition("__cluster_metadata", 0)
 _LONG_TAIL_BYTES: Final = 1 << 20
-_CONTROL_TYPES: Final = {
-    "LeaderChangeMessage": LEADER_CHANGE,
-    "KRaftVersionRecord": KRAFT_VERSION,
-    "VotersRecord": KRAFT_VOTERS,
-}
 
 
 class MetadataLogError(Exception):
@@ -189,7 +191,7 @@ class MetadataLog:
         names = self._names()
         if not any(name.endswith(".log") for name in names):
             newest = max((f.id for n in names if (f := parse_name(n)) and f.suffix == SUFFIX), default=None)
-            return Log.create(
+            return create_log(
                 self._files,
                 path,
                 TOPIC_PARTITION,
@@ -200,7 +202,7 @@ class MetadataLog:
                 latch=self._latch,
             )
         # Like Kafka we check the whole log at each start: it is small, and nothing else says how far it was flushed.
-        return Log.open(
+        return open_log(
             self._files,
             path,
             TOPIC_PARTITION,
@@ -231,7 +233,7 @@ class MetadataLog:
                 f"{self.settings.path} begins at offset {self.log.log_start_offset} and no snapshot holds what came "
                 "before. Restore the .checkpoint file."
             )
-        for data in self.log.batches(start):
+        for data in batches_of(self.log, start):
             self._note_batch(data)
         return image
 
@@ -342,8 +344,8 @@ class MetadataLog:
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches for a replica that has everything below `offset`; the last one may be cut off."""
-        piece = self.log.read(offset, max_bytes, upper_bound=self.end_offset)
-        return self.log.read_bytes(piece) if isinstance(piece, FileSlice) else b""
+        piece = read(self.log, offset, max_bytes, upper_bound=self.end_offset)
+        return piece.read() if isinstance(piece, FileSlice) else b""
 
     def read_snapshot(self, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
         return self.fs.open(self._snapshot_path(snapshot)).pread(max_bytes, position)
@@ -385,8 +387,13 @@ class MetadataLog:
     def append_control(self, records: Sequence[Message]) -> Placed:
         now = self._clock.wall()
         base_offset = self.log.log_end_offset
+        types = {
+            messages.LeaderChangeMessage: LEADER_CHANGE,
+            messages.KRaftVersionRecord: KRAFT_VERSION,
+            messages.VotersRecord: KRAFT_VOTERS,
+        }
         batch = encode_control_batch(
-            [(_CONTROL_TYPES[type(r).__name__], r) for r in records],
+            [(types[type(record)], record) for record in records],
             base_offset=base_offset,
             epoch=self.epoch,
             timestamp=now,
@@ -396,7 +403,7 @@ class MetadataLog:
         return Placed(base_offset, base_offset + len(records) - 1, self.epoch, now)
 
     def _write(self, data: bytearray, now: int) -> None:
-        outcome = self._on_reserve(lambda: self.log.append_as_leader(memoryview(data), self.epoch, now, origin=RAFT))
+        outcome = self._on_reserve(lambda: append_as_leader(self.log, memoryview(data), self.epoch, now, origin=RAFT))
         if isinstance(outcome, Rejected):
             raise StorageError(self._latch.directory, f"the metadata log refuses a batch: {outcome.message}")
         self._unsaved_bytes += len(data)
@@ -431,7 +438,7 @@ class MetadataLog:
         before = self.end_offset
         outcome: Appended | Rejected
         try:
-            outcome = self.log.append_as_follower(batches, epoch, self._clock.wall())
+            outcome = append_as_follower(self.log, batches, epoch, self._clock.wall())
             self._without_room = False
         except StorageError as error:
             if error.errno not in NO_ROOM:
@@ -440,7 +447,7 @@ class MetadataLog:
                 logger.error("%s. The node is blind to the cluster until there is room.", error)
                 self._without_room = True
             outcome = Rejected(Errors.KAFKA_STORAGE_ERROR, "the disk is full")
-        for data in self.log.batches(before):
+        for data in batches_of(self.log, before):
             self._note_batch(data)
         return outcome if isinstance(outcome, Rejected) else None
 
@@ -530,8 +537,8 @@ class MetadataLog:
             return []
         doomed: list[str] = []
         self.history.forget_before(start.offset)
-        self.log.delete_records_before(start.offset)
-        deletion: Deletion | None = self.log.apply_retention(self._clock.wall())
+        delete_records_before(self.log, start.offset)
+        deletion: Deletion | None = apply_retention(self.log, self._clock.wall())
         if deletion is not None:
             doomed += deletion.paths
         for snapshot in [s for s in self.snapshots if s < start]:

@@ -50,8 +50,8 @@ from ottla.runtime.disk import DiskThread
 from ottla.runtime.formatting import local_voter
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogError
 from ottla.runtime.runner import NotLeader, Placed
+from ottla.storage.flush import Flush
 from ottla.storage.fs import Filesystem
-from ottla.storage.log import Flush
 from ottla.storage.names import LEADER_EPOCHS, METADATA_TOPIC, parse_log_dir
 from ottla.storage.names import SNAPSHOT as PRODUCER_SNAPSHOT
 
@@ -108,23 +108,44 @@ class Failed(NamedTuple):
     error: BaseException
 
 
+class _Kin:
+    """Which cluster is the own one, and who was found to be of another."""
+
+    __slots__ = ("_foreign", "cluster_id")
+
+    def __init__(self, cluster_id: str | None) -> None:
+        self.cluster_id = cluster_id
+        self._foreign: list[Address] = []
+
+    def has(self, cluster_id: str | None) -> bool:
+        return not cluster_id or self.cluster_id is None or cluster_id == self.cluster_id
+
+    def complain_of(self, node: Address | None) -> None:
+        """Once for each: it will be asked again and again, and nothing else tells why this one does not start."""
+        if node is not None and node not in self._foreign:
+            self._foreign.append(node)
+            logger.error(
+                "the node at %s:%d belongs to another cluster than %s, whose data this node has: "
+                "the quorum's addresses or the data directory are wrong",
+                *(node.host, node.port, self.cluster_id),
+            )
+
+
 class RaftDriver:
     __slots__ = (
         "_clock",
-        "_cluster_id",
         "_disk",
         "_effects",
         "_events",
         "_flush",
-        "_foreign",
+        "_kin",
         "_listener",
         "_peers",
         "_stage",
         "_timer",
+        "_told",
         "_waiters",
         "counts",
-        "epoch",
-        "leader_id",
         "metadata_log",
         "quorum",
     )
@@ -143,21 +164,18 @@ class RaftDriver:
         """Without a cluster id any cluster is taken for the own one."""
         self.metadata_log = metadata_log
         self.quorum = quorum
-        self.leader_id = NOBODY
-        self.epoch = quorum.epoch
-        """Leader and epoch as the listener was told."""
+        self._told = (NOBODY, quorum.epoch)
+        """Leader and epoch, as the listener was told."""
         self.counts = QuorumCounts()
         self._disk = disk
         self._clock = clock
         self._peers = peers
         self._listener = listener
-        self._cluster_id = cluster_id
+        self._kin = _Kin(cluster_id)
         self._events: deque[Event] = deque()
         self._effects: deque[Effect] = deque()
         self._flush = _FlushState()
         self._stage: Stage | Failed = Stage.READY
-        self._foreign: list[Address] = []
-        """Nodes of another cluster, of which the log has told."""
         self._timer: tuple[int, asyncio.TimerHandle] | None = None
         """With the moment when it fires."""
         self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -230,6 +248,16 @@ class RaftDriver:
     # ---- what the control plane uses
 
     @property
+    def leader_id(self) -> int:
+        """As the listener was told."""
+        return self._told[0]
+
+    @property
+    def epoch(self) -> int:
+        """As the listener was told."""
+        return self._told[1]
+
+    @property
     def is_leader(self) -> bool:
         """As the listener was told."""
         return self.leader_id == self.quorum.local.id
@@ -262,7 +290,7 @@ class RaftDriver:
         if isinstance(request, messages.DescribeQuorumRequest):
             then(self._describe(request, version))
             return
-        if not self._is_own_cluster(getattr(request, "cluster_id", None)):
+        if not self._kin.has(getattr(request, "cluster_id", None)):
             then(refused(request, Errors.INCONSISTENT_CLUSTER_ID))
             return
         try:
@@ -274,9 +302,6 @@ class RaftDriver:
             then(refused(request, Errors.BROKER_NOT_AVAILABLE))
             return
         self._submit(partial(self.quorum.request, asked, _Asked(request, version, then)))
-
-    def _is_own_cluster(self, cluster_id: str | None) -> bool:
-        return not cluster_id or self._cluster_id is None or cluster_id == self._cluster_id
 
     def _describe(self, request: "messages.DescribeQuorumRequest", version: int) -> Message:
         response = describe_quorum(self.quorum, request, now=self._clock.monotonic(), wall_clock=self._clock.wall())
@@ -393,8 +418,8 @@ class RaftDriver:
         leader_id, epoch = self.quorum.leader_id, self.quorum.epoch
         if leader_id == self.quorum.local.id and not self.quorum.is_active:
             leader_id = NOBODY
-        if (leader_id, epoch) != (self.leader_id, self.epoch):
-            self.leader_id, self.epoch = leader_id, epoch
+        if (leader_id, epoch) != self._told:
+            self._told = leader_id, epoch
             self._listener.leader_changed(leader_id, epoch)
 
     # ---- the disk
@@ -445,7 +470,7 @@ class RaftDriver:
         if to is None:
             asyncio.get_running_loop().call_soon(then, Unreachable("it has no address"))
             return
-        message = wire.write_request(effect.request, self._cluster_id)
+        message = wire.write_request(effect.request, self._kin.cluster_id)
         is_fetch = isinstance(effect.request, FetchRequest | FetchSnapshotRequest)
         lane = _FETCH_LANE if is_fetch else _LANE
         self.counts.requests += 1
@@ -456,20 +481,9 @@ class RaftDriver:
         if not isinstance(outcome, Unreachable):
             self.counts.responses += 1
             if getattr(outcome, "error_code", Errors.NONE) == Errors.INCONSISTENT_CLUSTER_ID:
-                self._complain_of(sent)
+                self._kin.complain_of(self._address(sent.to))
             response = wire.read_response(sent.request, outcome, self._listener_name)
         self._submit(partial(self.quorum.response, sent.node_id, sent.request, response))
-
-    def _complain_of(self, sent: Send) -> None:
-        """Once for each node: it will be asked again and again, and nothing else tells why this one does not start."""
-        to = self._address(sent.to)
-        if to is not None and to not in self._foreign:
-            self._foreign.append(to)
-            logger.error(
-                "the node at %s:%d belongs to another cluster than %s, whose data this node has: "
-                "the quorum's addresses or the data directory are wrong",
-                *(to.host, to.port, self._cluster_id),
-            )
 
     def _reply(self, effect: Reply) -> None:
         asked, response = effect.token, effect.response

@@ -1,6 +1,6 @@
 """Whether a batch is taken: what its header, its size, its place or the topic's configuration says against it.
 
-The ordinary batch of a client passes `Log.admit` and never comes by.
+The ordinary batch of a client passes `ordinary.admit` and never comes by.
 """
 
 from typing import Final

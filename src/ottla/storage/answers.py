@@ -58,6 +58,9 @@ class FileSlice:
     def fileno(self) -> int:
         return self.file.fileno()
 
+    def read(self) -> bytes:
+        return self.file.pread(self.length, self.position)
+
     def __repr__(self) -> str:
         return f"FileSlice({self.segment.path()!r}, position={self.position}, length={self.length})"
 

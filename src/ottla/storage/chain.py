@@ -7,6 +7,7 @@ does not know what the log promises: offsets, epochs and producers are the log's
 from collections.abc import Callable, Sequence
 
 from ottla.storage import names
+from ottla.storage.checkpoints import encode_partition_metadata
 from ottla.storage.cleaner.facts import Replacement
 from ottla.storage.flush import Flush
 from ottla.storage.fs import Filesystem, parent, replace_file
@@ -136,6 +137,14 @@ class Chain:
             self.fs.remove(names.segment_prefix(self.path, offset) + names.SNAPSHOT)
             self.snapshots.remove(offset)
 
+    # -- the topic's id ------------------------------------------------------------------------------------------
+
+    def write_topic_id(self, topic_id: bytes) -> None:
+        path = f"{self.path}/{names.PARTITION_METADATA}"
+        # Not synced here: it is durable before the recovery point moves, and a lost one is written again on open.
+        replace_file(self.fs, path, encode_partition_metadata(topic_id), sync=False)
+        self.unsynced += [path, self.path]
+
     # -- making durable ------------------------------------------------------------------------------------------
 
     def plan_segments(self, flush: Flush, recovery_point: int) -> None:
@@ -168,5 +177,10 @@ class Chain:
             self.files.forget(segment)
 
     def rename(self, target: str) -> None:
-        self.fs.rename(self.path, target)
+        """Whoever is still reading goes on: open files stay open, and others are found under their new name."""
+        source = self.path
+        self.fs.rename(source, target)
         self.path = target
+        for segment in self.segments:
+            segment.prefix = names.segment_prefix(target, segment.base_offset)
+        self.unsynced = [target + path[len(source) :] if path.startswith(source) else path for path in self.unsynced]

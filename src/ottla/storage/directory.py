@@ -5,18 +5,21 @@ last of all; a recovery point reaches the disk only after what it promises; the 
 directory offline for good.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.model.ids import TopicPartition, Uuid
 from ottla.storage import checkpoints, names
+from ottla.storage.answers import Deletion
 from ottla.storage.checkpoints import CorruptCheckpoint, MetaProperties
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import NO_ROOM, CorruptLog, Entry, Filesystem, Latch, StorageError, replace_file
-from ottla.storage.log import Deletion, Log
+from ottla.storage.log import Log
+from ottla.storage.opening import create_log, open_log
+from ottla.storage.saved_offsets import Checkpoint, SavedOffsets
 from ottla.storage.segment import OpenFiles
 
 _RESERVE_SHARE: Final = 16
@@ -39,55 +42,25 @@ class Loading(NamedTuple):
     deletions: list[Deletion]
     """Left by topic deletions that a stop interrupted."""
     ignored: list[str]
-    """Directories that are not logs, and future or stray ones."""
-
-
-class Checkpoint:
-    """Checkpoint files to write: `run` may happen in any thread, and does not look at the logs again."""
-
-    __slots__ = ("_directory", "files", "recovery_points", "stale")
-
-    def __init__(
-        self, directory: "LogDirectory", files: list[tuple[str, bytes]], recovery_points: dict[TopicPartition, int]
-    ) -> None:
-        self._directory = directory
-        self.files = files
-        self.recovery_points = recovery_points
-        self.stale = False
-        """A truncation has overtaken it: what it would write promises too much."""
-
-    def run(self) -> None:
-        directory = self._directory
-        directory.latch.check()
-        try:
-            for path, data in self.files:
-                with directory.mutex:
-                    if not self.stale:
-                        replace_file(directory.fs, path, data)
-        except OSError as error:
-            directory.latch.fail("cannot write a checkpoint", error)
+    """Directories that are not logs, stray ones, and future ones that are of no use."""
 
 
 class LogDirectory:
     __slots__ = (
         "_lock",
-        "_log_starts",
-        "_pending",
-        "_recovery_points",
         "_reserve_bytes",
         "clean_broker_epoch",
-        "cleaned_to",
         "files",
-        "high_watermarks",
+        "futures",
         "is_full",
         "is_loaded",
         "latch",
         "logs",
         "low_on_space",
         "meta",
-        "mutex",
         "path",
         "refused",
+        "saved",
     )
 
     def __init__(self, files: OpenFiles, path: str, lock: object | None, latch: Latch, reserve_bytes: int) -> None:
@@ -107,16 +80,10 @@ class LogDirectory:
         self.clean_broker_epoch: int | None = None
         """From the marker of the last shutdown, -1 if it named none; None after a crash."""
         self.logs: dict[TopicPartition, Log] = {}
+        self.futures: dict[TopicPartition, Log] = {}
+        """Copies of logs in other directories of this node, which are to come here (KIP-113)."""
         self.refused: dict[TopicPartition, CorruptLog] = {}
-        self.high_watermarks: dict[TopicPartition, int] = {}
-        """As last checkpointed; the broker decides what they are worth."""
-        self.cleaned_to: dict[TopicPartition, int] = {}
-        """How far each compacted log is clean, as of its last round."""
-        self.mutex = Lock()
-        """Around every write of a checkpoint file: the only thing two threads of a node may do at once."""
-        self._pending: Checkpoint | None = None
-        self._recovery_points: dict[TopicPartition, int] = {}
-        self._log_starts: dict[TopicPartition, int] = {}
+        self.saved = SavedOffsets(files.fs, path, latch)
 
     @classmethod
     def open(
@@ -140,10 +107,10 @@ class LogDirectory:
             directory = cls(files, path, lock, latch, min(reserve_bytes, total // _RESERVE_SHARE))
             directory._take_marker()
             directory.identify()
-            directory._recovery_points = directory._read(names.RECOVERY_POINTS, checkpoints.decode_offsets, {})
-            directory._log_starts = directory._read(names.LOG_STARTS, checkpoints.decode_offsets, {})
-            directory.high_watermarks = directory._read(names.HIGH_WATERMARKS, checkpoints.decode_offsets, {})
-            directory.cleaned_to = directory._read(names.CLEANER_OFFSETS, checkpoints.decode_offsets, {})
+            directory.saved.recovery_points = directory._read(names.RECOVERY_POINTS, checkpoints.decode_offsets, {})
+            directory.saved.log_starts = directory._read(names.LOG_STARTS, checkpoints.decode_offsets, {})
+            directory.saved.high_watermarks = directory._read(names.HIGH_WATERMARKS, checkpoints.decode_offsets, {})
+            directory.saved.cleaned_to = directory._read(names.CLEANER_OFFSETS, checkpoints.decode_offsets, {})
             directory.is_full = directory.low_on_space = not directory.hold_reserve()
         except OSError as error:
             latch.fail("cannot be opened", error)
@@ -175,6 +142,11 @@ class LogDirectory:
         return cls(files, path, None, latch, 0)
 
     @property
+    def absolute_path(self) -> str:
+        """As clients know it, whatever log.dirs says."""
+        return os.path.abspath(self.path)
+
+    @property
     def id(self) -> Uuid | None:
         return None if self.meta is None else self.meta.directory_id
 
@@ -188,7 +160,7 @@ class LogDirectory:
 
     def format(self, meta: MetaProperties) -> None:
         self.meta = meta
-        self._replace(names.META_PROPERTIES, checkpoints.encode_meta_properties(meta))
+        self.saved.replace(names.META_PROPERTIES, checkpoints.encode_meta_properties(meta))
 
     # -- logs ----------------------------------------------------------------------------------------------------
 
@@ -200,10 +172,13 @@ class LogDirectory:
             if not entry.is_dir:
                 continue
             parsed = names.parse_log_dir(entry.name)
-            if parsed is None or parsed[1] in (names.FUTURE_DIR, names.STRAY_DIR):
+            if parsed is None or parsed[1] == names.STRAY_DIR:
                 ignored.append(entry.name)
             elif parsed[1] == names.DELETE_DIR:
                 deletions.append(Deletion((), 0, f"{self.path}/{entry.name}"))
+            elif parsed[1] == names.FUTURE_DIR:
+                if not self._load_future(parsed[0], entry.name, config_of, now):
+                    ignored.append(entry.name)
             elif parsed[0].topic != names.METADATA_TOPIC:
                 self._load_one(parsed[0], entry.name, config_of, now)
         self.is_loaded = True
@@ -217,53 +192,94 @@ class LogDirectory:
 
     def _load_one(self, partition: TopicPartition, name: str, config_of: Callable[[str], LogConfig], now: int) -> None:
         try:
-            log = Log.open(
-                self.files,
-                f"{self.path}/{name}",
-                partition,
-                None,
-                config_of(partition.topic),
-                now=now,
-                clean=self.was_clean,
-                recovery_point=self._recovery_points.get(partition, 0),
-                log_start_offset=self._log_starts.get(partition, 0),
-                latch=self.latch,
-            )
+            self.logs[partition] = self._adopted(self._opened(partition, name, config_of, now))
         except CorruptLog as error:
             self.refused[partition] = error
-            return
-        self._adopt(log)
 
-    def _adopt(self, log: Log) -> Log:
+    def _load_future(
+        self, partition: TopicPartition, name: str, config_of: Callable[[str], LogConfig], now: int
+    ) -> bool:
+        """False if it is damaged, or one of several: nobody reads from it, so that nothing is lost without it."""
+        if partition in self.futures:
+            return False
+        try:
+            self.futures[partition] = self._adopted(self._opened(partition, name, config_of, now))
+        except CorruptLog:
+            return False
+        return True
+
+    def _opened(self, partition: TopicPartition, name: str, config_of: Callable[[str], LogConfig], now: int) -> Log:
+        return open_log(
+            self.files,
+            f"{self.path}/{name}",
+            partition,
+            None,
+            config_of(partition.topic),
+            now=now,
+            clean=self.was_clean,
+            recovery_point=self.saved.recovery_points.get(partition, 0),
+            log_start_offset=self.saved.log_starts.get(partition, 0),
+            latch=self.latch,
+        )
+
+    def _adopted(self, log: Log) -> Log:
         partition = log.topic_partition
-        log.before_truncate(lambda offset: self._before_truncate(partition, offset))
-        self.logs[partition] = log
+        log.before_truncate = lambda offset: self._before_truncate(partition, offset)
         return log
 
     def create_log(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, now: int) -> Log:
-        self.latch.check()
         assert partition not in self.logs
+        log = self.logs[partition] = self._created(partition, names.log_dir_name(partition), topic_id, config, now)
+        return log
+
+    def _created(self, partition: TopicPartition, name: str, topic_id: bytes, config: LogConfig, now: int) -> Log:
+        self.latch.check()
         # Left by an earlier topic of this name, these would make recovery take the new log for a damaged one.
-        self._lower_recovery_point(partition, 0)
-        if self._log_starts.pop(partition, 0):
-            self._replace(names.LOG_STARTS, checkpoints.encode_offsets(self._log_starts))
-        if self.cleaned_to.pop(partition, 0):
+        self.saved.forget(partition)
+        if self.saved.cleaned_to.pop(partition, 0):
             self.write_cleaner_offsets()
-        path = f"{self.path}/{names.log_dir_name(partition)}"
-        return self._adopt(Log.create(self.files, path, partition, topic_id, config, now=now, latch=self.latch))
+        path = f"{self.path}/{name}"
+        return self._adopted(create_log(self.files, path, partition, topic_id, config, now=now, latch=self.latch))
+
+    # -- logs that come from another directory -------------------------------------------------------------------
+
+    def create_future(
+        self, partition: TopicPartition, unique: str, topic_id: bytes, config: LogConfig, now: int
+    ) -> Log:
+        """Under the name that Kafka gives to such a log; `unique` is 32 fresh hex digits."""
+        assert partition not in self.futures and partition not in self.logs
+        name = names.marked_dir_name(partition, unique, names.FUTURE_DIR)
+        log = self.futures[partition] = self._created(partition, name, topic_id, config, now)
+        return log
+
+    def delete_future(self, partition: TopicPartition, unique: str) -> Deletion:
+        deletion = self.futures[partition].delete(unique)
+        del self.futures[partition]
+        return deletion
+
+    def promote(self, partition: TopicPartition, cleaned_to: int | None = None) -> Log:
+        """The future log is the log from now on. `cleaned_to` is how far the one that it replaces was clean."""
+        assert partition not in self.logs
+        log = self.futures[partition]
+        log.rename(f"{self.path}/{names.log_dir_name(partition)}")
+        del self.futures[partition]
+        self.logs[partition] = log
+        if cleaned_to is not None:
+            self.saved.cleaned_to[partition] = min(cleaned_to, log.log_end_offset)
+        return log
 
     def delete_log(self, partition: TopicPartition, unique: str) -> Deletion:
         """`unique` is 32 fresh hex digits. The caller performs the deletion later."""
         deletion = self.logs[partition].delete(unique)
         del self.logs[partition]
-        self.high_watermarks.pop(partition, None)
-        self.cleaned_to.pop(partition, None)
+        self.saved.high_watermarks.pop(partition, None)
+        self.saved.cleaned_to.pop(partition, None)
         return deletion
 
-    def set_aside(self, partition: TopicPartition, unique: str) -> str:
+    def set_aside(self, partition: TopicPartition, unique: str, *, future: bool = False) -> str:
         """Renames a log that the metadata does not know, without deleting a byte of it. Returns its new path."""
-        log = self.logs.pop(partition)
-        self.cleaned_to.pop(partition, None)
+        log = (self.futures if future else self.logs).pop(partition)
+        self.saved.cleaned_to.pop(partition, None)
         log.close(clean=False)
         target = f"{self.path}/{names.marked_dir_name(partition, unique, names.STRAY_DIR)}"
         try:
@@ -299,24 +315,10 @@ class LogDirectory:
 
     def checkpoint_begin(self) -> Checkpoint:
         """What the logs are sure of now, for `Checkpoint.run` to write; damaged logs keep their old entries."""
-        self.latch.check()
-        recovery_points = {tp: self._recovery_points[tp] for tp in self.refused if tp in self._recovery_points}
-        starts = {tp: self._log_starts[tp] for tp in self.refused if tp in self._log_starts}
-        for partition, log in self.logs.items():
-            recovery_points[partition] = log.recovery_point
-            if log.log_start_offset > log.segments[0].base_offset:
-                starts[partition] = log.log_start_offset
-        self._log_starts = starts
-        files = [
-            (f"{self.path}/{names.RECOVERY_POINTS}", checkpoints.encode_offsets(recovery_points)),
-            (f"{self.path}/{names.LOG_STARTS}", checkpoints.encode_offsets(starts)),
-        ]
-        self._pending = Checkpoint(self, files, recovery_points)
-        return self._pending
+        return self.saved.begin({**self.futures, **self.logs}, self.refused)
 
     def checkpoint_done(self, checkpoint: Checkpoint) -> None:
-        if not checkpoint.stale:
-            self._recovery_points = checkpoint.recovery_points
+        self.saved.done(checkpoint)
 
     def write_checkpoints(self) -> None:
         checkpoint = self.checkpoint_begin()
@@ -324,45 +326,26 @@ class LogDirectory:
         self.checkpoint_done(checkpoint)
 
     def write_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
-        self.high_watermarks = high_watermarks
-        self._replace(names.HIGH_WATERMARKS, checkpoints.encode_offsets(high_watermarks))
+        self.saved.high_watermarks = high_watermarks
+        self.saved.replace(names.HIGH_WATERMARKS, checkpoints.encode_offsets(high_watermarks))
 
     def write_cleaner_offsets(self) -> None:
         """May run in any thread: it writes what is true when its turn comes, so no older truth overtakes a newer."""
         self.latch.check()
         try:
-            with self.mutex:
-                data = checkpoints.encode_offsets(dict(self.cleaned_to))
+            with self.saved.mutex:
+                data = checkpoints.encode_offsets(dict(self.saved.cleaned_to))
                 replace_file(self.fs, f"{self.path}/{names.CLEANER_OFFSETS}", data)
         except OSError as error:
             self.latch.fail(f"cannot write {names.CLEANER_OFFSETS}", error)
 
     def _before_truncate(self, partition: TopicPartition, offset: int) -> None:
-        self._lower_recovery_point(partition, offset)
+        self.saved.lower_recovery_point(partition, offset)
         # What is appended in the place of the lost records is dirty. Taken for clean, a tombstone among it would
         # go while older values of its key stay.
-        if self.cleaned_to.get(partition, 0) > offset:
-            self.cleaned_to[partition] = offset
+        if self.saved.cleaned_to.get(partition, 0) > offset:
+            self.saved.cleaned_to[partition] = offset
             self.write_cleaner_offsets()
-
-    def _lower_recovery_point(self, partition: TopicPartition, offset: int) -> None:
-        """Before data goes, the promise about it goes: else recovery would take a torn tail for damage."""
-        pending = self._pending
-        if pending is not None and pending.recovery_points.get(partition, 0) > offset:
-            pending.stale = True
-            self._recovery_points[partition] = pending.recovery_points[partition]
-            self._pending = None
-        if self._recovery_points.get(partition, 0) > offset:
-            self._recovery_points[partition] = offset
-            self._replace(names.RECOVERY_POINTS, checkpoints.encode_offsets(self._recovery_points))
-
-    def _replace(self, name: str, data: bytes) -> None:
-        self.latch.check()
-        try:
-            with self.mutex:
-                replace_file(self.fs, f"{self.path}/{name}", data)
-        except OSError as error:
-            self.latch.fail(f"cannot write {name}", error)
 
     # -- room and leaving ----------------------------------------------------------------------------------------
 
@@ -416,16 +399,19 @@ class LogDirectory:
                     self._mark_clean(broker_epoch)
             elif self.clean_broker_epoch is not None:
                 self._mark_clean(self.clean_broker_epoch)  # untouched: as clean as it was found
-        for log in self.logs.values():
+        for log in self._all_logs():
             log.close(clean=False)
         self._lock = None
 
     def _mark_clean(self, broker_epoch: int) -> None:
-        self._replace(names.CLEAN_SHUTDOWN, checkpoints.encode_clean_shutdown(broker_epoch))
+        self.saved.replace(names.CLEAN_SHUTDOWN, checkpoints.encode_clean_shutdown(broker_epoch))
+
+    def _all_logs(self) -> list[Log]:
+        return [*self.logs.values(), *self.futures.values()]
 
     def _settle_logs(self) -> None:
         """Many logs share the wait for the disk: one after the other ten thousand of them would take half a minute."""
-        flushes = [(log, flush) for log in self.logs.values() if (flush := log.close_begin()) is not None]
+        flushes = [(log, flush) for log in self._all_logs() if (flush := log.close_begin()) is not None]
         for _, flush in flushes:
             flush.dirs = [path for path in flush.dirs if path != self.path]  # the checkpoints sync it for all
         if self.fs.concurrency == 1 or len(flushes) < _WORTH_THREADS:

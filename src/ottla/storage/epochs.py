@@ -104,3 +104,7 @@ class LeaderEpochs:
     @property
     def path(self) -> str:
         return self._path
+
+    def moved(self, directory: str) -> None:
+        """The log's directory has another name."""
+        self._path = f"{directory}/{names.LEADER_EPOCHS}"

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ottla.storage.answers import FileSlice
 from ottla.storage.segment import Segment
 
 Segments: TypeAlias = Sequence[Segment]
@@ -46,14 +45,3 @@ def end_position(segments: Segments, index: int, upper_bound: int, log_end_offse
         return segment.size
     found = segment.find(upper_bound)
     return segment.size if found is None else found[0]
-
-
-def upper_offset(segments: Segments, piece: FileSlice, log_end_offset: int) -> int:
-    """An offset no record of the slice reaches: the bound for its aborted transactions."""
-    segment = piece.segment
-    offsets = segment.offsets or segment.load_indexes()[0]
-    found = offsets.offset_at_or_after(piece.position + piece.length)
-    if found is not None:
-        return found
-    index = segment_index(segments, segment.base_offset)
-    return segments[index + 1].base_offset if index + 1 < len(segments) else log_end_offset

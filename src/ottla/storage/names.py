@@ -59,6 +59,11 @@ def marked_dir_name(partition: TopicPartition, unique: str, suffix: str) -> str:
     return partition.topic[: _MAX_NAME - len(full_suffix)] + full_suffix
 
 
+def may_be_marked(partition: TopicPartition) -> bool:
+    """Whether its name leaves room for a mark without being cut."""
+    return marked_dir_name(partition, "0" * 32, FUTURE_DIR).startswith(log_dir_name(partition) + ".")
+
+
 def parse_log_dir(name: str) -> tuple[TopicPartition, str] | None:
     """Topic partition and mark ("", "-delete", "-future", "-stray"); None for a directory that is not a log's."""
     if name.endswith((DELETE_DIR, FUTURE_DIR, STRAY_DIR)):

@@ -1,9 +1,53 @@
-"""Which of the oldest segments have to go: a plan over facts, applied by the log."""
+"""The beginning of a log: records are deleted there, by wish, by age or by size, a whole segment at a time.
+
+Which of the oldest segments have to go is a plan over facts; what is given up gets another name, and the runner removes
+it later.
+"""
 
 from collections.abc import Sequence
 
+from ottla.model.errors import Errors
+from ottla.storage.answers import Deletion
 from ottla.storage.config import LogConfig
+from ottla.storage.log import Log
 from ottla.storage.segment import Segment
+
+
+def delete_records_before(log: Log, offset: int, high_watermark: int | None = None) -> Errors:
+    """Moves the log start. Segments below it go with the next retention run."""
+    limit = log.log_end_offset if high_watermark is None else high_watermark
+    if offset < 0 or offset > limit:
+        return Errors.OFFSET_OUT_OF_RANGE
+    log.latch.check()
+    if offset > log.log_start_offset:
+        log.guarded(lambda: log.raise_start(offset), "cannot move the log start")
+    return Errors.NONE
+
+
+def apply_retention(log: Log, now: int, high_watermark: int | None = None) -> Deletion | None:
+    """Renames what the plan gives up, moves the log start over it and returns the files to remove later."""
+    log.latch.check()
+    count = plan(
+        log.segments,
+        log.config,
+        log_start_offset=log.log_start_offset,
+        high_watermark=log.log_end_offset if high_watermark is None else high_watermark,
+        log_end_offset=log.log_end_offset,
+        now=now,
+    )
+    if count == 0:
+        return None
+    return log.guarded(lambda: _delete_oldest(log, count, now), "cannot delete old segments")
+
+
+def _delete_oldest(log: Log, count: int, now: int) -> Deletion:
+    if count == len(log.segments):
+        log.roll_to(now, log.log_end_offset)
+    # The log start moves first: a crash in between leaves files below it, never a hole above it.
+    start = log.segments[count].base_offset
+    if start > log.log_start_offset:
+        log.raise_start(start)
+    return log.deletion(log.chain.drop_oldest(count))
 
 
 def plan(

@@ -11,12 +11,15 @@ import pytest
 from ottla.model.ids import TopicPartition, parse_uuid
 from ottla.protocol import batch as b
 from ottla.storage import checkpoints, names
+from ottla.storage.answers import COORDINATOR, Appended
 from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import RealFilesystem
 from ottla.storage.index import AbortedTxn
-from ottla.storage.log import COORDINATOR, Appended, Log
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.opening import create_log, open_log
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, PARTITION, TOPIC_ID, a_batch, a_marker, values
@@ -30,18 +33,18 @@ def write(log: Log) -> None:
     """The appends of KafkaFiles.java."""
     for number in range(40):
         batch = a_batch(b"v%d" % number, b"w", at=NOW + number, producer=(5, 0, 2 * number))
-        assert isinstance(log.append_as_leader(batch, 1 + number // 10, NOW), Appended)
+        assert isinstance(append_as_leader(log, batch, 1 + number // 10, NOW), Appended)
     for producer_id in (6, 7, 8):
         transactional = a_batch(b"t", producer=(producer_id, 0, 0), attributes=b.TRANSACTIONAL)
-        log.append_as_leader(transactional, 9, NOW)
+        append_as_leader(log, transactional, 9, NOW)
         if producer_id == 6:
-            log.append_as_leader(a_marker(6, 0, commit=False), 9, NOW, origin=COORDINATOR)
-    log.append_as_leader(a_marker(7, 0, commit=False), 9, NOW, origin=COORDINATOR)
+            append_as_leader(log, a_marker(6, 0, commit=False), 9, NOW, origin=COORDINATOR)
+    append_as_leader(log, a_marker(7, 0, commit=False), 9, NOW, origin=COORDINATOR)
 
 
 def ours() -> dict[str, bytes]:
     disk = SimDisk()
-    log = Log.create(disk, "/data/orders-0", PARTITION, TOPIC_ID, CONFIG, now=NOW)
+    log = create_log(disk, "/data/orders-0", PARTITION, TOPIC_ID, CONFIG, now=NOW)
     write(log)
     log.close()
     return {path.removeprefix("/data/orders-0/"): bytes(inode.data) for path, inode in disk.names.items()}
@@ -79,7 +82,7 @@ def test_a_directory_of_kafkas_is_read_as_kafka_left_it(tmp_path: Path, clean: b
         (7, 0, -1),
         (8, 0, 83),
     ]
-    assert log.first_unstable_offset == 83
+    assert log.producers.first_ongoing == 83
 
 
 @pytest.mark.parametrize("suffix", [names.INDEX, names.TIME_INDEX, names.TXN_INDEX, names.SNAPSHOT])
@@ -87,7 +90,7 @@ def test_recovery_rebuilds_kafkas_bytes(tmp_path: Path, suffix: str) -> None:
     root = kafkas_directory(tmp_path)
     for path in (root / "orders-0").glob(f"*{suffix}"):
         path.unlink()
-    log = Log.open(
+    log = open_log(
         RealFilesystem(),
         f"{root}/orders-0",
         PARTITION,

@@ -1,6 +1,6 @@
 """What is done to logs by the clock."""
 
-from asyncio import sleep
+from asyncio import all_tasks, current_task, sleep
 from collections.abc import Iterator
 from random import Random
 
@@ -8,10 +8,12 @@ import pytest
 
 from ottla.broker.events import Events
 from ottla.broker.housekeeping.housekeeping import Housekeeping, flush_is_due
+from ottla.broker.partition import Partition
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.settings.configs import Configs
 from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metadata.image import EMPTY
+from ottla.metrics.counts import TopicCounts
 from ottla.model.ids import BrokerId
 from ottla.model.properties import Settings
 from ottla.runtime.cleaner.cleaners import Cleaner, Pace
@@ -79,6 +81,22 @@ def test_files_of_a_deleted_log_go_after_their_delay_whatever_the_wall_clock_is_
     assert scene.files
     scene.live(10)
     assert not scene.files
+
+
+def test_nothing_is_begun_any_more_when_it_has_stopped(scene: Scene) -> None:
+    """What was asked for while a round of fsyncs ran waits for the next round; logs are flushed by their close."""
+    partition = Partition("t", TOPIC_ID, 0, TopicCounts())
+    partition.log, partition.directory = scene.directory.logs[PARTITION], scene.directory
+    append(partition.log, b"a")
+
+    async def ask_and_stop() -> set[str]:
+        scene.housekeeping.flush_soon(partition)
+        await sleep(0)
+        scene.housekeeping.flush_soon(partition)
+        await scene.housekeeping.stop()
+        return {task.get_name() for task in all_tasks() if task is not current_task()}
+
+    assert scene.loop.run_until_complete(ask_and_stop()) == set()
 
 
 def test_flush_ms_holds_also_when_the_wall_clock_was_set_back() -> None:

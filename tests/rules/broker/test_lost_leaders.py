@@ -73,26 +73,33 @@ def test_news_of_a_lost_leader_are_awaited_for_a_while() -> None:
     assert not leaders.any(Millis(1000))
     leaders.lost(2, Millis(1000))
     assert leaders.any(Millis(1000))
-    assert leaders.is_awaited([1, 2], Millis(1299))
-    assert not leaders.is_awaited([1, 3], Millis(1299))
-    assert not leaders.is_awaited([1, 2], Millis(1300))
+    assert leaders.awaited_until([1, 2], Millis(1299)) == 1300
+    assert leaders.awaited_until([1, 3], Millis(1299)) is None
+    assert leaders.awaited_until([1, 2], Millis(1300)) is None
     assert not leaders.any(Millis(1300))
+
+
+def test_news_of_several_are_awaited_for_as_long_as_of_the_one_that_was_lost_last() -> None:
+    leaders = LostLeaders(WAIT_MS, EMPTY)
+    leaders.lost(2, Millis(1000))
+    leaders.lost(3, Millis(1100))
+    assert leaders.awaited_until([2, 3], Millis(1200)) == leaders.awaited_until([2, 3], Millis(1350)) == 1400
 
 
 def test_a_leader_that_stays_unreachable_is_lost_only_once() -> None:
     leaders = LostLeaders(WAIT_MS, EMPTY)
     leaders.lost(2, Millis(1000))
     leaders.lost(2, Millis(1500))
-    assert not leaders.is_awaited([2], Millis(1501))
+    assert leaders.awaited_until([2], Millis(1501)) is None
 
 
 def test_a_leader_that_was_reached_again_may_be_lost_again() -> None:
     leaders = LostLeaders(WAIT_MS, EMPTY)
     leaders.lost(2, Millis(1000))
     leaders.reached(2)
-    assert not leaders.is_awaited([2], Millis(1001))
+    assert leaders.awaited_until([2], Millis(1001)) is None
     leaders.lost(2, Millis(5000))
-    assert leaders.is_awaited([2], Millis(5299))
+    assert leaders.awaited_until([2], Millis(5299)) == 5300
 
 
 def test_a_broker_that_nothing_is_fetched_from_is_lost_when_it_is_fenced() -> None:
@@ -100,9 +107,9 @@ def test_a_broker_that_nothing_is_fetched_from_is_lost_when_it_is_fenced() -> No
     leaders = LostLeaders(WAIT_MS, image)
     delta, after = changed(image, 2, FENCED)
     leaders.on_metadata(delta, after, Millis(1000))
-    assert leaders.is_awaited([2], Millis(1001))
+    assert leaders.awaited_until([2], Millis(1001)) == 1000 + WAIT_MS
     leaders.on_metadata(*changed(after, 2, UNFENCED), Millis(1002))
-    assert not leaders.is_awaited([2], Millis(1003))
+    assert leaders.awaited_until([2], Millis(1003)) is None
 
 
 def test_a_verdict_does_not_begin_the_wait_anew() -> None:
@@ -110,7 +117,7 @@ def test_a_verdict_does_not_begin_the_wait_anew() -> None:
     leaders = LostLeaders(WAIT_MS, image)
     leaders.lost(2, Millis(1000))
     leaders.on_metadata(*changed(image, 2, FENCED), Millis(1200))
-    assert not leaders.is_awaited([2], Millis(1000 + WAIT_MS))
+    assert leaders.awaited_until([2], Millis(1000 + WAIT_MS)) is None
 
 
 def test_without_a_wait_a_fenced_broker_is_gone_at_once() -> None:

@@ -68,6 +68,28 @@ def test_a_partition_that_goes_away_releases_everyone_who_waits_for_it() -> None
     assert purgatory.touched("b", 1) == [elsewhere]
 
 
+def test_a_produce_waits_on_for_the_partitions_that_are_still_led_here() -> None:
+    """Told to come again for all of them, a producer without sequence numbers would write twice."""
+    purgatory: Purgatory[str] = Purgatory()
+    wait = ProduceWait(Millis(500), {"a": 10, "b": 20, "c": 30}, resume=None)
+    purgatory.watch(wait, ["a", "b", "c"])
+    assert purgatory.released("a") == []
+    assert purgatory.touched("b", 20) == []
+    purgatory.watch(wait, ["a"])  # led here again, with other records
+    assert purgatory.touched("a", 10) == []
+    assert purgatory.released("c") == [wait]
+    assert wait.required == {"a": 10, "c": 30}
+
+
+def test_a_produce_is_over_with_the_last_partition_that_is_still_led_here() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    wait = ProduceWait(Millis(500), {"a": 10, "b": 20}, resume=None)
+    purgatory.watch(wait, ["a", "b"])
+    assert purgatory.released("a") == []
+    assert purgatory.touched("b", 20) == [wait]
+    assert wait.required == {"a": 10}
+
+
 def test_long_polls_on_a_partition_nobody_writes_to_do_not_pile_up() -> None:
     purgatory: Purgatory[str] = Purgatory()
     for at in range(10_000):

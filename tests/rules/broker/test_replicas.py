@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from ottla.broker.coordination.coordinators import Host, PartitionJournal
 from ottla.broker.events import Events
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.session import Session
@@ -34,6 +35,7 @@ from ottla.model.properties import Settings
 from ottla.protocol import messages as m
 from ottla.protocol.apis import ListenerType
 from ottla.protocol.ordinary_produce import ProduceAck, read_row
+from ottla.protocol.records import NewRecord
 from ottla.replication.follower import PartitionFollower
 from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.config import LogConfig
@@ -101,8 +103,8 @@ class Scene:
             broker_id=ME, configs=configs, limits=Limits(100, 1 << 20, 1 << 20, 1000), clock=self.clock,
             control_plane=cast("Any", SimpleNamespace(image=image)), replicas=self.replicas, waiting=self.waiting,
             fetch_sessions=unused, authorizer=AllowAll(), quotas=ClientQuotas(*WINDOWS, limit=100),
-            new_fetch_session_id=unused, producer_ids=unused,
-            groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused, lost_leaders=unused,
+            new_fetch_session_id=unused, producer_ids=unused, moves=unused,
+            groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused, leader_news=unused,
         )  # fmt: skip
         self.session = Session(
             unused, "here", "PLAINTEXT", Routes(ListenerType.BROKER), self.services, self.loop, unused
@@ -438,6 +440,25 @@ def test_a_follower_that_had_everything_when_it_was_put_out_of_sync_is_looked_at
     assert wanted == [scene.partition(0)]
 
 
+def test_what_waits_for_a_follower_that_was_about_to_join_is_committed_when_that_is_fenced(
+    scenes: type[Scene],
+) -> None:
+    """Its fencing changes nothing of a partition that it is not in sync with: the next record would have told it."""
+    scene = scenes((1, 2, 3), (1, 2), 2)
+    scene.warm()
+    scene.copied(0, 2, 2, 3)
+    answer = scene.ask((0, b"three"), acks=-1)
+    scene.copied(0, 3, 2)
+    leader = scene.partition(0).leader
+    assert leader is not None and leader.pending is not None
+    leader.refused(leader.pending, Errors.INELIGIBLE_REPLICA)
+    scene.turn()
+    assert not answer.done()
+    scene.decided(m.FenceBrokerRecord(id=3, epoch=5))
+    scene.turn()
+    assert answers(answer.result()) == [(0, 0, 2)]
+
+
 def test_a_follower_that_had_everything_was_in_sync_until_the_next_ordinary_batch(scenes: type[Scene]) -> None:
     scene = scenes((1, 2), (1, 2))
     scene.warm()
@@ -532,3 +553,30 @@ def test_a_leadership_lost_while_waiting_is_answered_with_the_next_leader(scenes
     assert answers(answer.result()) == [(0, Errors.NOT_LEADER_OR_FOLLOWER, -1), (1, 0, 2)]
     hints = [part.current_leader.leader_id for part in answer.result().responses[0].partition_responses]
     assert hints == [ME, -1]
+
+
+# ---- a coordinator that waits for its log
+
+
+@pytest.mark.parametrize("late_ms", [0, 1])
+def test_what_is_committed_while_a_coordinator_is_told_that_it_is_late_is_told_too(
+    scenes: type[Scene], late_ms: int
+) -> None:
+    """A node that was paused finds its deadlines passed and the copies of its followers in the same turn. The record is
+    the last of its log: nothing behind it would ever wake who missed it, and its transaction stayed prepared."""
+    scene = scenes(replicas=(1, 2), isr=(1, 2), min_isr=2)
+    host = Host(scene.loop, scene.clock, scene.replicas, scene.waiting, cast("Any", None))
+    journal = PartitionJournal(host, scene.partition(0), codec=0, timeout_ms=5000)
+    offset = journal.append([NewRecord(b"copier", b"prepare commit", scene.clock.wall())], None)
+    told: list[Errors] = []
+
+    def then(error: Errors) -> None:
+        told.append(error)
+        if error:
+            journal.when_committed(offset, then)
+
+    journal.when_committed(offset, then)
+    scene.loop.call_later(5 + late_ms / 1000 + 1e-8, scene.copied, 0, offset + 1, 2)  # in the turn of the deadline
+    scene.loop.call_later(60, scene.loop.stop)
+    scene.loop.run_forever()
+    assert (told, journal.is_committed(offset)) == ([Errors.COORDINATOR_NOT_AVAILABLE, Errors.NONE], True)

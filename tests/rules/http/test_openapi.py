@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ottla.http.answers import NO_CONTENT
 from ottla.http.call import Call
 from ottla.http.media import PLAIN
 from ottla.http.openapi import document
@@ -37,3 +38,10 @@ def test_a_route_is_described_with_its_parts_parameters_body_and_errors() -> Non
         },
     }
     assert sorted(found["components"]["schemas"]) == ["NewOrder", "Problem"]
+
+
+def test_an_answer_without_a_body_is_described_as_such() -> None:
+    route = Route("DELETE", "/orders/{id}", nothing, "Forgets an order", reply=NO_CONTENT)
+    found = document("orders", "1", [route], PLAIN, {"type": "object"})["paths"]["/orders/{id}"]["delete"]
+    assert found["responses"].keys() == {"204", "default"}
+    assert found["responses"]["204"] == {"description": "done"}

@@ -90,6 +90,33 @@ def test_what_keeps_logins_from_working_is_refused_by_name(changed: dict[str, st
     assert why in refusal(changed)
 
 
+BY_SCRAM = {
+    "sasl.mechanism.controller.protocol": "SCRAM-SHA-256",
+    "listener.name.controller.scram-sha-256.sasl.jaas.config": f'{SCRAM_MODULE} required username="node" password="p";',
+}
+THREE = "1@127.0.0.1:9093,2@127.0.0.1:9095,3@127.0.0.1:9097"
+
+
+@pytest.mark.parametrize(
+    "quorum",
+    [
+        {"controller.quorum.voters": THREE},
+        {"controller.quorum.bootstrap.servers": "127.0.0.1:9093,127.0.0.1:9095", "controller.quorum.voters": ""},
+    ],
+    ids=str,
+)
+def test_several_controllers_that_keep_the_users_cannot_need_them_to_find_together(quorum: dict[str, str]) -> None:
+    told = refusal({**BY_SCRAM, **quorum})
+    assert "controllers cannot find together by SCRAM-SHA-256" in told
+    assert "listener.name.controller.plain.sasl.jaas.config" in told
+
+
+def test_one_controller_knows_its_users_by_itself_and_brokers_may_log_in_by_scram() -> None:
+    assert controller_login(settings(**BY_SCRAM)) == OwnLogin("SCRAM-SHA-256", "node", "p")
+    broker = {"process.roles": "broker", "node.id": "7", "listeners": "CLIENT://127.0.0.1:9092"}
+    assert settings(**{**BY_SCRAM, **broker, "controller.quorum.voters": THREE}).is_controller is False
+
+
 def test_unsecured_tokens_are_for_loopback() -> None:
     changed: dict[str, str | None] = {
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER",

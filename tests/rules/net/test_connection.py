@@ -1,9 +1,11 @@
 """A framed connection over a real socket pair: frames in, chunks out."""
 
 import asyncio
+import gc
 import os
 import socket
 import struct
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -154,9 +156,9 @@ def test_cve_2022_34917_a_claimed_length_reserves_no_memory_before_bytes_arrive(
         recorder = Recorder()
         async with connected(recorder, max_frame=1 << 30) as (connection, theirs):
             theirs.send(struct.pack(">i", 1 << 29) + b"x")
-            await turns_until(lambda: connection._own is not None)
-            assert connection._own is not None
-            return len(connection._own)
+            await turns_until(lambda: connection._unfinished is not None)
+            assert connection._unfinished is not None
+            return len(connection._unfinished.buffer)
 
     assert asyncio.run(scenario()) <= 64 * 1024
 
@@ -234,3 +236,20 @@ def test_a_peer_that_goes_away_is_noticed_once() -> None:
             return recorder.lost
 
     assert asyncio.run(scenario()) == 1
+
+
+def test_a_connection_that_was_closed_goes_without_the_collector() -> None:
+    """Nodes tell it not to walk what is old: rings of objects would stay for good."""
+
+    async def scenario() -> "weakref.ref[Recorder]":
+        recorder = Recorder()
+        async with connected(recorder):
+            pass
+        assert recorder.lost == 1
+        return weakref.ref(recorder)
+
+    gc.disable()
+    try:
+        assert asyncio.run(scenario())() is None
+    finally:
+        gc.enable()

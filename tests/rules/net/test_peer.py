@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from ottla.net.peer import Address, Outcome, Refused, SocketPeers, Unreachable
+from ottla.net.peer import Address, Outcome, Refused, SocketPeers, Then, Unreachable, Way
 from ottla.protocol import messages
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import decode_request_header, encode_response
@@ -106,6 +106,38 @@ def test_the_end_of_a_connection_is_told_to_all_who_wait_on_it(answer: Answer, w
         outcomes = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [Unreachable] * 3
         assert why in str(outcomes[0])
+
+    run(answer, test)
+
+
+def test_nothing_is_asked_under_a_login_that_is_due_for_renewal_however_late_its_timer() -> None:
+    """A busy node's would be: it would be cut off by every other one, and taken for dead."""
+    asked: list[int] = []
+    lifetimes = [50, 0]
+
+    async def answer(key: int, version: int, correlation: int, writer: asyncio.StreamWriter) -> None:
+        asked.append(key)
+        kind = messages.response_class(key)
+        writer.write(encode_response(key, version, correlation, kind()))
+
+    def log_in(
+        say: Callable[[Message, Then], None], told: Callable[[int], None], refused: Callable[[str], None]
+    ) -> None:
+        say(messages.FindCoordinatorRequest(), lambda _: told(lifetimes.pop(0)))
+
+    async def test(_: SocketPeers, to: Address) -> None:
+        loop = asyncio.get_running_loop()
+        peers = SocketPeers(loop, "test", lambda lane: Way(log_in=log_in))
+        try:
+            await peers.ask(to, messages.MetadataRequest(), timeout_ms=60_000)
+            late = loop.time() + 0.05
+            while loop.time() < late:
+                """The loop has no turn meanwhile."""
+            await peers.ask(to, messages.MetadataRequest(), timeout_ms=60_000)
+        finally:
+            peers.close()
+        login, request = messages.FindCoordinatorRequest.API_KEY, messages.MetadataRequest.API_KEY
+        assert asked == [login, request, login, request]
 
     run(answer, test)
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import pytest
 
 from ottla.model.properties import Settings
-from ottla.node import Node
+from ottla.node.node import Node
 from ottla.node.surroundings import Surroundings
 from ottla.runtime.disk import InlineDisk
 from ottla.storage.directory import LogDirectory

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.metadata.image import PartitionImage
-from ottla.replication import leader
+from ottla.replication import follower, leader
 from ottla.replication.follower import Ask, FollowerLog, PartitionFollower
 from ottla.replication.leader import Brokers, FollowerState, PartitionLeader
 from tests.rules.replication import cluster as sim
@@ -108,10 +108,10 @@ def fetches_of_another_epoch_count(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_leaders_end_is_taken_for_an_epoch_that_the_follower_does_not_know(patch: pytest.MonkeyPatch) -> None:
-    def wrong(self: PartitionFollower, epoch: int, end_offset: int, log: FollowerLog) -> int:
+    def wrong(epoch: int, end_offset: int, log: FollowerLog) -> int:
         return min(end_offset, log.log_end_offset)
 
-    patch.setattr(PartitionFollower, "_common_end", wrong)
+    patch.setattr(follower, "common_end", wrong)
     patch.setattr(leader, "end_of_epoch", _end_without_later_epochs)
 
 

@@ -265,6 +265,25 @@ def test_an_ineligible_replica_is_taken_back() -> None:
     assert (leader.pending, leader.maximal_isr) == (None, (1, 2))
 
 
+@pytest.mark.parametrize(
+    ("registered", "later"), [(broker(3, fenced=True), 0), (broker(3), LAG)], ids=["fenced", "silent for too long"]
+)
+def test_a_follower_that_was_about_to_join_and_may_not_any_more_holds_nothing_up(
+    registered: BrokerRegistration, later: int
+) -> None:
+    leader = leading(placed((1, 2)), end=20, high_watermark=20)
+    for follower in (2, 3):
+        leader.fetched(follower, 20, 0, 5, 20, 1)
+    leader.appended(20, 2)
+    leader.log_end_moved(30, 2)
+    leader.fetched(2, 30, 0, 5, 30, 3)
+    assert leader.pending is not None
+    leader.refused(leader.pending, Errors.INELIGIBLE_REPLICA)
+    assert (leader.looked_at_again(3), leader.high_watermark) == (False, 20)  # it may ask again, and has no more
+    brokers_of(leader).registered = {3: registered}
+    assert (leader.looked_at_again(4 + later), leader.high_watermark) == (True, 30)
+
+
 def test_when_only_the_metadata_can_tell_a_proposal_stays_pending() -> None:
     leader = leading(placed((1, 2)), end=20, high_watermark=20)
     leader.fetched(3, 20, 0, 5, 20, 1)

@@ -20,6 +20,7 @@ from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.facts import Facts, LastRecord, Limits, Spent
 from ottla.storage.fs import CorruptLog, RealFilesystem
 from ottla.storage.log import Log
+from ottla.storage.opening import create_log
 from ottla.testing.cleaner import CleanerInPlace
 from tests.rules.storage.cleaning import COMPACT, ROOMY, put
 from tests.rules.storage.scene import NOW, TOPIC_ID
@@ -30,7 +31,7 @@ PACED = ROOMY._replace(paced=True)
 
 def a_dirty_log(path: Path, batches: int = 20) -> Log:
     """Two closed segments; in each batch the same two keys, and 50 KB."""
-    log = Log.create(RealFilesystem(), str(path), TopicPartition("table", 0), TOPIC_ID, COMPACT, now=NOW)
+    log = create_log(RealFilesystem(), str(path), TopicPartition("table", 0), TOPIC_ID, COMPACT, now=NOW)
     for half in range(2):
         for number in range(batches // 2):
             value = b"%d.%d" % (half, number) + bytes(25_000)

@@ -16,6 +16,7 @@ from ottla.runtime.formatting import FormatError
 from ottla.runtime.metadata_log import MetadataLogError
 from ottla.storage.checkpoints import decode_meta_properties
 from ottla.storage.fs import StorageError
+from ottla.storage.reading import batches_of
 from ottla.testing.disk import Crashed, SimDisk
 from tests.rules.runtime.scene import LOG, create, dynamic, image_on, opened, registered, run, settings, started
 from tests.support.examples import THOROUGH
@@ -435,7 +436,7 @@ def test_ten_thousand_changes_go_into_batches_that_kafka_can_read() -> None:
         again = await started(disk, ids=5000)  # 12,000 partitions are led again: more than one batch may hold
         epochs = {p.leader_epoch for t in again.image.topics.values() for p in t.partitions.values()}
         assert epochs == {1}
-        batches = [bytes(batch[57:61]) for batch in again.raft.metadata_log.log.batches(0)]
+        batches = [bytes(batch[57:61]) for batch in batches_of(again.raft.metadata_log.log, 0)]
         assert max(int.from_bytes(count, "big") for count in batches) == 10_000
 
     asyncio.run(main())

@@ -29,6 +29,8 @@ class Diary:
         self.images: list[int] = []
         self.undo = Undo()
         self.due: Millis | None = None
+        self.follows: tuple[object, ...] = ()
+        """From what was loaded."""
 
     def replay(
         self, record: CoordinatorRecord | Packed, offset: int, producer_id: int = -1, producer_epoch: int = -1
@@ -44,7 +46,7 @@ class Diary:
 
     def loaded(self, image: MetadataImage, now: Now) -> Decision[None]:
         self.events.append("loaded")
-        return Decision(None)
+        return Decision(None, effects=self.follows)
 
     def on_metadata(self, image: MetadataImage, now: Now) -> Decision[None]:
         self.images.append(image.offset)
@@ -213,6 +215,27 @@ def test_a_reply_waits_for_the_commit_also_if_it_changed_nothing_itself() -> Non
         assert (await first, await second) == ("written", "seen")
 
     play(scene)
+
+
+def test_what_was_loaded_is_acted_on_once_it_is_committed() -> None:
+    """The end of a log that a leader left behind may be on one replica. Lost with it, a transaction that some markers
+    had committed would be aborted on the other partitions."""
+    left_behind = [bytes(build_batch([NewRecord(b"\0\2\0\1a", None, 0)], base_offset=at)) for at in range(2)]
+
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        paper.committed = 1
+        diary.follows = (Run(lambda: "found", lambda found, now: Decision(None, (), (Respond(1, found),))),)
+        await begun(runner)
+        seen: Any = runner.submit(lambda shard, now: Decision("seen"))
+        parked: Any = runner.submit(lambda shard, now: Decision(Parked(1)))
+        assert [offset for offset, _ in paper.waiting] == [1, 1, 1]
+        assert not seen.done() and not parked.done()
+        paper.committed = 2
+        for _, then in paper.waiting:
+            then(Errors.NONE)
+        assert (await seen, await parked) == ("seen", "found")
+
+    play(scene, left_behind)
 
 
 def test_a_commit_that_fails_is_told() -> None:

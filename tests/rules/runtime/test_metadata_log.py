@@ -17,6 +17,7 @@ from ottla.raft.voters import voters_record
 from ottla.runtime.committed import CommittedImage
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogSettings
 from ottla.storage.fs import StorageError
+from ottla.storage.reading import batches_of
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 from ottla.testing.sim.raft_log import SimLog
@@ -121,7 +122,7 @@ def test_a_leader_answers_from_this_log_as_from_one_that_was_never_shortened(see
                 both.change_voters(epoch, *range(1, dice.randint(2, 6)))
             case "t" if both.log.end_offset > both.committed.image.offset + 1:
                 # Never below what a snapshot may have: that is committed. Batches are cut nowhere else.
-                edges = [int.from_bytes(data[:8], "big") for data in both.log.log.batches(both.log.start_offset)]
+                edges = [int.from_bytes(data[:8], "big") for data in batches_of(both.log.log, both.log.start_offset)]
                 free = [edge for edge in edges if edge > both.committed.image.offset]
                 if free:
                     both.truncate_to(dice.choice(free))

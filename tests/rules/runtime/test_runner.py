@@ -14,7 +14,9 @@ from ottla.runtime.disk import Done, GroupCommit, InlineDisk, Job, SyncThread
 from ottla.runtime.runner import Placed, Runner
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import StorageError
+from ottla.storage.leading import append_as_leader
 from ottla.storage.log import Log
+from ottla.storage.opening import create_log
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 
@@ -135,11 +137,11 @@ class ManualDisk:
 
 def a_log(disk: SimDisk) -> Log:
     partition = TopicPartition("t", 0)
-    return Log.create(OpenFiles(disk), "/data/t-0", partition, bytes(range(16)), LogConfig(), now=0)
+    return create_log(OpenFiles(disk), "/data/t-0", partition, bytes(range(16)), LogConfig(), now=0)
 
 
 def append(log: Log) -> int:
-    log.append_as_leader(build_batch([NewRecord(b"k", b"v", 0)]), 0, 0)
+    append_as_leader(log, build_batch([NewRecord(b"k", b"v", 0)]), 0, 0)
     return log.log_end_offset
 
 

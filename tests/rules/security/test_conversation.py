@@ -63,7 +63,10 @@ def test_after_handshake_0_a_login_without_a_last_word_is_answered_with_an_empty
 def test_after_handshake_0_a_failure_just_closes_late() -> None:
     talk = Talk()
     talk.handshake("PLAIN", 0)
-    assert talk.raw(plain("alice", "wrong")) == Fail(None, "a wrong password: 'alice'")
+    step = talk.raw(plain("alice", "wrong"))
+    assert isinstance(step, Fail)
+    assert step.frame is None
+    assert step.why.startswith("a wrong password of 'alice'; who may log in by PLAIN stands in")
 
 
 def test_scram_is_two_messages_each_way() -> None:
@@ -111,9 +114,16 @@ def test_an_unknown_scram_user_and_a_wrong_password_get_the_same_steps_and_words
         assert isinstance(step, Fail)
         assert (told(step).error_code, told(step).error_message) == (58, text)
     assert [step.why for step in steps if isinstance(step, Fail)] == [
-        "a wrong password of 'alice'",
-        "no SCRAM-SHA-256 credential is kept for 'nobody'",
+        "a wrong password of 'alice': `ottla users password alice` sets another",
+        "no SCRAM-SHA-256 credential is kept for 'nobody': `ottla users add nobody` makes one",
     ]
+
+
+def test_a_name_that_is_no_word_makes_no_line_of_the_log() -> None:
+    for name in ("eve\nINFO all is well", "\x1b[2J"):
+        for step in (scram_login(Talk(), name, "wrong"), begun().authenticate(f"\0{name}\0wrong".encode())):
+            assert isinstance(step, Fail)
+            assert step.why.isprintable()
 
 
 def test_a_mechanism_that_is_not_enabled_is_answered_with_those_that_are() -> None:
@@ -131,7 +141,7 @@ def test_any_other_request_before_the_login_closes_at_once(key: int) -> None:
     api = API[key]
     frame = encode_request(RequestHeader(key, api.min_version, 7, "c"), m.request_class(key)())[4:]
     for talk in (Talk(), greeted()):
-        assert talk.raw(frame) == Close(f"{api.name} came before the login")
+        assert talk.raw(frame) == Close(f"{api.name} came before the login: is its security.protocol one without SASL?")
         assert talk.core.state is State.OVER
 
 
@@ -142,7 +152,7 @@ def greeted() -> Talk:
 
 
 def test_a_second_apiversions_closes() -> None:
-    assert greeted().greet() == Close("ApiVersions came before the login")
+    assert greeted().greet() == Close("ApiVersions came before the login: is its security.protocol one without SASL?")
 
 
 def test_apiversions_of_an_unknown_version_may_come_again() -> None:

@@ -5,12 +5,15 @@ from typing import NamedTuple
 
 from ottla.protocol import batch as b
 from ottla.protocol.records import NewRecord, Record, build_batch, read_records
+from ottla.storage.answers import COORDINATOR
 from ottla.storage.cleaner import plan
 from ottla.storage.cleaner.cleaned_segment import discard
 from ottla.storage.cleaner.facts import Limits
 from ottla.storage.cleaner.rewrite import Round
 from ottla.storage.config import LogConfig
-from ottla.storage.log import COORDINATOR, Log
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.reading import aborted_transactions, batches_of
 from tests.rules.storage.scene import NOW, a_marker, accepted
 
 ROOMY = Limits(memory=1 << 20)
@@ -36,7 +39,7 @@ def put(
         producer_epoch=producer[1],
         base_sequence=producer[2],
     )
-    return accepted(log.append_as_leader(batch, 0, max(at, NOW))).base_offset
+    return accepted(append_as_leader(log, batch, 0, max(at, NOW))).base_offset
 
 
 def put_in_transaction(log: Log, producer: tuple[int, int, int], *pairs: Pair) -> int:
@@ -45,7 +48,7 @@ def put_in_transaction(log: Log, producer: tuple[int, int, int], *pairs: Pair) -
 
 def end(log: Log, producer_id: int, epoch: int, *, commit: bool, at: int = NOW) -> int:
     marker = a_marker(producer_id, epoch, commit=commit, at=at)
-    return accepted(log.append_as_leader(marker, 0, max(at, NOW), origin=COORDINATOR)).base_offset
+    return accepted(append_as_leader(log, marker, 0, max(at, NOW), origin=COORDINATOR)).base_offset
 
 
 class Cleaned(NamedTuple):
@@ -86,16 +89,18 @@ def rolled_and_cleaned(log: Log, cleaned_to: int | None = None, *, now: int = NO
 
 def records(log: Log) -> list[Record]:
     """All that a read_uncommitted reader is given."""
-    return [record for batch in log.batches(0) if not b.read_header(batch).is_control for record in read_records(batch)]
+    return [
+        record for batch in batches_of(log, 0) if not b.read_header(batch).is_control for record in read_records(batch)
+    ]
 
 
 def committed(log: Log) -> list[Record]:
     """All that a read_committed reader is given, by the transaction index and the markers."""
     stable = log.last_stable_offset(log.log_end_offset)
-    ahead = sorted(log.aborted_transactions(0, stable), key=lambda txn: txn[1], reverse=True)
+    ahead = sorted(aborted_transactions(log, 0, stable), key=lambda txn: txn[1], reverse=True)
     open_aborted: set[int] = set()
     found: list[Record] = []
-    for batch in log.batches(0, stable):
+    for batch in batches_of(log, 0, stable):
         header = b.read_header(batch)
         while ahead and ahead[-1][1] <= header.last_offset:
             open_aborted.add(ahead.pop()[0])
@@ -125,7 +130,7 @@ def pairs(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def headers(log: Log) -> list[b.BatchHeader]:
-    return [b.read_header(batch) for batch in log.batches(0)]
+    return [b.read_header(batch) for batch in batches_of(log, 0)]
 
 
 def shape(log: Log) -> list[tuple[int, int, int]]:

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
 from ottla.protocol.records import NewRecord, build_batch, read_records
+from ottla.storage.answers import Appended, FileSlice, Rejected
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import Filesystem
-from ottla.storage.log import Appended, FileSlice, Log, Rejected
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.opening import create_log, open_log
+from ottla.storage.reading import batches_of, read
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 
@@ -56,7 +60,7 @@ def a_marker(producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: i
 def created(fs: Filesystem | None = None, config: LogConfig | None = None) -> Log:
     fs = fs if fs is not None else SimDisk()
     fs.mkdir(DIR)
-    return Log.create(fs, PATH, PARTITION, TOPIC_ID, config or LogConfig(), now=NOW)
+    return create_log(fs, PATH, PARTITION, TOPIC_ID, config or LogConfig(), now=NOW)
 
 
 def reopened(
@@ -67,7 +71,7 @@ def reopened(
     recovery_point: int = 0,
     log_start_offset: int = 0,
 ) -> Log:
-    return Log.open(
+    return open_log(
         OpenFiles(fs),
         PATH,
         PARTITION,
@@ -81,7 +85,7 @@ def reopened(
 
 
 def append(log: Log, *values: bytes, at: int = NOW, producer: tuple[int, int, int] = (-1, -1, -1)) -> Appended:
-    return accepted(log.append_as_leader(a_batch(*values, at=at, producer=producer), 0, max(at, NOW)))
+    return accepted(append_as_leader(log, a_batch(*values, at=at, producer=producer), 0, max(at, NOW)))
 
 
 def accepted(outcome: Appended | Rejected) -> Appended:
@@ -104,7 +108,7 @@ def values(log: Log, start: int | None = None, upper: int | None = None) -> list
     start = log.log_start_offset if start is None else start
     return [
         record.value
-        for batch in log.batches(start, upper)
+        for batch in batches_of(log, start, upper)
         if not b.read_header(batch).is_control
         for record in read_records(batch)
         if record.offset >= start
@@ -113,8 +117,8 @@ def values(log: Log, start: int | None = None, upper: int | None = None) -> list
 
 def fetched(log: Log, offset: int, max_bytes: int = 1 << 20, upper: int | None = None) -> list[int]:
     """Base offsets of the whole batches a fetch returns."""
-    piece = log.read(offset, max_bytes, upper_bound=log.log_end_offset if upper is None else upper)
-    return base_offsets(log.read_bytes(piece)) if isinstance(piece, FileSlice) else []
+    piece = read(log, offset, max_bytes, upper_bound=log.log_end_offset if upper is None else upper)
+    return base_offsets(piece.read()) if isinstance(piece, FileSlice) else []
 
 
 def base_offsets(data: bytes) -> list[int]:

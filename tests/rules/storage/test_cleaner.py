@@ -15,6 +15,8 @@ from ottla.storage.cleaner.rewrite import Round
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import CorruptLog
+from ottla.storage.reading import aborted_transactions, batches_of, offset_for_timestamp
+from ottla.storage.retention import delete_records_before
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.cleaning import (
@@ -70,9 +72,9 @@ def test_a_batch_nothing_is_left_of_goes() -> None:
 def test_a_batch_that_keeps_everything_is_copied_byte_for_byte() -> None:
     log = created(config=COMPACT)
     put(log, (b"a", b"1"), (b"b", b"2"), codec=1)
-    before = [bytes(batch) for batch in log.batches(0)]
+    before = [bytes(batch) for batch in batches_of(log, 0)]
     rolled_and_cleaned(log)
-    assert [bytes(batch) for batch in log.batches(0)] == before
+    assert [bytes(batch) for batch in batches_of(log, 0)] == before
 
 
 def test_records_of_cleaned_segments_go_when_their_key_comes_again() -> None:
@@ -121,7 +123,7 @@ def test_the_greatest_timestamp_of_a_batch_is_that_of_a_record_it_still_has() ->
         (NOW - 500, NOW - 500),
     ]
     assert log.segments[0].largest_timestamp() == NOW
-    found = log.offset_for_timestamp(NOW - 1)
+    found = offset_for_timestamp(log, NOW - 1)
     assert found is not None and (found.offset, found.timestamp) == (0, NOW)
 
 
@@ -133,7 +135,7 @@ def test_a_compressed_batch_is_compressed_again_by_its_codec(codec: int) -> None
     rolled_and_cleaned(log)
     assert pairs(log) == [(1, b"b", b"2" * 100), (2, b"c", None), (3, b"a", b"3")]
     assert [header.codec for header in headers(log)] == [codec, 0]
-    assert all(b.computed_crc(batch) == b.read_header(batch).crc for batch in log.batches(0))
+    assert all(b.computed_crc(batch) == b.read_header(batch).crc for batch in batches_of(log, 0))
 
 
 def test_a_batch_that_the_topic_would_not_take_any_more_is_cleaned_all_the_same() -> None:
@@ -216,7 +218,7 @@ def test_a_checkpoint_outside_the_log_makes_all_of_it_dirty(checkpoint: int | No
     for number in range(4):
         put(log, (b"a", b"%d" % number))
         log.roll(NOW)
-    log.delete_records_before(2)
+    delete_records_before(log, 2)
     assert plan.weigh(log, checkpoint, high_watermark=4, now=NOW).first_dirty == 2
 
 
@@ -368,11 +370,11 @@ def test_an_abort_marker_and_its_index_entry_outlive_the_data_by_a_round() -> No
     put(log, (b"c", b"1"))
     log.expire_producers(NOW + DAY)
     cleaned_to = rolled_and_cleaned(log).end_offset
-    assert log.aborted_transactions(0, 9) == [(7, 0)]
+    assert aborted_transactions(log, 0, 9) == [(7, 0)]
     assert [h.base_offset for h in headers(log)] == [marker, 2]
     put(log, (b"d", b"1"))
     rolled_and_cleaned(log, cleaned_to)
-    assert log.aborted_transactions(0, 9) == []
+    assert aborted_transactions(log, 0, 9) == []
     first = headers(log)[0]
     assert (first.base_offset, first.attributes & b.DELETE_HORIZON) == (marker, b.DELETE_HORIZON)
 
@@ -435,7 +437,7 @@ def test_kafka_8351_a_transaction_that_spans_groups_of_segments_is_known_in_all_
     assert len(log.segments) > 3
     clean(log)
     assert [(r.key, r.value) for r in records(log)] == [(b"keep", b"1"), (b"z", b"1")]
-    assert log.aborted_transactions(0, 99) == [(7, 1)]
+    assert aborted_transactions(log, 0, 99) == [(7, 1)]
 
 
 def test_kafka_13727_the_transaction_index_is_whole_even_if_the_key_map_fills_up_before_the_marker() -> None:
@@ -448,7 +450,7 @@ def test_kafka_13727_the_transaction_index_is_whole_even_if_the_key_map_fills_up
     end(log, 8, 0, commit=False)
     log.roll(NOW)
     assert clean(log, limits=Limits(memory=320)).end_offset < 20
-    assert log.aborted_transactions(0, 99) == [(7, 0), (8, 22)]
+    assert aborted_transactions(log, 0, 99) == [(7, 0), (8, 22)]
     assert [r.key for r in committed(log)] == [b"%d" % number for number in range(20)]
 
 
@@ -489,9 +491,9 @@ def test_a_cleaned_segment_has_indexes_that_find_its_batches() -> None:
     rolled_and_cleaned(log)
     assert len(log.segments[0].load_indexes()[0].relative) > 20
     for offset in range(200):
-        found = next(log.batches(offset))
+        found = next(batches_of(log, offset))
         assert b.read_header(found).base_offset == max(offset, 50)
-        by_time = log.offset_for_timestamp(NOW + offset)
+        by_time = offset_for_timestamp(log, NOW + offset)
         assert by_time is not None and by_time.offset == max(offset, 50)
 
 
@@ -549,7 +551,7 @@ def test_a_reader_in_the_middle_of_the_log_goes_on_over_a_swap() -> None:
     for number in range(6):
         put(log, (b"%d" % (number % 4), b"%d" % number))
         log.roll(NOW)
-    reader = log.batches(0)
+    reader = batches_of(log, 0)
     assert b.read_header(next(reader)).base_offset == 0
     clean(log)
     assert [record.offset for batch in reader for record in read_records(batch)] == [2, 3, 4, 5]
@@ -599,10 +601,10 @@ def directory_with_log(disk: SimDisk) -> LogDirectory:
 def test_how_far_logs_are_clean_is_remembered() -> None:
     disk = SimDisk()
     directory = directory_with_log(disk)
-    directory.cleaned_to[PARTITION] = 17
+    directory.saved.cleaned_to[PARTITION] = 17
     directory.write_cleaner_offsets()
     assert everything(disk)[f"{DIR}/cleaner-offset-checkpoint"] == b"0\n1\norders 0 17\n"
-    assert directory_with_log(disk.crash(Random(3))).cleaned_to == {PARTITION: 17}
+    assert directory_with_log(disk.crash(Random(3))).saved.cleaned_to == {PARTITION: 17}
 
 
 def test_what_is_appended_after_a_truncation_is_dirty() -> None:
@@ -611,21 +613,21 @@ def test_what_is_appended_after_a_truncation_is_dirty() -> None:
     log = directory.logs[PARTITION]
     for number in range(4):
         put(log, (b"a", b"%d" % number))
-    directory.cleaned_to[PARTITION] = 3
+    directory.saved.cleaned_to[PARTITION] = 3
     directory.write_cleaner_offsets()
     log.truncate_to(2, NOW)
-    assert directory_with_log(disk.killed()).cleaned_to == {PARTITION: 2}
+    assert directory_with_log(disk.killed()).saved.cleaned_to == {PARTITION: 2}
     log.truncate_fully_and_start_at(0, NOW)
-    assert directory_with_log(disk.killed()).cleaned_to == {PARTITION: 0}
+    assert directory_with_log(disk.killed()).saved.cleaned_to == {PARTITION: 0}
 
 
 def test_a_topic_made_again_under_its_name_begins_dirty() -> None:
     disk = SimDisk()
     directory = directory_with_log(disk)
-    directory.cleaned_to[PARTITION] = 3
+    directory.saved.cleaned_to[PARTITION] = 3
     directory.write_cleaner_offsets()
     directory.delete_log(PARTITION, "0" * 32)
-    assert directory.cleaned_to == {}
+    assert directory.saved.cleaned_to == {}
     again = LogDirectory.open(OpenFiles(disk.killed()), DIR)
     again.create_log(PARTITION, TOPIC_ID, COMPACT, NOW)
-    assert again.cleaned_to == {}
+    assert again.saved.cleaned_to == {}

@@ -2,12 +2,13 @@
 
 from ottla.protocol import batch as b
 from ottla.storage.log import Log
+from ottla.storage.reading import batches_of
 from tests.rules.storage.cleaning import COMPACT, end, put, rolled_and_cleaned
 from tests.rules.storage.scene import created
 
 
 def first_batch(log: Log) -> str:
-    return bytes(next(log.batches(0))).hex(" ", -4)
+    return bytes(next(batches_of(log, 0))).hex(" ", -4)
 
 
 def test_a_batch_that_lost_its_first_and_last_record() -> None:

@@ -9,6 +9,7 @@ from ottla.protocol import batch as b
 from ottla.storage.cleaner.facts import Limits
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
+from ottla.storage.opening import open_log
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import Crashed, SimDisk
 from tests.rules.storage.cleaning import Pair, clean, committed, end, latest, put
@@ -116,7 +117,7 @@ class Story:
 
 
 def reopen(disk: SimDisk) -> Log:
-    return Log.open(
+    return open_log(
         OpenFiles(disk), PATH, PARTITION, TOPIC_ID, CONFIG, now=NOW, clean=False, recovery_point=0, log_start_offset=0
     )
 

@@ -7,11 +7,12 @@ import pytest
 from ottla.model.ids import TopicPartition, Uuid
 from ottla.protocol import batch as b
 from ottla.storage import checkpoints, names
+from ottla.storage.answers import Deletion
 from ottla.storage.checkpoints import MetaProperties
 from ottla.storage.config import LogConfig
 from ottla.storage.directory import DirectoryInUse, LogDirectory
 from ottla.storage.fs import StorageError
-from ottla.storage.log import Deletion
+from ottla.storage.retention import delete_records_before
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import Crashed, SimDisk
 from tests.rules.storage.scene import DIR, NOW, TOPIC_ID, append, everything, fill, flip, values
@@ -75,7 +76,7 @@ def test_a_directory_that_is_closed_before_its_logs_are_read_is_left_as_it_was(c
     checkpoints written from nothing would bring deleted records back."""
     disk = SimDisk()
     directory = with_logs(disk)
-    directory.logs[A].delete_records_before(2)
+    delete_records_before(directory.logs[A], 2)
     directory.write_checkpoints()
     directory.close(clean=clean, broker_epoch=7)
     disk = disk.killed()
@@ -180,7 +181,7 @@ def test_recovery_points_and_log_starts_are_checkpointed() -> None:
     disk = SimDisk()
     directory = with_logs(disk)
     directory.logs[A].flush()
-    directory.logs[B].delete_records_before(2)
+    delete_records_before(directory.logs[B], 2)
     directory.write_checkpoints()
     files = everything(disk)
     assert files[f"{DIR}/{names.RECOVERY_POINTS}"] == b"0\n2\na 0 3\nb-with-dash 12 0\n"
@@ -194,7 +195,7 @@ def test_high_watermarks_are_kept_for_the_broker() -> None:
     disk = SimDisk()
     directory = with_logs(disk)
     directory.write_high_watermarks({A: 2})
-    assert opened(disk.killed()).high_watermarks == {A: 2}
+    assert opened(disk.killed()).saved.high_watermarks == {A: 2}
 
 
 @pytest.mark.parametrize("content", [b"", b"1\n0\n", b"0\n5\na 0 1\n", b"0\n1\na 0\n", b"\xff\xfe"])
@@ -244,7 +245,7 @@ def test_a_recreated_topic_does_not_inherit_promises() -> None:
     directory = with_logs(disk)
     log = directory.logs[A]
     log.flush()
-    log.delete_records_before(2)
+    delete_records_before(log, 2)
     directory.write_checkpoints()
     directory.delete_log(A, "1" * 32)
     fill(directory.create_log(A, TOPIC_ID, CONFIG, NOW), 2)
@@ -275,8 +276,8 @@ def test_what_is_not_a_log_is_left_alone() -> None:
         disk.mkdir(f"{DIR}/{name}")
     directory = LogDirectory.open(OpenFiles(disk.killed()), DIR)
     loading = directory.load(lambda topic: CONFIG, NOW)
-    assert list(directory.logs) == [A, B]
-    assert sorted(loading.ignored) == ["-1", "a-1.0123-future", "a-2.4567-stray", "lost+found", "x-"]
+    assert (list(directory.logs), list(directory.futures)) == ([A, B], [TopicPartition("a", 1)])
+    assert sorted(loading.ignored) == ["-1", "a-2.4567-stray", "lost+found", "x-"]
 
 
 def test_one_disk_error_takes_every_log_of_the_directory_offline() -> None:

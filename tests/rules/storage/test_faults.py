@@ -9,9 +9,15 @@ import pytest
 
 from ottla.model.ids import TopicPartition
 from ottla.protocol import batch as b
+from ottla.storage.answers import COORDINATOR
 from ottla.storage.config import LogConfig
+from ottla.storage.following import append_as_follower
 from ottla.storage.fs import CorruptLog, RealFilesystem, StorageError
-from ottla.storage.log import COORDINATOR, Log
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.opening import create_log
+from ottla.storage.reading import offset_for_timestamp, read
+from ottla.storage.retention import apply_retention, delete_records_before
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import Crashed, SimDisk, SimFile
 from tests.rules.storage.scene import (
@@ -55,9 +61,9 @@ class Story:
             self.write(log, 4)
             log.flush()
             self.flushed = log.recovery_point
-        log.delete_records_before(5)
+        delete_records_before(log, 5)
         self.log_start = 5
-        log.apply_retention(NOW)
+        apply_retention(log, NOW)
         self.write(log, 3)
         log.close()
         self.flushed = log.recovery_point
@@ -228,12 +234,12 @@ class BrokenFile:
 def refuses_everything(log: Log) -> None:
     writes: list[Callable[[], object]] = [
         lambda: append(log, b"a"),
-        lambda: log.append_as_follower(a_batch(b"a", base_offset=99, leader_epoch=0), 0, NOW),
+        lambda: append_as_follower(log, a_batch(b"a", base_offset=99, leader_epoch=0), 0, NOW),
         lambda: log.roll(NOW),
         lambda: log.truncate_to(0, NOW),
         lambda: log.truncate_fully_and_start_at(0, NOW),
-        lambda: log.delete_records_before(1),
-        lambda: log.apply_retention(NOW),
+        lambda: delete_records_before(log, 1),
+        lambda: apply_retention(log, NOW),
         log.flush,
         log.close,
         lambda: log.delete("0" * 32),
@@ -337,11 +343,11 @@ def test_a_flush_syncs_the_log_before_indexes_and_indexes_before_directories() -
 def test_a_missing_transaction_index_entry_is_never_tolerated() -> None:
     disk = SimDisk()
     log = created(disk)
-    log.append_as_leader(a_batch(b"v", producer=(1, 0, 0), attributes=b.TRANSACTIONAL), 0, NOW)
+    append_as_leader(log, a_batch(b"v", producer=(1, 0, 0), attributes=b.TRANSACTIONAL), 0, NOW)
     marker = a_marker(1, 0, commit=False)
     disk.room = disk.used + len(marker)
     with pytest.raises(StorageError, match="transaction index"):
-        log.append_as_leader(marker, 0, NOW, origin=COORDINATOR)
+        append_as_leader(log, marker, 0, NOW, origin=COORDINATOR)
     assert not log.is_online
 
 
@@ -360,9 +366,9 @@ def test_a_damaged_segment_is_a_storage_error_to_its_readers_and_to_nobody_else(
     log = reopened(disk, CONFIG, clean=True)
     disk.names[LOG].data[8:12] = b"\x7f\xff\xff\xff"
     with pytest.raises(StorageError, match=r"cannot read orders-0: .*\.log: at byte 0: a batch claims"):
-        log.read(0, 100, upper_bound=10)
+        read(log, 0, 100, upper_bound=10)
     with pytest.raises(StorageError, match="cannot read"):
-        log.offset_for_timestamp(0)
+        offset_for_timestamp(log, 0)
     assert log.is_online
     assert fetched(log, 9) == [9]
     numbered(log, 1)
@@ -397,8 +403,8 @@ def test_an_append_that_finds_no_descriptor_fails_alone_and_the_directory_stays_
 def test_when_descriptors_run_out_one_log_gets_that_of_another() -> None:
     disk = Crowded()
     files = disk.files = OpenFiles(disk)
-    one = Log.create(files, "/data/one-0", TopicPartition("one", 0), None, LogConfig(), now=NOW)
-    two = Log.create(files, "/data/two-0", TopicPartition("two", 0), None, LogConfig(), now=NOW)
+    one = create_log(files, "/data/one-0", TopicPartition("one", 0), None, LogConfig(), now=NOW)
+    two = create_log(files, "/data/two-0", TopicPartition("two", 0), None, LogConfig(), now=NOW)
     append(one, b"a")
     append(two, b"a")
     files.forget(one.active)
@@ -414,8 +420,8 @@ def test_an_epoch_that_could_not_be_written_is_written_by_the_next_flush() -> No
     append(log, b"before")
     disk.descriptors = 0
     with pytest.raises(StorageError):
-        log.append_as_leader(a_batch(b"refused"), 7, NOW)
+        append_as_leader(log, a_batch(b"refused"), 7, NOW)
     disk.descriptors = 1
-    assert accepted(log.append_as_leader(a_batch(b"after"), 7, NOW)).base_offset == 1
+    assert accepted(append_as_leader(log, a_batch(b"after"), 7, NOW)).base_offset == 1
     log.flush()
     assert reopened(disk, clean=True).epoch_at(1) == 7

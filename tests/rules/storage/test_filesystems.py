@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ottla.storage.answers import FileSlice
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import Filesystem, RealFilesystem, replace_file
-from ottla.storage.log import FileSlice, Log
+from ottla.storage.log import Log
+from ottla.storage.opening import create_log, open_log
+from ottla.storage.reading import read
 from ottla.storage.segment import OpenFiles
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, PARTITION, TOPIC_ID, append, base_offsets, fill, values
@@ -105,7 +108,7 @@ def test_a_file_longer_than_one_read_comes_whole(place: Place) -> None:
 def new_log(tmp_path: Path) -> Callable[..., Log]:
     def create(number: int, files: OpenFiles, config: LogConfig | None = None) -> Log:
         path = f"{tmp_path}/orders-{number}"
-        return Log.create(files, path, PARTITION, TOPIC_ID, config or LogConfig(), now=NOW)
+        return create_log(files, path, PARTITION, TOPIC_ID, config or LogConfig(), now=NOW)
 
     return create
 
@@ -136,12 +139,12 @@ def test_a_slice_keeps_its_descriptor_and_nobody_elses(tmp_path: Path, new_log: 
     files = OpenFiles(RealFilesystem(), limit=1)
     log, other = new_log(0, files), new_log(1, files)
     fill(log, 3)
-    piece = log.read(0, 1 << 20, upper_bound=3)
+    piece = read(log, 0, 1 << 20, upper_bound=3)
     assert isinstance(piece, FileSlice)
     fill(other, 3)
     assert log.active.file is None
     before = open_descriptors(tmp_path)
-    assert base_offsets(log.read_bytes(piece)) == [0, 1, 2]
+    assert base_offsets(piece.read()) == [0, 1, 2]
     assert piece.fileno() > 2
     del piece
     assert open_descriptors(tmp_path) == before - 1
@@ -164,7 +167,7 @@ def test_a_log_lives_on_a_real_disk(new_log: Callable[..., Log], tmp_path: Path)
     fill(log, 50)
     log.close()
     for clean in (True, False):
-        again = Log.open(
+        again = open_log(
             RealFilesystem(),
             f"{tmp_path}/orders-0",
             PARTITION,
@@ -177,4 +180,4 @@ def test_a_log_lives_on_a_real_disk(new_log: Callable[..., Log], tmp_path: Path)
         )
         assert (again.topic_id, again.log_end_offset, len(values(again))) == (TOPIC_ID, 50, 50)
         assert [segment.base_offset for segment in again.segments] == [segment.base_offset for segment in log.segments]
-        assert len(again._chain.files) <= len(again.segments)
+        assert len(again.chain.files) <= len(again.segments)

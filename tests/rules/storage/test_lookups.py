@@ -3,9 +3,13 @@
 import pytest
 
 from ottla.protocol.compression import Bounds
+from ottla.storage.answers import FoundOffset
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import EpochEnd, LeaderEpochs
-from ottla.storage.log import FoundOffset, Log
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.reading import max_timestamp_offset, offset_for_timestamp
+from ottla.storage.retention import delete_records_before
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, PATH, a_batch, append, created, reopened
 
@@ -13,7 +17,7 @@ from tests.rules.storage.scene import NOW, PATH, a_batch, append, created, reope
 def timed(*timestamps: int, epoch: int = 2, config: LogConfig | None = None) -> Log:
     log = created(config=config)
     for timestamp in timestamps:
-        log.append_as_leader(a_batch(b"a", b"b", b"c", at=timestamp), epoch, NOW)
+        append_as_leader(log, a_batch(b"a", b"b", b"c", at=timestamp), epoch, NOW)
     return log
 
 
@@ -21,18 +25,18 @@ def timed(*timestamps: int, epoch: int = 2, config: LogConfig | None = None) -> 
 def test_the_first_record_at_or_after_a_time(codec: int) -> None:
     log = created()
     for timestamp in (100, 200, 300):
-        log.append_as_leader(a_batch(b"a", b"b", b"c", at=timestamp, codec=codec), 2, NOW)
-    assert log.offset_for_timestamp(0) == FoundOffset(100, 0, 2)
-    assert log.offset_for_timestamp(101) == FoundOffset(101, 1, 2)
-    assert log.offset_for_timestamp(103) == FoundOffset(200, 3, 2)
-    assert log.offset_for_timestamp(302) == FoundOffset(302, 8, 2)
-    assert log.offset_for_timestamp(303) is None
+        append_as_leader(log, a_batch(b"a", b"b", b"c", at=timestamp, codec=codec), 2, NOW)
+    assert offset_for_timestamp(log, 0) == FoundOffset(100, 0, 2)
+    assert offset_for_timestamp(log, 101) == FoundOffset(101, 1, 2)
+    assert offset_for_timestamp(log, 103) == FoundOffset(200, 3, 2)
+    assert offset_for_timestamp(log, 302) == FoundOffset(302, 8, 2)
+    assert offset_for_timestamp(log, 303) is None
 
 
 def test_times_need_not_grow() -> None:
     log = timed(300, 100, 500, 200)
-    assert log.offset_for_timestamp(150) == FoundOffset(300, 0, 2)
-    assert log.offset_for_timestamp(400) == FoundOffset(500, 6, 2)
+    assert offset_for_timestamp(log, 150) == FoundOffset(300, 0, 2)
+    assert offset_for_timestamp(log, 400) == FoundOffset(500, 6, 2)
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -48,7 +52,7 @@ def test_a_search_by_time_agrees_with_reading_everything(restart: bool) -> None:
         log = reopened(fs, config, clean=True)
     for wanted in range(0, 1020, 7):
         expected = next((offset for offset, at in enumerate(times) if at >= wanted), None)
-        found = log.offset_for_timestamp(wanted)
+        found = offset_for_timestamp(log, wanted)
         assert (found.offset if found else None) == expected
 
 
@@ -57,32 +61,32 @@ def test_a_batch_that_may_not_be_unpacked_is_found_by_its_header(bounds: Bounds)
     """Its first offset for a search, so that nothing is missed; its last for the greatest timestamp."""
     log = created(config=LogConfig(unpacking=bounds))
     for timestamp in (100, 200):
-        log.append_as_leader(a_batch(b"a" * 500, b"b" * 500, at=timestamp, codec=4), 2, NOW)
-    found, greatest = log.offset_for_timestamp(201), log.max_timestamp_offset()
+        append_as_leader(log, a_batch(b"a" * 500, b"b" * 500, at=timestamp, codec=4), 2, NOW)
+    found, greatest = offset_for_timestamp(log, 201), max_timestamp_offset(log)
     assert found is not None and found[:3] == (201, 2, 2) and "unfolds into more" in found.doubt
     assert greatest is not None and greatest[:3] == (201, 3, 2) and "unfolds into more" in greatest.doubt
-    assert log.offset_for_timestamp(202) is None
-    log.delete_records_before(3)
-    found = log.offset_for_timestamp(0)
+    assert offset_for_timestamp(log, 202) is None
+    delete_records_before(log, 3)
+    found = offset_for_timestamp(log, 0)
     assert found is not None and found.offset == 3
 
 
 def test_records_below_the_log_start_are_not_found() -> None:
     log = timed(100, 200)
-    log.delete_records_before(4)
-    assert log.offset_for_timestamp(0) == FoundOffset(201, 4, 2)
+    delete_records_before(log, 4)
+    assert offset_for_timestamp(log, 0) == FoundOffset(201, 4, 2)
 
 
 def test_the_epoch_is_the_found_records_own() -> None:
     log = timed(100, epoch=2)
-    log.append_as_leader(a_batch(b"a", at=200), 5, NOW)
-    assert log.offset_for_timestamp(50) == FoundOffset(100, 0, 2)
-    assert log.offset_for_timestamp(150) == FoundOffset(200, 3, 5)
+    append_as_leader(log, a_batch(b"a", at=200), 5, NOW)
+    assert offset_for_timestamp(log, 50) == FoundOffset(100, 0, 2)
+    assert offset_for_timestamp(log, 150) == FoundOffset(200, 3, 5)
 
 
 def test_the_greatest_timestamp_is_that_of_the_first_record_that_bears_it() -> None:
-    assert timed(100, 300, 200).max_timestamp_offset() == FoundOffset(302, 5, 2)
-    assert created().max_timestamp_offset() is None
+    assert max_timestamp_offset(timed(100, 300, 200)) == FoundOffset(302, 5, 2)
+    assert max_timestamp_offset(created()) is None
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -93,15 +97,15 @@ def test_the_greatest_timestamp_is_known_after_a_restart(clean: bool) -> None:
         append(log, b"v", at=timestamp)
     if clean:
         log.close()
-    assert reopened(fs.killed(), clean=clean).max_timestamp_offset() == FoundOffset(300, 1, 0)
+    assert max_timestamp_offset(reopened(fs.killed(), clean=clean)) == FoundOffset(300, 1, 0)
 
 
 def test_with_log_append_time_all_records_of_a_batch_bear_its_time() -> None:
     log = created(config=LogConfig(message_timestamp_type="LogAppendTime"))
-    log.append_as_leader(a_batch(b"a", b"b", at=1), 0, NOW)
-    log.append_as_leader(a_batch(b"a", b"b", at=1), 0, NOW + 10)
-    assert log.offset_for_timestamp(NOW + 1) == FoundOffset(NOW + 10, 2, 0)
-    assert log.max_timestamp_offset() == FoundOffset(NOW + 10, 2, 0)
+    append_as_leader(log, a_batch(b"a", b"b", at=1), 0, NOW)
+    append_as_leader(log, a_batch(b"a", b"b", at=1), 0, NOW + 10)
+    assert offset_for_timestamp(log, NOW + 1) == FoundOffset(NOW + 10, 2, 0)
+    assert max_timestamp_offset(log) == FoundOffset(NOW + 10, 2, 0)
 
 
 def epochs(*entries: tuple[int, int]) -> LeaderEpochs:
@@ -170,7 +174,7 @@ def test_a_lost_or_unreadable_epoch_file_is_rebuilt_from_the_batches(content: by
     fs = SimDisk()
     log = created(fs)
     for epoch in (0, 0, 3):
-        log.append_as_leader(a_batch(b"a"), epoch, NOW)
+        append_as_leader(log, a_batch(b"a"), epoch, NOW)
     log.close()
     path = f"{PATH}/leader-epoch-checkpoint"
     if content is None:

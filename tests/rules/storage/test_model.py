@@ -9,10 +9,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ottla.model.errors import Errors
 from ottla.protocol import batch as b
 from ottla.protocol.records import read_records
+from ottla.storage.answers import Appended, FileSlice
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import CorruptLog, StorageError
-from ottla.storage.log import Appended, FileSlice, Log
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
 from ottla.storage.lookup import segment_index
+from ottla.storage.reading import batches_of, read
+from ottla.storage.retention import apply_retention, delete_records_before
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, a_batch, created, reopened
 from tests.support.examples import examples
@@ -40,7 +44,7 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, count: int, size: int, codec: int) -> None:
         values = [b"%d/" % (len(self.model) + n) + b"x" * size for n in range(count)]
         end = len(self.model)
-        assert self.log.append_as_leader(a_batch(*values, codec=codec), self.epoch, NOW) == Appended(
+        assert append_as_leader(self.log, a_batch(*values, codec=codec), self.epoch, NOW) == Appended(
             end, end + count - 1, -1, self.start
         )
         self.model += values
@@ -49,9 +53,9 @@ class LogMachine(RuleBasedStateMachine):
     def append_idempotently_and_again(self, count: int) -> None:
         producer = (1, 0, self.sequence)
         values = [b"p%d" % n for n in range(count)]
-        first = self.log.append_as_leader(a_batch(*values, producer=producer), self.epoch, NOW)
+        first = append_as_leader(self.log, a_batch(*values, producer=producer), self.epoch, NOW)
         if isinstance(first, Appended) and not first.duplicate:
-            again = self.log.append_as_leader(a_batch(*values, producer=producer), self.epoch, NOW)
+            again = append_as_leader(self.log, a_batch(*values, producer=producer), self.epoch, NOW)
             assert again == first._replace(duplicate=True)
             self.model += values
             self.sequence += count
@@ -77,7 +81,8 @@ class LogMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
         target = data.draw(st.integers(self.start, len(self.model)))
-        boundaries = {b.read_header(batch).base_offset for batch in self.log.batches(self.start)} | {len(self.model)}
+        batches = batches_of(self.log, self.start)
+        boundaries = {b.read_header(batch).base_offset for batch in batches} | {len(self.model)}
         target = max((at for at in boundaries if at <= target), default=target)
         if target < self.start:
             return
@@ -90,12 +95,12 @@ class LogMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(0, len(self.model)))
-        assert self.log.delete_records_before(offset) is Errors.NONE
+        assert delete_records_before(self.log, offset) is Errors.NONE
         self.start = max(self.start, offset)
 
     @rule()
     def retain(self) -> None:
-        deletion = self.log.apply_retention(NOW)
+        deletion = apply_retention(self.log, NOW)
         for path in deletion.paths if deletion else ():
             self.disk.remove(path)
 
@@ -103,7 +108,7 @@ class LogMachine(RuleBasedStateMachine):
     def fill_the_disk(self, room: int) -> None:
         self.disk.room = self.disk.used + room
         try:
-            outcome = self.log.append_as_leader(a_batch(b"f" * 100), self.epoch, NOW)
+            outcome = append_as_leader(self.log, a_batch(b"f" * 100), self.epoch, NOW)
             assert isinstance(outcome, Appended)
             self.model.append(b"f" * 100)
         except StorageError:
@@ -158,7 +163,7 @@ class LogMachine(RuleBasedStateMachine):
         assert (log.log_start_offset, log.log_end_offset) == (self.start, len(self.model))
         found = [
             (record.offset, record.value)
-            for batch in log.batches(self.start)
+            for batch in batches_of(log, self.start)
             for record in read_records(batch)
             if record.offset >= self.start
         ]
@@ -169,9 +174,9 @@ class LogMachine(RuleBasedStateMachine):
     @invariant()
     def every_offset_can_be_fetched(self) -> None:
         for offset in range(self.start, len(self.model), 3):
-            piece = self.log.read(offset, 1, upper_bound=len(self.model))
+            piece = read(self.log, offset, 1, upper_bound=len(self.model))
             assert isinstance(piece, FileSlice)
-            header = b.read_header(self.log.read_bytes(piece))
+            header = b.read_header(piece.read())
             assert header.base_offset <= offset <= header.last_offset
             assert len(piece) == header.size
 

@@ -9,9 +9,12 @@ import pytest
 from ottla.protocol import batch as b
 from ottla.protocol.messages import ProduceRequest
 from ottla.protocol.ordinary_produce import DECODERS, OrdinaryProduce
+from ottla.storage import ordinary
 from ottla.storage.config import CODECS, LogConfig
 from ottla.storage.fs import StorageError
-from ottla.storage.log import Admitted, Log, withdraw_each, write_each
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.ordinary import Admitted, settle, withdraw_each, write_each
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, a_batch, accepted, append, created, everything, values
 
@@ -31,7 +34,7 @@ def admit(log: Log, batch: bytearray, now: int = NOW, leader_epoch: int = 0) -> 
         return None
     (((view, header),),) = (batches for _, batches in read.topics)
     before = bytes(view)
-    admitted = log.admit(view, header, leader_epoch, now)
+    admitted = ordinary.admit(log, view, header, leader_epoch, now)
     assert admitted is not None or bytes(view) == before
     return admitted
 
@@ -42,7 +45,7 @@ def three_steps(log: Log, batch: bytearray, now: int = NOW) -> bool:
     if admitted is None:
         return False
     assert write_each({log: admitted}) is None
-    assert log.settle(admitted) == log.log_end_offset - b.read_header(batch).record_count
+    assert settle(log, admitted) == log.log_end_offset - b.read_header(batch).record_count
     return True
 
 
@@ -77,11 +80,11 @@ def test_the_log_is_the_same_whichever_way_its_batches_came(seed: int) -> None:
     ordinary = 0
     for number, batch in enumerate(a_life(seed)):
         now = NOW + number * 1000
-        accepted(long.append_as_leader(bytearray(batch), 0, now))
+        accepted(append_as_leader(long, bytearray(batch), 0, now))
         if three_steps(short, batch, now):
             ordinary += 1
         else:
-            accepted(short.append_as_leader(batch, 0, now))
+            accepted(append_as_leader(short, batch, 0, now))
     assert ordinary > 40
     assert len(short.segments) > 3
     assert short.producers.producers == long.producers.producers
@@ -178,7 +181,7 @@ def test_a_truncated_log_goes_on_where_it_was_cut() -> None:
     log = warm(created())
     assert three_steps(log, a_batch(b"c", producer=(5, 0, 2)))
     log.truncate_to(1, NOW)
-    accepted(log.append_as_leader(a_batch(b"x"), 0, NOW))
+    accepted(append_as_leader(log, a_batch(b"x"), 0, NOW))
     assert three_steps(log, a_batch(b"y"))
     assert values(log) == [b"a", b"x", b"y"]
 

@@ -5,8 +5,12 @@ from crc32c import crc32c
 
 from ottla.model.errors import Errors
 from ottla.storage import producer_state
-from ottla.storage.log import ActiveProducer, Appended, Log, Rejected
+from ottla.storage.answers import ActiveProducer, Appended, Rejected
+from ottla.storage.following import append_as_follower
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
 from ottla.storage.producer_state import CachedBatch, CorruptSnapshot, Producer, ProducerStates
+from ottla.storage.reading import batches_of
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, PATH, a_batch, accepted, append, created, rejected, reopened
 
@@ -15,7 +19,7 @@ LAST = 2**31 - 1
 
 def send(log: Log, sequence: int, records: int = 1, *, epoch: int = 0, producer_id: int = 7) -> Appended | Rejected:
     batch = a_batch(*[b"v"] * records, producer=(producer_id, epoch, sequence))
-    return log.append_as_leader(batch, 0, NOW)
+    return append_as_leader(log, batch, 0, NOW)
 
 
 def test_each_of_the_last_five_batches_is_answered_with_its_original_offsets() -> None:
@@ -91,7 +95,7 @@ def test_a_duplicate_on_a_log_append_time_topic_returns_the_first_time() -> None
     log.update_config(log.config.__class__(message_timestamp_type="LogAppendTime"))
     send(log, 0)
     batch = a_batch(b"v", producer=(7, 0, 0))
-    assert log.append_as_leader(batch, 0, NOW + 99) == Appended(0, 0, NOW, 0, duplicate=True)
+    assert append_as_leader(log, batch, 0, NOW + 99) == Appended(0, 0, NOW, 0, duplicate=True)
 
 
 def test_the_window_survives_a_crash_because_the_log_is_read_again() -> None:
@@ -237,6 +241,6 @@ def test_a_follower_learns_the_same_state_as_its_leader() -> None:
     leader, follower = created(), created()
     for sequence in range(7):
         send(leader, sequence, 1)
-    follower.append_as_follower(b"".join(bytes(batch) for batch in leader.batches(0)), 0, NOW)
+    append_as_follower(follower, b"".join(bytes(batch) for batch in batches_of(leader, 0)), 0, NOW)
     assert follower.producers.producers == leader.producers.producers
     assert isinstance(leader.producers.producers[7], Producer)

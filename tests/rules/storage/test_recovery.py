@@ -7,6 +7,7 @@ from ottla.storage import names
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import CorruptLog
 from ottla.storage.log import Log
+from ottla.storage.reading import batches_of, max_timestamp_offset, offset_for_timestamp
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import PATH, a_batch, append, created, everything, fetched, fill, flip, reopened, values
 
@@ -202,7 +203,7 @@ def test_a_bad_index_is_rebuilt_even_after_a_clean_shutdown(suffix: str, damage:
     assert log.log_end_offset == 30
     assert [fetched(log, offset, 1) for offset in range(30)] == [[offset] for offset in range(30)]
     if damage != "beyond" or suffix == ".index":
-        assert [log.offset_for_timestamp(1000 + at) is not None for at in range(30)] == [True] * 30
+        assert [offset_for_timestamp(log, 1000 + at) is not None for at in range(30)] == [True] * 30
 
 
 def test_an_index_without_its_log_goes() -> None:
@@ -269,7 +270,7 @@ def three_segments() -> SimDisk:
 
 
 def offsets(log: Log) -> list[int]:
-    return [b.read_header(batch).base_offset for batch in log.batches(0)]
+    return [b.read_header(batch).base_offset for batch in batches_of(log, 0)]
 
 
 def test_cleaned_files_never_took_effect() -> None:
@@ -334,7 +335,7 @@ def test_truncation_leaves_the_log_as_if_the_rest_had_never_been(restart: bool) 
             log = reopened(disk, config, clean=True)
         assert log.log_end_offset == target
         assert len(values(log)) == target
-        found = log.max_timestamp_offset()
+        found = max_timestamp_offset(log)
         assert (found.timestamp if found else None) == (999 + target if target else None)
         append(log, b"new")
         assert values(log)[target:] == [b"new"]

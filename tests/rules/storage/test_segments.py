@@ -3,8 +3,12 @@
 import pytest
 
 from ottla.model.errors import Errors
+from ottla.storage.answers import Deletion
 from ottla.storage.config import LogConfig
-from ottla.storage.log import Deletion, Log
+from ottla.storage.following import append_as_follower
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.retention import apply_retention, delete_records_before
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, PATH, a_batch, append, created, everything, fetched, fill, reopened, values
 
@@ -41,7 +45,7 @@ def test_jitter_shortens_the_time() -> None:
 def test_without_timestamps_the_age_of_the_segment_counts() -> None:
     log = created(config=LogConfig(segment_ms=1000))
     for now in (NOW, NOW + 1000, NOW + 1001):
-        log.append_as_leader(a_batch(b"v", at=-1), 0, now)
+        append_as_leader(log, a_batch(b"v", at=-1), 0, now)
     assert bases(log) == [0, 2]
 
 
@@ -60,15 +64,15 @@ def test_a_full_time_index_closes_the_segment_while_its_last_entry_is_free() -> 
 
 def test_an_offset_too_far_for_relative_offsets_opens_a_segment_of_its_own() -> None:
     log = created()
-    log.append_as_follower(a_batch(b"a", base_offset=0, leader_epoch=0), 0, NOW)
-    log.append_as_follower(a_batch(b"b", base_offset=2**31, leader_epoch=0), 0, NOW)
+    append_as_follower(log, a_batch(b"a", base_offset=0, leader_epoch=0), 0, NOW)
+    append_as_follower(log, a_batch(b"b", base_offset=2**31, leader_epoch=0), 0, NOW)
     assert bases(log) == [0, 2**31]
     assert fetched(log, 1) == [2**31]
 
 
 def test_an_empty_log_moves_to_an_offset_out_of_its_reach() -> None:
     log = created()
-    log.append_as_follower(a_batch(b"b", base_offset=2**31, leader_epoch=0), 0, NOW)
+    append_as_follower(log, a_batch(b"b", base_offset=2**31, leader_epoch=0), 0, NOW)
     assert bases(log) == [2**31]
 
 
@@ -92,9 +96,9 @@ def test_rolling_an_empty_segment_changes_nothing() -> None:
 def test_size_retention_keeps_at_least_the_limit() -> None:
     log = created(config=LogConfig(segment_bytes=2 * BATCH, retention_bytes=5 * BATCH, retention_ms=-1))
     fill(log, 10)
-    log.apply_retention(NOW)
+    apply_retention(log, NOW)
     assert (bases(log), log.log_start_offset) == ([4, 6, 8], 4)
-    assert log.apply_retention(NOW) is None
+    assert apply_retention(log, NOW) is None
 
 
 def test_time_retention_goes_by_the_greatest_timestamp_of_a_segment() -> None:
@@ -103,9 +107,9 @@ def test_time_retention_goes_by_the_greatest_timestamp_of_a_segment() -> None:
         append(log, b"v", at=NOW + at)
         log.roll(NOW)
     append(log, b"v", at=NOW + 1600)
-    log.apply_retention(NOW + 1000)
+    apply_retention(log, NOW + 1000)
     assert log.log_start_offset == 0
-    log.apply_retention(NOW + 1501)
+    apply_retention(log, NOW + 1501)
     assert (bases(log), log.log_start_offset) == ([2, 3], 2)
 
 
@@ -113,19 +117,19 @@ def test_an_active_segment_that_is_too_old_is_replaced() -> None:
     log = created(config=LogConfig(retention_ms=1000))
     append(log, b"v")
     append(log, b"v")
-    log.apply_retention(NOW + 2000)
+    apply_retention(log, NOW + 2000)
     assert (bases(log), log.log_start_offset, log.log_end_offset, log.size) == ([2], 2, 2, 0)
 
 
 def test_an_empty_log_is_left_alone() -> None:
     log = created(config=LogConfig(retention_ms=0, retention_bytes=0))
-    assert log.apply_retention(NOW + DAY) is None
+    assert apply_retention(log, NOW + DAY) is None
 
 
 def test_nothing_at_or_above_the_high_watermark_is_deleted() -> None:
     log = created(config=LogConfig(segment_bytes=2 * BATCH, retention_bytes=0))
     fill(log, 6)
-    log.apply_retention(NOW, high_watermark=3)
+    apply_retention(log, NOW, high_watermark=3)
     assert bases(log) == [2, 4]
 
 
@@ -133,9 +137,9 @@ def test_nothing_at_or_above_the_high_watermark_is_deleted() -> None:
 def test_only_the_delete_policy_deletes_by_size_and_time(policy: tuple[str, ...]) -> None:
     log = created(config=LogConfig(segment_bytes=2 * BATCH, retention_bytes=0, retention_ms=0, cleanup_policy=policy))
     fill(log, 6)
-    assert log.apply_retention(NOW + DAY) is None
-    log.delete_records_before(4)
-    log.apply_retention(NOW + DAY)
+    assert apply_retention(log, NOW + DAY) is None
+    delete_records_before(log, 4)
+    apply_retention(log, NOW + DAY)
     assert bases(log) == [4]
 
 
@@ -143,7 +147,7 @@ def test_deleted_files_are_renamed_now_and_removed_later() -> None:
     fs = SimDisk()
     log = created(fs, LogConfig(segment_bytes=2 * BATCH, retention_bytes=0, file_delete_delay_ms=60))
     fill(log, 4)
-    deletion = log.apply_retention(NOW)
+    deletion = apply_retention(log, NOW)
     names = [f"{PATH}/{base:020d}.{suffix}.deleted" for base in (0, 2) for suffix in ("log", "index", "timeindex")]
     assert deletion == Deletion((*names, f"{PATH}/{2:020d}.snapshot.deleted"), 60)
     assert all(path in fs.names for path in deletion.paths)
@@ -154,7 +158,7 @@ def test_a_restart_removes_what_was_marked() -> None:
     config = LogConfig(segment_bytes=2 * BATCH, retention_bytes=0)
     log = created(fs, config)
     fill(log, 4)
-    log.apply_retention(NOW)
+    apply_retention(log, NOW)
     log = reopened(fs.killed(), config, log_start_offset=4)
     assert (bases(log), log.log_start_offset, log.log_end_offset) == ([4], 4, 4)
     assert not [path for path in everything(log.filesystem) if path.endswith(".deleted")]  # type: ignore[arg-type]
@@ -163,11 +167,11 @@ def test_a_restart_removes_what_was_marked() -> None:
 def test_delete_records_moves_the_log_start_and_retention_takes_the_segments() -> None:
     log = created(config=LogConfig(segment_bytes=2 * BATCH))
     fill(log, 6)
-    assert log.delete_records_before(3) is Errors.NONE
+    assert delete_records_before(log, 3) is Errors.NONE
     assert (log.log_start_offset, bases(log)) == (3, [0, 2, 4])
-    assert log.delete_records_before(1) is Errors.NONE
+    assert delete_records_before(log, 1) is Errors.NONE
     assert log.log_start_offset == 3
-    log.apply_retention(NOW)
+    apply_retention(log, NOW)
     assert bases(log) == [2, 4]
     assert len(values(log)) == 3
 
@@ -175,10 +179,10 @@ def test_delete_records_moves_the_log_start_and_retention_takes_the_segments() -
 def test_delete_records_beyond_the_high_watermark_is_out_of_range() -> None:
     log = created()
     fill(log, 3)
-    assert log.delete_records_before(3, high_watermark=2) is Errors.OFFSET_OUT_OF_RANGE
-    assert log.delete_records_before(4) is Errors.OFFSET_OUT_OF_RANGE
-    assert log.delete_records_before(-1) is Errors.OFFSET_OUT_OF_RANGE
-    assert log.delete_records_before(3) is Errors.NONE
+    assert delete_records_before(log, 3, high_watermark=2) is Errors.OFFSET_OUT_OF_RANGE
+    assert delete_records_before(log, 4) is Errors.OFFSET_OUT_OF_RANGE
+    assert delete_records_before(log, -1) is Errors.OFFSET_OUT_OF_RANGE
+    assert delete_records_before(log, 3) is Errors.NONE
 
 
 def test_deleting_a_log_frees_its_name_at_once() -> None:

@@ -4,27 +4,31 @@ import pytest
 
 from ottla.model.errors import Errors
 from ottla.protocol import batch as b
+from ottla.storage.answers import COORDINATOR, Appended, Rejected
 from ottla.storage.index import AbortedTxn
-from ottla.storage.log import COORDINATOR, Appended, Log, Rejected
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.reading import aborted_transactions
+from ottla.storage.retention import delete_records_before
 from ottla.testing.disk import SimDisk
 from tests.rules.storage.scene import NOW, a_batch, a_marker, accepted, append, created, rejected, reopened
 
 
 def write(log: Log, producer_id: int, sequence: int, *, epoch: int = 0) -> Appended | Rejected:
     batch = a_batch(b"v", producer=(producer_id, epoch, sequence), attributes=b.TRANSACTIONAL)
-    return log.append_as_leader(batch, 0, NOW)
+    return append_as_leader(log, batch, 0, NOW)
 
 
 def end(
     log: Log, producer_id: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0, version: int = 0
 ) -> Appended | Rejected:
     marker = a_marker(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
-    return log.append_as_leader(marker, 0, NOW, origin=COORDINATOR, transaction_version=version)
+    return append_as_leader(log, marker, 0, NOW, origin=COORDINATOR, transaction_version=version)
 
 
 def stability(log: Log) -> tuple[int | None, int]:
     """First unstable offset, and last stable offset once everything is replicated."""
-    return log.first_unstable_offset, log.last_stable_offset(log.log_end_offset)
+    return log.producers.first_ongoing, log.last_stable_offset(log.log_end_offset)
 
 
 def test_the_log_is_stable_up_to_its_oldest_open_transaction() -> None:
@@ -56,9 +60,9 @@ def test_aborts_go_to_the_transaction_index_and_commits_do_not() -> None:
     end(log, 3, commit=False)
     end(log, 1, commit=False)
     assert log.active.aborted_txns() == [AbortedTxn(3, 2, 4, 0), AbortedTxn(1, 0, 5, 6)]
-    assert log.aborted_transactions(0, 6) == [(3, 2), (1, 0)]
-    assert log.aborted_transactions(5, 6) == [(1, 0)]
-    assert log.aborted_transactions(0, 1) == [(1, 0)]
+    assert aborted_transactions(log, 0, 6) == [(3, 2), (1, 0)]
+    assert aborted_transactions(log, 5, 6) == [(1, 0)]
+    assert aborted_transactions(log, 0, 1) == [(1, 0)]
 
 
 def test_aborted_transactions_are_found_across_segments() -> None:
@@ -67,8 +71,8 @@ def test_aborted_transactions_are_found_across_segments() -> None:
     log.roll(NOW)
     write(log, 1, 1)
     end(log, 1, commit=False)
-    assert log.aborted_transactions(0, 1) == [(1, 0)]
-    assert log.aborted_transactions(2, 3) == [(1, 0)]
+    assert aborted_transactions(log, 0, 1) == [(1, 0)]
+    assert aborted_transactions(log, 2, 3) == [(1, 0)]
 
 
 def test_a_tv1_marker_keeps_the_window_and_the_sequence_runs_on() -> None:
@@ -116,14 +120,14 @@ def test_a_zombie_coordinator_is_fenced() -> None:
 def test_a_plain_batch_inside_an_open_transaction_is_refused() -> None:
     log = created()
     write(log, 1, 0)
-    outcome = log.append_as_leader(a_batch(b"v", producer=(1, 0, 1)), 0, NOW)
+    outcome = append_as_leader(log, a_batch(b"v", producer=(1, 0, 1)), 0, NOW)
     assert rejected(outcome).error is Errors.INVALID_TXN_STATE
 
 
 def test_a_marker_without_a_transaction_is_written_and_changes_nothing_visible() -> None:
     log = created()
     assert end(log, 9, commit=False) == Appended(0, 0, -1, 0)
-    assert (log.aborted_transactions(0, 1), log.last_stable_offset(1)) == ([], 1)
+    assert (aborted_transactions(log, 0, 1), log.last_stable_offset(1)) == ([], 1)
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -138,7 +142,7 @@ def test_open_and_aborted_transactions_are_known_after_a_restart(clean: bool) ->
         log.close()
     log = reopened(fs.killed(), clean=clean)
     assert (log.active.aborted_txns(), log.producers.producers, log.producers.ongoing) == expected
-    assert (log.first_unstable_offset, log.aborted_transactions(0, 3)) == (1, [(1, 0)])
+    assert (log.producers.first_ongoing, aborted_transactions(log, 0, 3)) == (1, [(1, 0)])
 
 
 def test_truncation_reopens_a_transaction_whose_marker_goes() -> None:
@@ -146,14 +150,14 @@ def test_truncation_reopens_a_transaction_whose_marker_goes() -> None:
     write(log, 1, 0)
     end(log, 1, commit=False)
     log.truncate_to(1, NOW)
-    assert (log.first_unstable_offset, log.aborted_transactions(0, 1)) == (0, [])
+    assert (log.producers.first_ongoing, aborted_transactions(log, 0, 1)) == (0, [])
 
 
 def test_a_transaction_that_began_below_the_log_start_holds_only_what_is_left() -> None:
     log = created()
     write(log, 1, 0)
     append(log, b"a")
-    log.delete_records_before(1)
+    delete_records_before(log, 1)
     assert log.last_stable_offset(2) == 1
 
 
@@ -171,5 +175,5 @@ def test_a_damaged_transaction_index_is_rebuilt_when_it_is_needed(damage: bytes)
     good = bytes(disk.names[path].data)
     disk.names[path].data[:] = damage
     log = reopened(disk, clean=True)
-    assert log.aborted_transactions(0, 4) == [(1, 0), (2, 1)]
+    assert aborted_transactions(log, 0, 4) == [(1, 0), (2, 1)]
     assert bytes(disk.names[path].data) == good

@@ -2,7 +2,9 @@
 
 from ottla.model.errors import Errors
 from ottla.protocol import batch as b
-from ottla.storage.log import COORDINATOR, Appended, Log, Rejected
+from ottla.storage.answers import COORDINATOR, Appended, Rejected
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
 from ottla.storage.producer_state import Refusal, Verification
 from tests.rules.storage.scene import NOW, a_batch, a_marker, accepted, created, rejected
 
@@ -10,7 +12,7 @@ PRODUCER = 7
 
 
 def ask(log: Log, *, epoch: int = 0, sequence: int = 0, tv2: bool = False) -> Verification:
-    proof = log.begin_verification(PRODUCER, epoch, sequence, epoch_bump=tv2, now=NOW)
+    proof = log.producers.begin_verification(PRODUCER, epoch, sequence, epoch_bump=tv2, now=NOW)
     assert isinstance(proof, Verification)
     return proof
 
@@ -19,12 +21,12 @@ def write(
     log: Log, proof: Verification | None, *, epoch: int = 0, sequence: int = 0, transactional: bool = True
 ) -> Appended | Rejected:
     batch = a_batch(b"v", producer=(PRODUCER, epoch, sequence), attributes=b.TRANSACTIONAL if transactional else 0)
-    return log.append_as_leader(batch, 0, NOW, verification=proof)
+    return append_as_leader(log, batch, 0, NOW, verification=proof)
 
 
 def end(log: Log, *, epoch: int = 0, commit: bool = False, version: int = 0) -> Appended:
     marker = a_marker(PRODUCER, epoch, commit=commit, coordinator_epoch=0)
-    return accepted(log.append_as_leader(marker, 0, NOW, origin=COORDINATOR, transaction_version=version))
+    return accepted(append_as_leader(log, marker, 0, NOW, origin=COORDINATOR, transaction_version=version))
 
 
 def test_a_transaction_cannot_begin_without_a_proof() -> None:
@@ -36,7 +38,7 @@ def test_a_transaction_cannot_begin_without_a_proof() -> None:
 def test_with_its_proof_it_begins_and_goes_on_without_one() -> None:
     log = created()
     accepted(write(log, ask(log)))
-    assert log.begin_verification(PRODUCER, 0, 1, epoch_bump=False, now=NOW) is None
+    assert log.producers.begin_verification(PRODUCER, 0, 1, epoch_bump=False, now=NOW) is None
     accepted(write(log, None, sequence=1))
 
 
@@ -69,7 +71,7 @@ def test_one_proof_serves_all_who_ask_before_the_first_append() -> None:
 def test_kafka_19690_an_old_epoch_is_told_before_a_missing_proof() -> None:
     log = created()
     end(log, epoch=3)
-    refused = log.begin_verification(PRODUCER, 2, 0, epoch_bump=False, now=NOW)
+    refused = log.producers.begin_verification(PRODUCER, 2, 0, epoch_bump=False, now=NOW)
     assert isinstance(refused, Refusal) and refused.error == Errors.INVALID_PRODUCER_EPOCH
     assert rejected(write(log, None, epoch=2)).error == Errors.INVALID_PRODUCER_EPOCH
 
@@ -115,10 +117,10 @@ def test_what_coordinators_write_in_a_transaction_needs_a_proof_too() -> None:
     log = created()
     batch = a_batch(b"v", producer=(PRODUCER, 0, -1), attributes=b.TRANSACTIONAL)
     assert (
-        rejected(log.append_as_leader(batch, 0, NOW, origin=COORDINATOR, verification=None)).error
+        rejected(append_as_leader(log, batch, 0, NOW, origin=COORDINATOR, verification=None)).error
         == Errors.INVALID_TXN_STATE
     )
-    accepted(log.append_as_leader(batch, 0, NOW, origin=COORDINATOR, verification=ask(log, sequence=-1)))
+    accepted(append_as_leader(log, batch, 0, NOW, origin=COORDINATOR, verification=ask(log, sequence=-1)))
 
 
 def test_a_proof_nobody_used_is_forgotten_with_the_producer() -> None:

@@ -26,8 +26,9 @@ from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from ottla.protocol.records import NewRecord, build_batch, write_record
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.coordinator import CoordinatorError, CoordinatorRunner, Transaction, UnreadableJournal
+from ottla.storage.answers import Rejected
 from ottla.storage.fs import CorruptLog
-from ottla.storage.log import Rejected
+from ottla.storage.reading import batches_of
 
 logger = logging.getLogger(__name__)
 
@@ -141,15 +142,15 @@ class PartitionJournal:
         def resume(*_: Any) -> None:
             if self._partition.leader is None:
                 then(Errors.NOT_COORDINATOR)
-            else:
-                then(Errors.COORDINATOR_NOT_AVAILABLE if wait.required else Errors.NONE)
+            else:  # asked of the log: of what was committed before it was parked a wait never hears
+                then(Errors.NONE if self.is_committed(offset) else Errors.COORDINATOR_NOT_AVAILABLE)
 
         wait.resume = resume
         self._host.waiting.park_produce(wait, future)
 
     def batches(self, offset: int) -> Iterable[memoryview]:
         found = self._partition.log
-        return () if found is None else found.batches(max(offset, found.log_start_offset))
+        return () if found is None else batches_of(found, max(offset, found.log_start_offset))
 
     def is_blank(self) -> bool:
         found = self._partition.log

@@ -1,4 +1,8 @@
-"""Requests to other brokers, one at a time to each: what comes meanwhile shares the next one."""
+"""Requests to other brokers, one at a time to each: what comes meanwhile shares the next one.
+
+Who is fenced is not waited for: what it led is led by others by then, and a process that is stopped answers nothing and
+breaks no connection, so its requests would only be told at their timeout.
+"""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
@@ -59,17 +63,33 @@ class Courier(Generic[Item]):
         if address is None:
             self._deliver(items, Unreachable(f"nobody knows where broker {broker_id} listens"))
             return
+        if not self._neighbours.replicas.brokers.is_alive(broker_id):  # since it was posted, or since the last answer
+            self._deliver(items, _fenced(broker_id))
+            return
         self._on_the_way[broker_id] = items
         timeout_ms = self._neighbours.configs.settings.get_int("request.timeout.ms")
         self._neighbours.peers.send(
             address,
             self._build(items),
-            lambda outcome: self._answered(broker_id, outcome),
+            lambda outcome: self._answered(broker_id, items, outcome),
             timeout_ms=timeout_ms,
             lane=self._lane,
         )
 
-    def _answered(self, broker_id: int, outcome: Outcome) -> None:
-        items = self._on_the_way.pop(broker_id)
+    def _answered(self, broker_id: int, items: list[Item], outcome: Outcome) -> None:
+        if self._on_the_way.get(broker_id) is not items:
+            return  # it was fenced meanwhile, and they were told so
+        del self._on_the_way[broker_id]
         self._send(broker_id)
         self._deliver(items, outcome)
+
+    def on_metadata(self) -> None:
+        """Called after the replicas have heard of it."""
+        brokers = self._neighbours.replicas.brokers
+        for broker_id in [known for known in self._on_the_way if not brokers.is_alive(known)]:
+            items = self._on_the_way.pop(broker_id) + self._waiting.pop(broker_id, [])
+            self._deliver(items, _fenced(broker_id))
+
+
+def _fenced(broker_id: int) -> Unreachable:
+    return Unreachable(f"broker {broker_id} is fenced")

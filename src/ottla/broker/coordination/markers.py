@@ -20,7 +20,7 @@ from ottla.net.peer import Outcome
 from ottla.protocol import messages
 from ottla.protocol.batch import CONTROL, TRANSACTIONAL
 from ottla.protocol.records import NewRecord, build_batch
-from ottla.storage.log import Rejected
+from ottla.storage.answers import Rejected
 
 if TYPE_CHECKING:  # loaded with the first group, not with the node
     from ottla.coordinator.group.shard import GroupShard
@@ -144,6 +144,9 @@ class Markers:
                 then(dict.fromkeys(names, Errors.LEADER_NOT_AVAILABLE))
             else:
                 self._courier.post(leader, _Errand(marker, names, then))
+
+    def on_metadata(self) -> None:
+        self._courier.on_metadata()
 
 
 def _request(errands: list[_Errand]) -> "messages.WriteTxnMarkersRequest":

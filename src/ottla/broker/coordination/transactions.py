@@ -9,13 +9,14 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from ottla.broker.coordination.coordinators import Coordinators, Host, guarded
+from ottla.broker.coordination.endings import Endings
 from ottla.broker.coordination.markers import Marker, Results
 from ottla.broker.coordination.producer_ids import ProducerIds
 from ottla.broker.coordination.verification import Answer
 from ottla.broker.settings.internal_topics import TRANSACTION_TOPIC, transaction_topic
 from ottla.coordinator.records import Decoder
 from ottla.coordinator.shard import Decision, Now
-from ottla.coordinator.transaction.machine import NONE, TV2, Producer, Transaction
+from ottla.coordinator.transaction.machine import NONE, TV0, TV2, Producer, Transaction
 from ottla.coordinator.transaction.shard import (
     EndReply,
     InitProducerId,
@@ -78,13 +79,15 @@ async def _answered_later(answer: "Future[R]", response: Callable[[R], ResponseT
 
 
 class Transactions:
-    __slots__ = ("_host", "_markers", "_producer_ids", "_settings", "coordinators")
+    __slots__ = ("_endings", "_host", "_longest_wait_ms", "_markers", "_producer_ids", "_settings", "coordinators")
 
     def __init__(self, settings: Settings, host: Host, producer_ids: ProducerIds, markers: MarkerWriter) -> None:
         self._host = host
         self._producer_ids = producer_ids
         self._markers = markers
         self._settings = transaction_settings(settings)
+        self._longest_wait_ms = settings.get_int("add.partitions.to.txn.retry.backoff.max.ms")
+        self._endings = Endings(host.loop)
         self.coordinators: Coordinators[TransactionShard] = Coordinators(
             transaction_topic(settings),
             host,
@@ -122,6 +125,29 @@ class Transactions:
             lambda shard, now, _: shard.add_partitions(transactional_id, producer, partitions, version, now),
             lambda error: error,
         )
+
+    def add_once_ended(
+        self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]
+    ) -> "Errors | Future[Errors]":
+        """For clients that add by themselves: the markers of the transaction before are a matter of milliseconds. Who
+        is told CONCURRENT_TRANSACTIONS pauses for longer, and librdkafka, if it aborts before it has come again, aborts
+        what nobody has begun, and is lost (its issue 4849)."""
+
+        def add() -> "Errors | Future[Errors]":
+            return self.add_partitions(transactional_id, producer, partitions, TV0)
+
+        if not self._is_ending(transactional_id):
+            return add()
+        return self._host.loop.create_task(self._once_ended(transactional_id, add))
+
+    def _is_ending(self, transactional_id: str) -> bool:
+        found = self.describe(transactional_id)
+        return isinstance(found, Transaction) and found.state.is_prepared
+
+    async def _once_ended(self, transactional_id: str, ask: "Callable[[], R | Future[R]]") -> R:
+        await self._endings.next(transactional_id, self._longest_wait_ms)
+        answer = ask()
+        return await answer if isinstance(answer, Future) else answer
 
     def verify_partitions(
         self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]
@@ -280,9 +306,14 @@ class Transactions:
                 logger.warning("the end of %s could not be logged: %s", name, refused)
                 self._host.loop.call_later(_LONGEST_RETRY_MS / 1000, self._acknowledge, markers, done)
             else:
+                self._tell_ended(name)
                 if isinstance(answer, Future):
                     # Nobody waits for it, and an error unasked for would be logged: it is committed late, or elsewhere.
                     answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def _tell_ended(self, transactional_id: str) -> None:
+        if self._endings.is_awaited(transactional_id) and not self._is_ending(transactional_id):
+            self._endings.tell(transactional_id)
 
     def _is_current(self, markers: WriteMarkers) -> bool:
         try:

@@ -65,6 +65,9 @@ class Askers:
         self._courier.post(coordinator, _Question(transactional_id, producer, partitions, add, answer))
         return answer
 
+    def on_metadata(self) -> None:
+        self._courier.on_metadata()
+
 
 def _request(questions: list[_Question]) -> "messages.AddPartitionsToTxnRequest":
     kind = messages.AddPartitionsToTxnRequest
@@ -171,7 +174,9 @@ class Verifier:
             if log is None or partition.leader is None:
                 proofs.errors[partition] = partition.unavailable_error()
                 continue
-            begun = log.begin_verification(producer.id, producer.epoch, sequence, epoch_bump=rules.adds, now=now)
+            begun = log.producers.begin_verification(
+                producer.id, producer.epoch, sequence, epoch_bump=rules.adds, now=now
+            )
             if isinstance(begun, Refusal):
                 proofs.errors[partition] = begun.error
             elif begun is not None:

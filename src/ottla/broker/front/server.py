@@ -66,14 +66,12 @@ class Server:
         "_held",
         "_loop",
         "_options",
-        "_oversized",
         "_pauses",
         "_refusals",
         "_scratch",
         "_sessions",
         "_sockets",
-        "_sweeper",
-        "_swept",
+        "_sweeping",
         "logins",
         "routes",
         "traffic",
@@ -82,9 +80,8 @@ class Server:
     def __init__(self, loop: AbstractEventLoop, doors: Doors, budget: ReadBudget, options: SocketOptions) -> None:
         self._loop = loop
         self._doors = doors
-        self._refusals = Refusals()
-        self._oversized: dict[str, Refusals] = {}
-        """By listener: who takes the wrong one must not hide who takes another."""
+        self._refusals: dict[str, Refusals] = {}
+        """By listener: who takes the wrong one must not hide who takes another. Of the limits, under none."""
         self._pauses: dict[socket.socket, TimerHandle] = {}
         self._held: dict[socket.socket, TimerHandle] = {}
         self._budget = budget
@@ -92,8 +89,8 @@ class Server:
         self._scratch = Scratch()
         self._sockets: list[socket.socket] = []
         self._sessions: dict[Session, Connection] = {}
-        self._sweeper: TimerHandle | None = None
-        self._swept = loop.time()
+        self._sweeping: tuple[float, TimerHandle] | None = None
+        """Since when no connection was looked at, and what comes next."""
         self._encrypted: Encrypted | None = None
         """Who comes by a listener with TLS, until the handshake is done."""
         self.logins: dict[str, Logins] = {}
@@ -132,8 +129,8 @@ class Server:
         self.routes[listener_name] = routes
         self.traffic[listener_name] = Traffic()
         self._loop.add_reader(sock.fileno(), self._accept, sock, listener_name, routes, services)
-        if self._sweeper is None:
-            self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
+        if self._sweeping is None:
+            self._sweep_later(self._loop.time())
 
     def _accept(self, sock: socket.socket, listener_name: str, routes: Routes, services: AnyServices) -> None:
         for _ in range(_ACCEPTS_PER_WAKEUP):
@@ -153,7 +150,7 @@ class Server:
                 self._rest(rest_ms / 1000, sock, listener_name, routes, services)
             turned_away = door.refusal(host, listener_name, now)
             if turned_away is not None:
-                line = self._refusals.said(f"refusing a connection from {host}: {turned_away} is reached", now)
+                line = self._refusals_at("").said(f"refusing a connection from {host}: {turned_away} is reached", now)
                 if line is not None:
                     logger.warning("%s", line)
                 peer.close()
@@ -287,12 +284,15 @@ class Server:
             session.services.control_plane.broker_disconnected(*session.broker, session)
 
     def _refusals_at(self, listener_name: str) -> Refusals:
-        return self._oversized.setdefault(listener_name, Refusals())
+        return self._refusals.setdefault(listener_name, Refusals())
+
+    def _sweep_later(self, now: float) -> None:
+        self._sweeping = now, self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
     def _sweep(self) -> None:
-        self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
-        before, now = self._swept, self._loop.time()
-        self._swept = now
+        assert self._sweeping is not None
+        (before, _), now = self._sweeping, self._loop.time()
+        self._sweep_later(now)
         idle = self._options.idle / 1000
         slow = self._options.slow_peer / 1000
         for session, connection in list(self._sessions.items()):
@@ -316,8 +316,8 @@ class Server:
 
     def close(self) -> None:
         self.stop_accepting()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        if self._sweeping is not None:
+            self._sweeping[1].cancel()
         if self._encrypted is not None:
             self._encrypted.close()
         for peer, timer in self._held.items():

@@ -5,7 +5,9 @@ its connection is not read: clients that do not wait by themselves find their ne
 produce is charged when it comes, a fetch before its answer is made, time when an answer leaves.
 
 Time is what the loop spends on a request: 100 per cent are all that this node has. Steps of work that waits in between
-are added up (`timed`), and what an answer costs to write is charged with the next one, as Kafka does.
+are added up (`timed`). A request that is answered at once is charged when the loop turns to something else, so that it
+costs two looks at the clock and no more: whom that puts over the quota the next answer tells, as Kafka's does of what
+an answer cost to write.
 """
 
 from asyncio import AbstractEventLoop, TimerHandle
@@ -22,21 +24,23 @@ from ottla.net.connection import BY_QUOTA, Line
 from ottla.protocol.codec import Message
 
 _NO_METERS: Final = Meters(-1, None, None, None, None)
-_US_PER_PERCENT: Final = 10_000
-"""Of a second: a rate of one per cent."""
+_PERCENT: Final = 100.0
+"""Of a second are all of it."""
 
 
 class Share:
     __slots__ = (
-        "_began_us",
+        "_answered",
+        "_began",
         "_client",
         "_clock",
+        "_fetches_held",
         "_line",
         "_loop",
         "_meters",
         "_muted_until",
         "_owed_ms",
-        "_spent_us",
+        "_spent",
         "_timer",
         "applies",
         "quotas",
@@ -60,10 +64,14 @@ class Share:
         self._client: Client | None = None
         self._owed_ms = 0
         """For how long the client is held, and has not been told yet."""
-        self._began_us = 0
-        """When the loop turned to what it does now for this client; 0: it does something else, or nobody asks."""
-        self._spent_us = 0
-        """On requests that are not answered yet."""
+        self._began = 0.0
+        """When the loop turned to what it does now for this client; 0: it does something else."""
+        self._answered = False
+        """What the loop does for this client since then is about a request that has its answer already."""
+        self._spent = 0.0
+        """Seconds, on requests that are not answered yet."""
+        self._fetches_held = 0
+        """Answers to fetches that tell of a time and have not left."""
         self._muted_until = 0.0
         self._timer: TimerHandle | None = None
 
@@ -77,39 +85,42 @@ class Share:
             self._meters = meters = self.quotas.meters(user, client_id, self._clock.monotonic())
             self._client, self.version = client, meters.version
             self.timed = meters.request is not None
-            self.applies = self.timed or meters.produce is not None or meters.fetch is not None or self._changes
+            self.applies = self.timed or any((meters.produce, meters.fetch, meters.mutations))
         return self.applies
-
-    @property
-    def _changes(self) -> bool:
-        return self._meters.mutations is not None
 
     def begin(self, produced_bytes: int) -> None:
         """A request has come: of that size, if it is a produce."""
+        now = self._line.seconds()
+        if self.timed:
+            self._began, self._answered = now, False
         meter = self._meters.produce
         if produced_bytes and meter is not None:
-            held_ms = meter.charge(produced_bytes, self._clock.monotonic())
+            held_ms = meter.charge(produced_bytes, Millis(int(now * 1000)))
             if held_ms:
                 self._owe(held_ms)
-        if self.timed:
-            self._began_us = self._line.us_since(0.0)
 
     def end(self) -> None:
         """The loop turns to something else."""
-        if self._began_us:
-            self._spent_us += self._line.us_since(0.0) - self._began_us
-            self._began_us = 0
+        if not self._began:
+            return
+        now = self._line.seconds()
+        spent, self._began = now - self._began, 0.0
+        meter = self._meters.request
+        if self._answered and meter is not None:
+            meter.count(spent * _PERCENT, Millis(int(now * 1000)))
+        else:
+            self._spent += spent
 
     def forgive(self) -> None:
         """What was done was done for the cluster: a copy for a follower, or nothing that is ever answered."""
-        self._began_us = self._spent_us = 0
+        self._began = self._spent = 0.0
 
     def watched(self, work: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
         return timed(self, work) if self.timed else work
 
     def step(self) -> None:
         """The loop turns to this client's work again."""
-        self._began_us = self._line.us_since(0.0)
+        self._began, self._answered = self._line.seconds(), False
 
     @property
     def most_fetched(self) -> int:
@@ -123,27 +134,32 @@ class Share:
         Bytes that are held back are not charged. Unlike in Kafka, what is larger than all that a client may have within
         the window (one batch can be) is sent to one who has had nothing, or it would never get past it."""
         meter = self._meters.fetch
-        now = self._clock.monotonic()
-        throttle_ms = self._charge_time(now)
+        now = self._now()
+        throttle_ms = self._charge_time()
         if meter is not None:
             held_ms = meter.charge(size, now)
             if not throttle_ms and held_ms and meter.rate.total <= size:
+                self._fetches_held += 1
                 return held_ms, False
             throttle_ms = max(throttle_ms, held_ms)
             if throttle_ms:
                 meter.give_back(size, now)
+        if throttle_ms:
+            self._fetches_held += 1
         return throttle_ms, throttle_ms > 0
 
-    def _charge_time(self, now: Millis) -> int:
-        meter = self._meters.request
+    def _now(self) -> Millis:
+        """As good as now: a request that is answered at once is not looked at the clock for again."""
+        return Millis(int((self._began or self._line.seconds()) * 1000))
+
+    def _charge_time(self) -> int:
+        meter, spent = self._meters.request, self._spent
         if meter is None:
             return 0
-        if self._began_us:
-            present = self._line.us_since(0.0)
-            self._spent_us += present - self._began_us
-            self._began_us = present
-        spent, self._spent_us = self._spent_us, 0
-        return meter.charge(spent / _US_PER_PERCENT, now) if spent else 0
+        if spent:
+            self._spent = 0.0
+            return meter.charge(spent * _PERCENT, self._now())
+        return meter.held_ms(self._now()) if meter.may_be_over() else 0
 
     # ---- what follows from it
 
@@ -151,14 +167,17 @@ class Share:
         """Before an answer is written: it tells for how long the client is held from now on. A time that the controller
         has put there, or the handler, counts as well; the longest does."""
         owed, self._owed_ms = self._owed_ms, 0
-        if not (owed or self.timed or self._changes or self._meters.fetch is not None):
-            return  # what most answers are
         if exempt:
             self.forgive()
-        else:
-            owed = max(owed, self._charge_time(self._clock.monotonic()))
+        elif self.timed:
+            owed = max(owed, self._charge_time())
+            self._answered = True
+        if not (owed or self._fetches_held or self._meters.mutations is not None):
+            return  # what most answers are
         if "throttle_time_ms" in message.FIELDS:
             told: int = message.throttle_time_ms  # type: ignore[attr-defined]  # as FIELDS say
+            if told and self._fetches_held:
+                self._fetches_held -= 1
             if owed > told:
                 message.throttle_time_ms = owed  # type: ignore[attr-defined]
             else:

@@ -25,6 +25,7 @@ from ottla.protocol.messages import FetchRequest, FetchResponse
 from ottla.replication.leader import Diverging, PartitionLeader, check_position
 from ottla.storage.fs import StorageError
 from ottla.storage.log import Log
+from ottla.storage.reading import aborted_transactions, read, upper_offset
 
 TopicResponse: TypeAlias = FetchResponse.FetchableTopicResponse
 PartitionData: TypeAlias = FetchResponse.PartitionData
@@ -325,7 +326,9 @@ def _add_records(
         upper = log.log_end_offset
     else:
         upper = data.last_stable_offset if reader.committed_only else data.high_watermark
-    found = log.read(asked.fetch_offset, min(left, asked.partition_max_bytes), upper_bound=upper, min_one_message=first)
+    found = read(
+        log, asked.fetch_offset, min(left, asked.partition_max_bytes), upper_bound=upper, min_one_message=first
+    )
     if found is None:
         return data
     if isinstance(found, Errors):
@@ -336,8 +339,8 @@ def _add_records(
     if reader.committed_only:
         data.aborted_transactions = [
             FetchResponse.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset in log.aborted_transactions(
-                asked.fetch_offset, min(upper, log.upper_offset(found))
+            for producer_id, first_offset in aborted_transactions(
+                log, asked.fetch_offset, min(upper, upper_offset(log, found))
             )
         ]
     return data

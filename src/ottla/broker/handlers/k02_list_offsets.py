@@ -18,6 +18,7 @@ from ottla.model.permissions import DESCRIBE_TOPIC
 from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from ottla.storage.answers import FoundOffset
 from ottla.storage.fs import StorageError
+from ottla.storage.reading import max_timestamp_offset, offset_for_timestamp
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +124,7 @@ def _look_up(partition: Partition, timestamp: int, request: ListOffsetsRequest) 
         return FoundOffset(-1, start, epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOWHERE  # nothing is tiered
-    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    found = max_timestamp_offset(log) if timestamp == MAX_TIMESTAMP else offset_for_timestamp(log, timestamp)
     if found is not None and found.offset < last_fetchable:
         return found
     return _NOWHERE if is_settled else None

@@ -17,7 +17,7 @@ from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS, internal_topic
 from ottla.metadata.image import MetadataImage, TopicImage, offline_replicas
 from ottla.model.errors import Errors
-from ottla.model.ids import ZERO_UUID, Uuid
+from ottla.model.ids import ZERO_UUID, Millis, Uuid
 from ottla.model.permissions import CLUSTER_NAME, CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC, Resource
 from ottla.model.topic_names import why_invalid
 from ottla.protocol.messages import CreateTopicsRequest, MetadataRequest, MetadataResponse
@@ -28,7 +28,6 @@ PartitionResponse: TypeAlias = MetadataResponse.MetadataResponsePartition
 NAMES_BY_ID = 12
 WITHOUT_QUOTA_ERROR: Final = 5
 """The last such version of CreateTopics."""
-NEWS_SECONDS: Final = 0.005
 LOOK_SECONDS: Final = 0.002
 """A broken connection to another broker may lie in the same turn of the loop as the question, behind it."""
 NOBODY: Final = -1
@@ -45,20 +44,22 @@ def handle(
     if missing:
         return _create_then_answer(services, session, request, version, missing)
     names_leaders = request.topics or _asks_for_all(request, version)
-    if names_leaders and len(services.control_plane.image.brokers) > 1 and services.lost_leaders.are_told:
+    if names_leaders and len(services.control_plane.image.brokers) > 1 and services.leader_news.lost_leaders.are_told:
         return _answer_with_news(services, session, request, version)
     return _answer(services, session, request, version, {})
 
 
-def _names_a_lost_leader(services: Services, request: MetadataRequest, version: int) -> bool:
-    if not services.lost_leaders.any(services.clock.monotonic()):
-        return False
+def _awaited_until(services: Services, request: MetadataRequest, version: int) -> Millis | None:
+    """None: the request names no leader that was lost and of whom there may soon be news."""
+    lost_leaders, now = services.leader_news.lost_leaders, services.clock.monotonic()
+    if not lost_leaders.any(now):  # many clients ask at such a moment, and each may ask for every topic
+        return None
     leaders = {
         partition.leader: None
         for topic in _asked_for(services.control_plane.image, request, version)
         for partition in topic.partitions.values()
     }
-    return services.lost_leaders.is_awaited(leaders, services.clock.monotonic())
+    return lost_leaders.awaited_until(leaders, now)
 
 
 def _asked_for(image: MetadataImage, request: MetadataRequest, version: int) -> Iterable[TopicImage]:
@@ -72,18 +73,13 @@ async def _answer_with_news(
     services: Services, session: Session, request: MetadataRequest, version: int
 ) -> MetadataResponse:
     """Who asks is likely to have lost a leader just now. This broker hears of it at the same time or a little later."""
-    image = services.control_plane.image
     await asyncio.sleep(LOOK_SECONDS)
-    moment = services.lost_leaders.moment(services.clock.monotonic()) if _is_librdkafka(session) else None
+    news = services.leader_news
+    moment = news.lost_leaders.moment(services.clock.monotonic()) if _is_librdkafka(session) else None
     if moment is not None:
         return _without(_answer(services, session, request, version, {}), moment)
-    awaited = _names_a_lost_leader(services, request, version)
-    while awaited:
-        await asyncio.sleep(NEWS_SECONDS)
-        if services.control_plane.image is image and services.lost_leaders.any(services.clock.monotonic()):
-            continue  # nothing new: many clients wait at such a moment, and each may have asked for every topic
-        image = services.control_plane.image
-        awaited = _names_a_lost_leader(services, request, version)
+    while (until := _awaited_until(services, request, version)) is not None:
+        await news.next(until)
     return _answer(services, session, request, version, {})
 
 
@@ -227,7 +223,7 @@ def _brokers(
             node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
         )
         for broker in image.brokers.values()
-        if (not broker.fenced or (lingering and services.lost_leaders.lingers(broker.id, now)))
+        if (not broker.fenced or (lingering and services.leader_news.lost_leaders.lingers(broker.id, now)))
         and (endpoint := broker.listener(session.client.listener)) is not None
     ]
 

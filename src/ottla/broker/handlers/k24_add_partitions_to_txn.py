@@ -12,7 +12,7 @@ from ottla.broker.coordination.transactions import answered
 from ottla.broker.front.session import Session
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
-from ottla.coordinator.transaction.machine import TV0, TV2, Producer
+from ottla.coordinator.transaction.machine import TV2, Producer
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.model.permissions import CLUSTER_ACTION, CLUSTER_NAME, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
@@ -65,8 +65,10 @@ def _one(services: Services, session: Session, asked: Asked, version: int) -> "O
     transactions = services.transactions
     if asked.verify_only:
         return transactions.verify_partitions(asked.transactional_id, producer, partitions)
-    client_version = TV2 if version >= BATCHED else TV0
-    added = transactions.add_partitions(asked.transactional_id, producer, partitions, client_version)
+    if version >= BATCHED:  # where others stand in the same request: the broker that sent it asks again
+        added = transactions.add_partitions(asked.transactional_id, producer, partitions, TV2)
+    else:
+        added = transactions.add_once_ended(asked.transactional_id, producer, partitions)
 
     def outcome(error: Errors) -> Outcome:
         if error == Errors.PRODUCER_FENCED and version < KNOWS_FENCED:

@@ -10,7 +10,7 @@ from ottla.broker.coordination.transactions import answered
 from ottla.broker.front.session import Session
 from ottla.broker.services import Services
 from ottla.broker.settings.internal_topics import OFFSETS_TOPIC
-from ottla.coordinator.transaction.machine import TV0, Producer
+from ottla.coordinator.transaction.machine import Producer
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.model.permissions import READ_GROUP, WRITE_TRANSACTIONAL_ID
@@ -44,11 +44,10 @@ def _add(
 ) -> AddOffsetsToTxnResponse | Coroutine[Any, Any, AddOffsetsToTxnResponse]:
     index = services.groups.partition_for(request.group_id)
     assert index is not None
-    added = services.transactions.add_partitions(
+    added = services.transactions.add_once_ended(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         (TopicPartition(OFFSETS_TOPIC, index),),
-        TV0,
     )
 
     def response(error: Errors) -> AddOffsetsToTxnResponse:

@@ -92,7 +92,7 @@ class Work(NamedTuple):
 
     @property
     def is_wanted(self) -> bool:
-        return self.is_current and self.log.config.compact
+        return self.is_current and self.log.config.compact and self.partition.future is None
 
 
 class Cleaning:
@@ -229,12 +229,14 @@ class Cleaning:
         found, role = partition.log, partition.role
         if found is None or role is None or partition.directory is None or not found.config.compact:
             return None
+        if partition.future is not None:
+            return None  # a tombstone must not go before the copy has it, or the copy keeps what it deletes
         if found in self.working or found in self.uncleanable or len(found.segments) == 1 or not found.is_online:
             return None
         try:
             candidate = plan.weigh(
                 found,
-                partition.directory.cleaned_to.get(found.topic_partition),
+                partition.directory.saved.cleaned_to.get(found.topic_partition),
                 high_watermark=role.high_watermark,
                 now=self._clock.wall(),
             )
@@ -332,7 +334,7 @@ class Cleaning:
 
     async def _checkpoint(self, work: Work, end_offset: int) -> None:
         if work.is_current:
-            work.directory.cleaned_to[work.log.topic_partition] = end_offset
+            work.directory.saved.cleaned_to[work.log.topic_partition] = end_offset
             await self._in_thread(work.directory.write_cleaner_offsets)
 
     async def _discard(self, work: Work, base_offset: int) -> None:

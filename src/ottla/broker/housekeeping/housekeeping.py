@@ -17,9 +17,12 @@ from ottla.broker.settings.configs import Configs
 from ottla.model.ports import Clock
 from ottla.runtime.cleaner.cleaners import Cleaner, Pace
 from ottla.runtime.timers import Repeating
+from ottla.storage.answers import Deletion
 from ottla.storage.directory import LogDirectory
+from ottla.storage.flush import Flush
 from ottla.storage.fs import StorageError
-from ottla.storage.log import Deletion, Flush, Log
+from ottla.storage.log import Log
+from ottla.storage.retention import apply_retention
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +36,18 @@ _LOGS_PER_TURN: Final = 200
 
 
 class Housekeeping:
-    __slots__ = ("_clock", "_configs", "_doomed", "_loop", "_pending", "_replicas", "_tasks", "_timers", "cleaning")
+    __slots__ = (
+        "_clock",
+        "_configs",
+        "_doomed",
+        "_loop",
+        "_pending",
+        "_replicas",
+        "_stopped",
+        "_tasks",
+        "_timers",
+        "cleaning",
+    )
 
     def __init__(
         self,
@@ -52,6 +66,7 @@ class Housekeeping:
         self._pending: dict[Partition, None] = {}
         self._tasks: dict[str, Task[None]] = {}
         self._timers: list[Repeating] = []
+        self._stopped = False
         self.cleaning = Cleaning(loop, replicas, configs, clock, new_cleaner)
 
     def start(self) -> None:
@@ -81,6 +96,7 @@ class Housekeeping:
         self.cleaning.start()
 
     async def stop(self) -> None:
+        self._stopped = True
         for timer in self._timers:
             timer.stop()
         await self.cleaning.stop()
@@ -93,7 +109,7 @@ class Housekeeping:
 
     def _begin(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """One run of each kind at a time: a slow disk delays the next, it does not pile them up."""
-        if name not in self._tasks:
+        if name not in self._tasks and not self._stopped:
             task = self._tasks[name] = self._loop.create_task(work(), name=f"housekeeping-{name}")
             task.add_done_callback(lambda done: self._ended(name, done))
 
@@ -177,7 +193,7 @@ class Housekeeping:
 
     async def _save_high_watermarks(self) -> None:
         for directory, marks in self._replicas.high_watermarks().items():
-            if directory.is_online and marks != directory.high_watermarks:
+            if directory.is_online and marks != directory.saved.high_watermarks:
                 try:
                     await self._loop.run_in_executor(None, directory.write_high_watermarks, marks)
                 except StorageError as error:
@@ -192,7 +208,7 @@ class Housekeeping:
             if partition.role is None:
                 continue
             try:
-                deletion = found.apply_retention(self._clock.wall(), partition.high_watermark)
+                deletion = apply_retention(found, self._clock.wall(), partition.high_watermark)
             except StorageError as error:
                 self._replicas.storage_failed(directory, error)
                 continue

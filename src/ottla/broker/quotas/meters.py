@@ -51,21 +51,27 @@ class Meter:
 
     def charge(self, amount: float, now: Millis) -> int:
         """For how many milliseconds the client is to be held; 0 if it is within its quota."""
+        self.count(amount, now)
+        return self.held_ms(now)
+
+    def count(self, amount: float, now: Millis) -> None:
+        """Without a word: whoever asks next is told."""
         self.last_used = now
         self.rate.record(amount, now)
-        if self.rate.total <= self.bound * self._window_s:
-            return 0  # surely: no window is shorter, and samples that are too old can only be too many
+
+    def may_be_over(self) -> bool:
+        """False: surely not, as no window is shorter, and samples that are too old can only be too many."""
+        return self.rate.total > self.bound * self._window_s
+
+    def held_ms(self, now: Millis) -> int:
+        if not self.may_be_over():
+            return 0
         throttle_ms = self.rate.throttle_ms(self.bound, now)
         if not throttle_ms:
             return 0
         throttle_ms = min(throttle_ms, self._at_most_ms)
         self.throttled.note(throttle_ms, now)
         return throttle_ms
-
-    def count(self, amount: float, now: Millis) -> None:
-        """Without a word: it is too late to hold this request. The next one pays."""
-        self.last_used = now
-        self.rate.record(amount, now)
 
     def give_back(self, amount: float, now: Millis) -> None:
         self.rate.record(-amount, now)

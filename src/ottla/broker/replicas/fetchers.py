@@ -7,7 +7,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from ottla.broker.partition import Partition
-from ottla.broker.replicas.lost_leaders import LostLeaders
+from ottla.broker.replicas.leader_news import LeaderNews
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.replicas.throttles import PAUSE_MS, ReplicationThrottle
 from ottla.broker.settings.configs import Configs
@@ -19,8 +19,11 @@ from ottla.protocol import messages
 from ottla.replication.fetch_chain import FetchChain, Later
 from ottla.replication.fetch_session import Question
 from ottla.replication.follower import Ask, Do, PartitionFollower
+from ottla.storage.answers import Deletion, Rejected
+from ottla.storage.following import append_as_follower
 from ottla.storage.fs import StorageError
-from ottla.storage.log import Deletion, Log, Rejected
+from ottla.storage.log import Log
+from ottla.storage.retention import delete_records_before
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +47,7 @@ class FetchHost(NamedTuple):
     peers: Peers
     broker_epoch: Callable[[], int]
     throttle: ReplicationThrottle
-    lost_leaders: LostLeaders
+    leader_news: LeaderNews
 
 
 class Fetchers:
@@ -203,11 +206,11 @@ class LeaderFetcher:
         if self._closed:
             return
         if isinstance(outcome, Unreachable):
-            self._host.lost_leaders.lost(self.key[0], self._host.clock.monotonic())
+            self._host.leader_news.lost(self.key[0])
             self._failed(str(outcome))
             return
         assert isinstance(outcome, messages.FetchResponse)
-        self._host.lost_leaders.reached(self.key[0])
+        self._host.leader_news.reached(self.key[0])
         if outcome.error_code:
             self._failed(Errors(outcome.error_code).name, outcome.error_code)
             return
@@ -365,7 +368,7 @@ class Copier:
     ) -> None:
         records = data.records
         if records:
-            outcome = found.append_as_follower(records, follower.leader_epoch, self._host.clock.wall())
+            outcome = append_as_follower(found, records, follower.leader_epoch, self._host.clock.wall())
             if isinstance(outcome, Rejected):
                 logger.error("%s: what its leader sent cannot be appended: %s", found.topic_partition, outcome.message)
                 self.pause(follower)
@@ -380,7 +383,7 @@ class Copier:
                 self._host.waiting.records_visible(partition, len(records) if records else 1)
         start = min(data.log_start_offset, follower.high_watermark)
         if start > found.log_start_offset:
-            found.delete_records_before(start, follower.high_watermark)
+            delete_records_before(found, start, follower.high_watermark)
 
     def _truncate(self, partition: Partition, follower: PartitionFollower, found: Log, offset: int) -> None:
         logger.info("%s is cut back from %d to %d", found.topic_partition, found.log_end_offset, offset)

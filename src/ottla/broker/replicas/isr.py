@@ -143,6 +143,7 @@ class IsrChanges:
         if partition.leader is not None and partition.leader.refused(change, error):
             self._wanted.setdefault(partition, change)
             self._errand.work()
+        self._replicas.look_again(partition)
 
 
 def _is_current(partition: Partition, change: IsrChange) -> bool:

@@ -67,8 +67,9 @@ class LostLeaders:
         self._last_lost_at[broker_id] = now
         self._losses[broker_id] = Loss(now, again, self._image)
 
-    def reached(self, broker_id: int) -> None:
-        self._losses.pop(broker_id, None)
+    def reached(self, broker_id: int) -> bool:
+        """Whether it was lost until now."""
+        return self._losses.pop(broker_id, None) is not None
 
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage, now: Millis) -> None:
         """Brokers that this one does not fetch from are lost when they are fenced."""
@@ -102,7 +103,8 @@ class LostLeaders:
         """Whether there may soon be news of a leader."""
         return any(now < loss.at + self._wait_ms for loss in self._losses.values())
 
-    def is_awaited(self, leaders: Iterable[int], now: Millis) -> bool:
-        """Whether there may soon be news of one of these."""
-        losses = self._losses
-        return any(leader in losses and now < losses[leader].at + self._wait_ms for leader in leaders)
+    def awaited_until(self, leaders: Iterable[int], now: Millis) -> Millis | None:
+        """Until when there may be news of one of these; None if there will be none."""
+        lost = [self._losses[leader].at for leader in leaders if leader in self._losses]
+        until = Millis(max(lost) + self._wait_ms) if lost else now
+        return until if now < until else None

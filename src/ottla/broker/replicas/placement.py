@@ -3,7 +3,7 @@
 import logging
 from typing import Final
 
-from ottla.broker.partition import Partition, TopicPartitions
+from ottla.broker.partition import FutureReplica, Partition, TopicPartitions
 from ottla.broker.replicas.replicas import Replicas
 from ottla.broker.settings.configs import Configs
 from ottla.broker.settings.internal_topics import INTERNAL_TOPICS
@@ -12,6 +12,7 @@ from ottla.metadata.delta import MetadataDelta
 from ottla.metadata.image import EMPTY, TOPIC_RESOURCE, MetadataImage, PartitionImage
 from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, TopicPartition, Uuid, uuid_text
 from ottla.model.ports import Clock, Ids
+from ottla.replication.directory_move import DirectoryMove
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
 from ottla.storage.directory import LogDirectory
@@ -75,8 +76,15 @@ class Placement:
                 placed = topic.partitions.get(name.partition) if topic is not None else None
                 known_id = topic is not None and found.topic_id in (None, topic.id)
                 if placed is None or not known_id or self._replicas.broker_id not in placed.replicas:
-                    where = directory.set_aside(name, self._ids.uuid().hex())
-                    logger.warning("the metadata does not know the log of %s: it was set aside as %s", name, where)
+                    self._set_aside(directory, name, "the metadata does not know the log of %s: it was set aside as %s")
+            for name, found in list(directory.futures.items()):
+                topic = image.topics.get(name.topic)
+                if topic is None or topic.id != found.topic_id or self._placed_here(topic.id, name.partition) is None:
+                    where = directory.set_aside(name, self._ids.uuid().hex(), future=True)
+                    logger.warning("nobody needs the copy of %s that was begun: it was set aside as %s", name, where)
+
+    def _set_aside(self, directory: LogDirectory, name: TopicPartition, why: str) -> None:
+        logger.warning(why, name, directory.set_aside(name, self._ids.uuid().hex()))
 
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage, *, settings_changed: bool) -> None:
         self._replicas.brokers.registered = image.brokers
@@ -103,6 +111,8 @@ class Placement:
         for kind, name in delta.changed_configs:
             if kind == TOPIC_RESOURCE and name in self._replicas.by_name:
                 self._reconfigure(name)
+        if delta.changed_brokers:
+            self._replicas.look_again()
 
     def _place_later(self, topic_id: bytes, index: int) -> None:
         """Until then clients are told to come again, as by a broker that has not heard of the partition yet."""
@@ -143,16 +153,23 @@ class Placement:
         partition = known.partitions.get(index)
         if partition is None:
             partition = known.partitions[index] = Partition(topic, topic_id, index, known.counts)
+            self._replicas.events.came.tell()
             self._open(partition, placed)
         if partition.log is None or partition.directory is None:
             return
-        own_directory = partition.directory.id
-        if own_directory is not None and own_directory != placed.directory(self._replicas.broker_id):
-            self._replicas.events.lies_in.tell(partition, own_directory)
+        self._compare_directory(partition, partition.directory.id, placed.directory(self._replicas.broker_id))
         if placed.leader == self._replicas.broker_id:
             self._lead(partition, partition.log, placed)
         else:
             self._follow(partition, partition.log, placed)
+
+    def _compare_directory(self, partition: Partition, own: Uuid | None, placed: Uuid) -> None:
+        """A replica that moves is said to be at its goal a little before it is there."""
+        future = partition.future
+        if future is not None:
+            future.placed(placed)
+        if own is not None and own != placed and (future is None or future.directory.id != placed):
+            self._replicas.events.lies_in.tell(partition, own)
 
     def _open(self, partition: Partition, placed: PartitionImage) -> None:
         recorded = placed.directory(self._replicas.broker_id)
@@ -168,7 +185,9 @@ class Placement:
             if refused is not None:
                 raise refused
             if directory is None:
-                directory = self._assigned_directory(assigned, placed)
+                directory = self._arrived(name, assigned)
+            if directory is None:
+                directory = self._directory_for(name, assigned, placed)
                 partition.log = directory.create_log(name, partition.topic_id, config, self._clock.wall())
             else:
                 partition.log = directory.logs[name]
@@ -182,6 +201,40 @@ class Placement:
             return
         partition.offline = False
         partition.directory = directory
+        for other in holding:
+            if other is not directory:
+                try:
+                    self._set_aside(other, name, f"%s lies in {directory.path}: another log of it was set aside as %s")
+                except StorageError as error:
+                    self._replicas.storage_failed(other, error)
+        self._go_on_moving(partition, name, directory)
+
+    def _arrived(self, name: TopicPartition, assigned: Uuid) -> LogDirectory | None:
+        """Of a move that was all but done there may be the copy alone: the metadata says that it is the log."""
+        directories = self._replicas.directories
+        for directory in directories:
+            is_told = assigned == directory.id or (
+                assigned in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) and all(each.is_online for each in directories)
+            )
+            if is_told and directory.is_online and name in directory.futures:
+                directory.promote(name)
+                return directory
+        return None
+
+    def _go_on_moving(self, partition: Partition, name: TopicPartition, directory: LogDirectory) -> None:
+        """A stop has interrupted a move. Of several copies, which only a directory that was away can leave behind, one
+        is enough."""
+        for other in self._replicas.directories:
+            future = other.futures.get(name) if other.is_online else None
+            if future is None:
+                continue
+            replica = FutureReplica(future, other, DirectoryMove())
+            if other is directory or partition.future is not None:
+                self._replicas.delete_future(replica, self._ids.uuid().hex())
+                continue
+            logger.info("%s goes on moving to %s, from offset %d", name, other.path, future.log_end_offset)
+            partition.future = replica
+            self._replicas.events.moving.tell(partition)
 
     def _online(self) -> list[Uuid | None]:
         return [each.id for each in self._replicas.directories if each.is_online]
@@ -221,6 +274,13 @@ class Placement:
         topic = self._image.topics_by_id.get(topic_id)
         placed = topic.partitions.get(index) if topic is not None else None
         return placed if placed is not None and self._replicas.broker_id in placed.replicas else None
+
+    def _directory_for(self, name: TopicPartition, assigned: Uuid, placed: PartitionImage) -> LogDirectory:
+        """Where to make a log: where somebody has asked for it, or where the controller has."""
+        preferred = self._replicas.preferred.pop(name, None)
+        if preferred is not None and preferred.is_online:
+            return preferred
+        return self._assigned_directory(assigned, placed)
 
     def _assigned_directory(self, assigned: Uuid, placed: PartitionImage) -> LogDirectory:
         """Where to make a log. Raises StorageError if one was made already, where this node cannot see it now, and
@@ -294,7 +354,7 @@ class Placement:
         if role is not None:
             return role.high_watermark
         assert partition.directory is not None
-        saved = partition.directory.high_watermarks.get(log_.topic_partition, 0)
+        saved = partition.directory.saved.high_watermarks.get(log_.topic_partition, 0)
         return max(log_.log_start_offset, min(saved, log_.log_end_offset))
 
     # ---- leaving
@@ -325,4 +385,7 @@ class Placement:
                 self._replicas.deletions.append((partition.directory, deletion))
             except StorageError as error:
                 self._replicas.storage_failed(partition.directory, error)
+        if partition.future is not None:
+            future, partition.future = partition.future, None
+            self._replicas.delete_future(future, self._ids.uuid().hex())
         self._replicas.drop(partition)

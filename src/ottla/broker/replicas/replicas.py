@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ottla.broker.events import Events
-from ottla.broker.partition import Partition, TopicPartitions
+from ottla.broker.partition import FutureReplica, Partition, TopicPartitions
 from ottla.broker.replicas.fetch_sessions import FetchSession
 from ottla.broker.waiting.requests import WaitingRequests
 from ottla.metrics.counts import ReplicaCounts, TopicCounts
@@ -26,22 +26,15 @@ from ottla.replication.leader import (
     IsrChange,
     PartitionLeader,
 )
+from ottla.storage.answers import CLIENT, COORDINATOR, Appended, Deletion, Origin, Rejected
 from ottla.storage.config import NEVER
 from ottla.storage.directory import LogDirectory
 from ottla.storage.fs import NO_ROOM, StorageError
-from ottla.storage.log import (
-    CLIENT,
-    COORDINATOR,
-    Admitted,
-    Appended,
-    Deletion,
-    Log,
-    Origin,
-    Rejected,
-    withdraw_each,
-    write_each,
-)
+from ottla.storage.leading import append_as_leader
+from ottla.storage.log import Log
+from ottla.storage.ordinary import Admitted, admit, settle, withdraw_each, write_each
 from ottla.storage.producer_state import UNCHECKED, Verification
+from ottla.storage.retention import delete_records_before
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +46,8 @@ _SILENT_MS: Final = 10_000
 """After a directory has complained of something that passes, such as lack of room."""
 _STAND_DOWN_AGAIN_MS: Final = 60_000
 """Where no replica has room, leaderships must not go round in circles."""
+_MAX_PREFERRED: Final = 10_000
+"""Wishes for replicas that may never come: the oldest is forgotten."""
 _MANY: Final = 1 << 62
 """Bytes that became visible when nobody counted them: whoever waits looks for itself."""
 
@@ -72,6 +67,7 @@ class Replicas:
         "deletions",
         "events",
         "forgotten",
+        "preferred",
     )
 
     def __init__(
@@ -96,6 +92,8 @@ class Replicas:
         """The sessions in which other brokers copy from this one, by broker id."""
         self.deletions: list[tuple[LogDirectory, Deletion]] = []
         """Files to remove once they are due: housekeeping takes them from here."""
+        self.preferred: dict[TopicPartition, LogDirectory] = {}
+        """Where replicas that are not here yet shall have their logs, if they come."""
         self.counts = ReplicaCounts()
         self.forgotten = TopicCounts()
         """What topics that are no longer here have counted."""
@@ -120,6 +118,13 @@ class Replicas:
     def directories(self) -> list[LogDirectory]:
         return self._directories
 
+    def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
+        """A replica that is to come here is told its place before it comes, as a reassignment of Kafka's tools does."""
+        self.preferred.pop(name, None)
+        self.preferred[name] = directory
+        if len(self.preferred) > _MAX_PREFERRED:
+            del self.preferred[next(iter(self.preferred))]
+
     # ---- records of leaders
 
     def append(
@@ -137,7 +142,9 @@ class Replicas:
             self._stand_down(partition)
             return _FULL
         try:
-            outcome = log_.append_as_leader(records, leader.leader_epoch, now, origin=origin, verification=verification)
+            outcome = append_as_leader(
+                log_, records, leader.leader_epoch, now, origin=origin, verification=verification
+            )
         except StorageError as error:
             return self._append_failed(partition, directory, error)
         if not isinstance(outcome, Rejected) and not outcome.duplicate:
@@ -174,7 +181,7 @@ class Replicas:
                     or (directory := partition.directory) is None
                     or directory.low_on_space
                     or (by_all and leader.under_min_isr)
-                    or (admission := log_.admit(batch, header, leader.leader_epoch, now)) is None
+                    or (admission := admit(log_, batch, header, leader.leader_epoch, now)) is None
                 ):
                     withdraw_each(admitted)
                     return None
@@ -191,7 +198,7 @@ class Replicas:
                 continue
             log_, leader = partition.log, partition.leader
             assert log_ is not None and leader is not None
-            base_offset = log_.settle(admission)
+            base_offset = settle(log_, admission)
             end = log_.log_end_offset
             counts = partition.counts
             counts.produces += 1
@@ -254,8 +261,8 @@ class Replicas:
         if leader.refusal:
             return Rejected(leader.refusal, "fewer replicas are in sync than min.insync.replicas")
         try:
-            outcome = log_.append_as_leader(
-                marker, leader.leader_epoch, now, origin=COORDINATOR, transaction_version=transaction_version
+            outcome = append_as_leader(
+                log_, marker, leader.leader_epoch, now, origin=COORDINATOR, transaction_version=transaction_version
             )
         except StorageError as error:
             return self._append_failed(partition, directory, error)
@@ -304,7 +311,7 @@ class Replicas:
         log_, directory = partition.log, partition.directory
         assert log_ is not None and directory is not None
         try:
-            error = log_.delete_records_before(offset, partition.high_watermark)
+            error = delete_records_before(log_, offset, partition.high_watermark)
             self.events.log_start_moved.tell()
             if partition.leader is not None:
                 self.note_news(partition, partition.leader.followers)
@@ -370,6 +377,16 @@ class Replicas:
             leader, log_ = partition.leader, partition.log
             if leader is not None and log_ is not None and leader.followers and leader.shrink(log_.log_end_offset, now):
                 self.events.isr_change_wanted.tell(partition)
+        self.look_again()
+
+    def look_again(self, *partitions: Partition) -> None:
+        """Whether something is committed of which nobody will tell, in these or in all: those who wait for it would be
+        told by the next record, or never."""
+        now = self._clock.monotonic()
+        for partition in partitions or self.all():
+            leader = partition.leader
+            if leader is not None and leader.looked_at_again(now):
+                self.show(partition, leader)
 
     def isr_agreed(
         self, partition: Partition, change: IsrChange, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]
@@ -391,7 +408,9 @@ class Replicas:
     def high_watermarks(self) -> dict[LogDirectory, dict[TopicPartition, int]]:
         """What each directory's checkpoint should say. Damaged logs keep what they had."""
         marks: dict[LogDirectory, dict[TopicPartition, int]] = {
-            directory: {name: mark for name, mark in directory.high_watermarks.items() if name in directory.refused}
+            directory: {
+                name: mark for name, mark in directory.saved.high_watermarks.items() if name in directory.refused
+            }
             for directory in self._directories
         }
         for partition in self.all():
@@ -407,6 +426,23 @@ class Replicas:
         self._waiting.partition_changed(partition)
         self._waiting.followers_changed(followers)
         self.events.followed.tell(partition)
+
+    # ---- copies in other directories
+
+    def drop_future(self, partition: Partition) -> None:
+        """The partition stays where it is, and the metadata is to say so."""
+        future, directory = partition.future, partition.directory
+        partition.future = None
+        if future is not None and future.move.is_known and directory is not None and directory.id is not None:
+            self.events.lies_in.tell(partition, directory.id)
+
+    def delete_future(self, future: FutureReplica, unique: str) -> None:
+        directory = future.directory
+        if directory.is_online:
+            try:
+                self.deletions.append((directory, directory.delete_future(future.log.topic_partition, unique)))
+            except StorageError as error:
+                self.storage_failed(directory, error)
 
     # ---- when a disk fails
 
@@ -476,4 +512,7 @@ class Replicas:
         for partition in list(self.all()):
             if partition.directory is directory and not partition.offline:
                 partition.offline = True
+                partition.future = None  # what was copied of it is looked at by the next start
                 self.drop(partition)
+            elif partition.future is not None and partition.future.directory is directory:
+                self.drop_future(partition)

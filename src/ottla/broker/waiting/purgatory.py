@@ -19,14 +19,20 @@ Key = TypeVar("Key", bound=Hashable)
 class Wait:
     """One parked request. Subclasses say when a touched partition completes it."""
 
-    __slots__ = ("deadline", "done")
+    __slots__ = ("answer", "deadline", "done")
 
     def __init__(self, deadline: Millis) -> None:
         self.deadline = deadline
         self.done = False
+        self.answer: object = None
+        """What whoever asked waits for, as long as this waits."""
 
     def satisfied_by(self, key: object, amount: int) -> bool:
         raise AssertionError("each kind of wait has its own rule")
+
+    def is_over_without(self, key: object) -> bool:
+        """What was to come of `key` will not come any more."""
+        return True
 
 
 class Purgatory(Generic[Key]):
@@ -75,8 +81,8 @@ class Purgatory(Generic[Key]):
         return complete
 
     def released(self, key: Key) -> list[Wait]:
-        """`key` is gone or changed hands: everything that waits for it has to look again."""
-        waits = [wait for wait in self._watched.pop(key, []) if not wait.done]
+        """`key` is gone or changed hands: everything that waits for nothing else has to look again."""
+        waits = [wait for wait in self._watched.pop(key, []) if not wait.done and wait.is_over_without(key)]
         for wait in waits:
             self._finish(wait)
         return waits
@@ -151,17 +157,26 @@ class StableFetchWait(FetchWait):
 
 
 class ProduceWait(Wait):
-    """Complete once every partition's high watermark has passed what the request appended."""
+    """Complete once every partition's high watermark has passed what the request appended, or never will here. Those
+    that are still required then were not seen to be committed."""
 
-    __slots__ = ("required", "resume")
+    __slots__ = ("_lost", "required", "resume")
 
     def __init__(self, deadline: Millis, required: dict[object, int], resume: object) -> None:
         super().__init__(deadline)
         self.required = required
         self.resume = resume
+        self._lost: tuple[object, ...] = ()
+        """Of the required. A partition that comes back may hold other records at these offsets."""
 
     def satisfied_by(self, key: object, amount: int) -> bool:
         """`amount` is the partition's high watermark."""
-        if amount >= self.required.get(key, 0):
+        if amount >= self.required.get(key, 0) and key not in self._lost:
             self.required.pop(key, None)
-        return not self.required
+        return len(self.required) == len(self._lost)
+
+    def is_over_without(self, key: object) -> bool:
+        """Whoever wrote to several partitions is not told to write again to those that are well."""
+        if key in self.required and key not in self._lost:
+            self._lost += (key,)
+        return len(self.required) == len(self._lost)

@@ -45,6 +45,7 @@ class WaitingRequests:
         self._park(self.deletes, wait, cast("list[Partition]", list(wait.required)), future)
 
     def _park(self, purgatory: Purgatory[Key], wait: Wait, keys: Iterable[Key], future: "Future[Any]") -> None:
+        wait.answer = future
         purgatory.watch(wait, keys)
         future.add_done_callback(lambda done: purgatory.cancel(wait) if done.cancelled() else None)
         self._arm(wait.deadline)
@@ -87,11 +88,20 @@ class WaitingRequests:
 
     def _resume_completed(self) -> None:
         completed, self._completed = self._completed, []
-        for wait in completed:
+        self._resume(completed)
+
+    def _resume(self, waits: list[Wait]) -> None:
+        for at, wait in enumerate(waits, 1):
             parked = cast("FetchWait | ProduceWait", wait)
             # Its task is done, and the function often knows the wait: together they would be left to the collector.
             resume, parked.resume = cast("Callable[[], None]", parked.resume), None
-            resume()
+            answer, parked.answer = parked.answer, None
+            try:
+                resume()
+            except Exception:  # nobody looks for these waits again: who asked is cut off, the others have their turn
+                cast("Future[Any]", answer).cancel()
+                self._complete(waits[at:])
+                raise
 
     def _arm(self, deadline: Millis) -> None:
         if self._timer_at is not None and self._timer_at <= deadline:
@@ -102,10 +112,14 @@ class WaitingRequests:
         self._timer = self.loop.call_later(max(0, deadline - self._clock.monotonic()) / 1000, self._expire)
 
     def _expire(self) -> None:
+        """What is past its deadline is told so in this very turn: nobody watches for it any more, and what it waited
+        for might come before the next."""
         self._timer = self._timer_at = None
         now = self._clock.monotonic()
-        for purgatory in (self.fetches, self.copies, self.produces, self.deletes):
-            self._complete(purgatory.expired(now))
+        everybody = (self.fetches, self.copies, self.produces, self.deletes)
+        late = [wait for purgatory in everybody for wait in purgatory.expired(now)]
+        for purgatory in everybody:
             deadline = purgatory.next_deadline()
             if deadline is not None:
                 self._arm(deadline)
+        self._resume(late)

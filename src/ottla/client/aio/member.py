@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ottla.client.aio.cluster import Cluster
-from ottla.client.errors import ClientError, ConnectionLost, KafkaError, TimedOut, Unreachable
+from ottla.client.errors import ClientError, ConnectionLost, KafkaError, TimedOut, Unreachable, check
 from ottla.client.membership import (
     Assigned,
     Assignor,
@@ -22,11 +22,29 @@ from ottla.client.membership import (
     Prepare,
     Send,
     State,
+    leave_request,
 )
 from ottla.client.routing import GROUP, ask_coordinator
 from ottla.client.steps import ANY, Ask
 from ottla.model.errors import Errors
-from ottla.protocol.messages import LeaveGroupRequest
+from ottla.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
+
+REMOVE_PATIENCE_S: Final = 5.0
+
+
+async def remove(cluster: Cluster, group: str, member_id: str) -> None:
+    """Takes another member out of a group, as its own LeaveGroup would; one that is not in it is no error. Raises
+    ClientError."""
+    steps = ask_coordinator(
+        cluster.routing,
+        (GROUP, group),
+        Ask(ANY, LeaveGroupRequest, partial(leave_request, group, member_id), LeaveGroupResponse),
+        LeaveGroupResponse,
+        timeout_s=REMOVE_PATIENCE_S,
+        find_again=False,
+    )
+    answer = await cluster.run(steps)
+    check(answer.error_code, f"group {group}")
 
 
 class Owner(Protocol):

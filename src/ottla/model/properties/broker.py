@@ -65,6 +65,8 @@ STATIC: Mapping[str, Property] = MappingProxyType({**BROKER, **OWN, **AUTHORIZER
 PASSED_ON = (
     "registry.",
     "connect.",
+    "sql.",
+    "ksql.",
     "listener.name.",
     "config.providers.",
     "rsm.config.",
@@ -82,7 +84,7 @@ PASSED_ON = (
     "ssl.engine.factory.",
     "sasl.oauthbearer.",
 )
-"""Prefixes of settings that Kafka hands to plugins or listeners unread."""
+"""Prefixes of settings that are handed on unread: by Kafka to plugins and listeners, by a node to its services."""
 
 RETIRED = frozenset(
     (

@@ -121,7 +121,7 @@ PROPERTIES: tuple[Property, ...] = (
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
         100,
-        "How long it repeats that before the client is told.",
+        "How long an AddPartitionsToTxn that met a transaction still ending is kept before the client is told.",
         HIGH,
         at_least=0,
     ),

@@ -33,6 +33,16 @@ PROPERTIES: tuple[Property, ...] = (
         check=grammar.http_or_https_addresses,
     ),
     Property(
+        "http.authentication.method",
+        STRING,
+        "NONE",
+        "Who may ask there. NONE: everybody. BASIC: users who log in at the listeners of this node, by their password; "
+        "/metrics and /version need DESCRIBE on the cluster, and /healthz and /readyz nothing.",
+        MEDIUM,
+        one_of=("NONE", "BASIC"),
+        ignore_case=True,
+    ),
+    Property(
         "registry.listeners",
         LIST,
         (),
@@ -45,19 +55,19 @@ PROPERTIES: tuple[Property, ...] = (
         "connect.listeners",
         LIST,
         (),
-        "Where a Connect worker beside this node answers: http://host:port; none by default, without a file "
+        "Where a Connect worker beside this node answers: http(s)://host:port; none by default, without a file "
         "http://127.0.0.1:8083. Its own settings begin with connect.",
         MEDIUM,
-        check=grammar.http_addresses,
+        check=grammar.http_or_https_addresses,
     ),
     Property(
         "sql.listeners",
         LIST,
         (),
-        "Where a SQL server beside this node answers: http://host:port; none by default, without a file "
+        "Where a SQL server beside this node answers: http(s)://host:port; none by default, without a file "
         "http://127.0.0.1:8088.",
         MEDIUM,
-        check=grammar.http_addresses,
+        check=grammar.http_or_https_addresses,
     ),
     Property(
         "sql.state.dir",

@@ -115,6 +115,20 @@ def _problems(settings: NodeValues) -> Iterator[str]:
     if controllers and uses_sasl(settings, controllers[0]):
         name = "sasl.mechanism.controller.protocol"
         yield from _own_problems(settings, controllers[0], name, "nodes log in with controllers")
+        yield from _quorum_problems(settings, controllers[0], settings.get_str(name))
+
+
+def _quorum_problems(settings: NodeValues, listener: str, mechanism: str) -> Iterator[str]:
+    """Apache Kafka starts, and its controllers refuse each other without end (KAFKA-15513)."""
+    voters = settings.voters or settings.bootstrap_controllers
+    if settings.is_controller and mechanism.startswith("SCRAM-") and len(voters) > 1:
+        jaas = _prefixed(listener, "PLAIN", _JAAS)
+        yield (
+            f"sasl.mechanism.controller.protocol: {len(voters)} controllers cannot find together by {mechanism}: its "
+            "users, those of kafka-storage format --add-scram too, are kept by the quorum, which is there only when "
+            f"they have logged in. Let nodes log in with controllers by PLAIN ({jaas} with username, password and "
+            'user_NAME="PASSWORD") or OAUTHBEARER; clients and brokers among themselves may use SCRAM all the same'
+        )
 
 
 def _foreign_classes(settings: NodeValues) -> Iterator[str]:

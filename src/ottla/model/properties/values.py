@@ -9,16 +9,16 @@ from ottla.model.properties import grammar
 from ottla.model.properties.broker import STATIC
 from ottla.model.properties.grammar import HostPort, Listener, Voter
 from ottla.model.properties.property import Value
+from ottla.model.properties.typed import TypedValues
 
 _OVERRIDES = "max.connections.per.ip.overrides"
 
 
-class NodeValues:
+class NodeValues(TypedValues[Value]):
     """Read-only. `settings["log.segment.bytes"]` is the value in force: given, dynamic or the default."""
 
     __slots__ = (
         "_protocols",
-        "_values",
         "dynamic_broker",
         "dynamic_default",
         "given",
@@ -46,8 +46,8 @@ class NodeValues:
         host_name: str = "",
     ) -> None:
         """Takes parsed values as they are. Raises ValueError for listeners that cannot be read."""
+        super().__init__(values)
         self.given = given
-        self._values = values
         self.warnings = warnings
         self.dynamic_broker = dynamic_broker or {}
         self.dynamic_default = dynamic_default or {}
@@ -57,46 +57,6 @@ class NodeValues:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(node {self['node.id']}, {len(self.given)} given)"  # values may be secret
-
-    def __getitem__(self, name: str) -> Value:
-        """Raises KeyError for a name no table declares."""
-        return self._values[name]
-
-    def get_int(self, name: str) -> int:
-        value = self._values[name]
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r}, not a whole number")
-        return value
-
-    def find_int(self, name: str) -> int | None:
-        return None if self._values[name] is None else self.get_int(name)
-
-    def get_float(self, name: str) -> float:
-        value = self._values[name]
-        if not isinstance(value, float):
-            raise TypeError(f"{name} is {value!r}, not a number with a fraction")
-        return value
-
-    def get_bool(self, name: str) -> bool:
-        value = self._values[name]
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r}, not a boolean")
-        return value
-
-    def get_str(self, name: str) -> str:
-        value = self._values[name]
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is not a text")
-        return value
-
-    def find_str(self, name: str) -> str | None:
-        return None if self._values[name] is None else self.get_str(name)
-
-    def get_list(self, name: str) -> tuple[str, ...]:
-        value = self._values[name]
-        if not isinstance(value, tuple):
-            raise TypeError(f"{name} is {value!r}, not a list")
-        return value
 
     def for_listener(self, listener: str, name: str) -> Value:
         """The value on one listener: `listener.name.<listener>.<name>` wins over the plain name."""

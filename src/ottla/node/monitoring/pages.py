@@ -10,24 +10,29 @@ from ottla.http.addresses import Address
 from ottla.http.answers import Answer, Stream
 from ottla.http.application import Application, Manners
 from ottla.http.asgi import AsgiApplication
+from ottla.http.auth import OPEN_DOOR, Doorkeeper
 from ottla.http.call import Call
 from ottla.http.limits import Limits
 from ottla.http.media import JSON, PROBLEM, PROMETHEUS, Media
 from ottla.http.routes import Route
+from ottla.model.permissions import DESCRIBE_CLUSTER
 from ottla.node.monitoring import scrape
 from ottla.node.monitoring.elsewhere import ends_elsewhere
 from ottla.node.monitoring.watched import Watched
 
 LIMITS: Final = Limits(body_bytes=0, head_bytes=16 << 10, connections=64)
 """For a few who ask again and again: more would be a mistake, and must not cost the broker its descriptors."""
+_LOOK: Final = DESCRIBE_CLUSTER
 _MEDIA: Final = Media(offered=(JSON, PROMETHEUS), problems=PROBLEM)
 
 NotReady = Callable[[], Awaitable[Mapping[str, str]]]
 """What keeps the node from doing its part; nothing: it is ready."""
 
 
-def application(watched: Watched, not_ready: NotReady, address: Address) -> AsgiApplication:
-    return Application(routes(watched, not_ready), address, Manners(media=_MEDIA, limits=LIMITS))
+def application(
+    watched: Watched, not_ready: NotReady, address: Address, door: Doorkeeper = OPEN_DOOR
+) -> AsgiApplication:
+    return Application(routes(watched, not_ready), address, Manners(media=_MEDIA, doorkeeper=door, limits=LIMITS))
 
 
 def routes(watched: Watched, not_ready: NotReady) -> tuple[Route, ...]:
@@ -47,10 +52,10 @@ def routes(watched: Watched, not_ready: NotReady) -> tuple[Route, ...]:
         return Answer(_version(watched), media_type=JSON)
 
     return (
-        Route("GET", "/metrics", metrics, "Metrics in Prometheus' text format, under Kafka's usual names."),
+        Route("GET", "/metrics", metrics, "Metrics in Prometheus' text format, under Kafka's names.", needs=_LOOK),
         Route("GET", "/healthz", alive, "200 while the node runs."),
         Route("GET", "/readyz", ready, "200 when the node can do its part; else 503 and what is missing."),
-        Route("GET", "/version", version, "What runs here."),
+        Route("GET", "/version", version, "What runs here.", needs=_LOOK),
     )
 
 

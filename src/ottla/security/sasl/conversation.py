@@ -151,7 +151,8 @@ class Conversation:
         if header.api_key == API_VERSIONS_KEY and self.state is State.GREETING:
             return Greet()
         if header.api_key != HANDSHAKE_KEY:
-            return self._over(Close(f"{_named(header.api_key)} came before the login"))
+            without = "is its security.protocol one without SASL?"
+            return self._over(Close(f"{_named(header.api_key)} came before the login: {without}"))
         kind = messages.SaslHandshakeRequest
         if header.api_version not in kind.DECODERS:
             return self._over(Close(f"SaslHandshake has no version {header.api_version}"))

@@ -1,5 +1,6 @@
 """PLAIN (RFC 4616): name and password as they are, which only TLS keeps from others. Users stand in the JAAS text."""
 
+import hashlib
 import hmac
 from collections.abc import Mapping
 from typing import Final
@@ -32,15 +33,20 @@ class PlainServer:
         if not password:
             return Rejected(f"{name!r} gave no password", "Authentication failed: password not specified")
         known = self._users.get(name)
-        # Who is unknown is compared as well, with what nobody can send: it takes as long.
-        is_right = hmac.compare_digest(password.encode(), (known if known is not None else "\0").encode())
+        # Who is unknown is compared as well, with what nobody can send; of digests, so that no length tells anything.
+        is_right = hmac.compare_digest(_digest(password), _digest(known if known is not None else "\0"))
         if known is None or not is_right:
-            why = "an unknown user" if known is None else "a wrong password"
-            return Rejected(f"{why}: {name!r}", "Authentication failed: Invalid username or password")
+            why = f"an unknown user: {name!r}" if known is None else f"a wrong password of {name!r}"
+            text = "Authentication failed: Invalid username or password"
+            return Rejected(f"{why}; who may log in by PLAIN stands in the listener's sasl.jaas.config", text)
         if acts_as and acts_as != name:
             text = "Authentication failed: Client requested an authorization id that is different from username"
             return Rejected(f"{name!r} wants to act as {acts_as!r}", text)
         return Accepted(name)
+
+
+def _digest(password: str) -> bytes:
+    return hashlib.sha256(password.encode()).digest()
 
 
 def plain_message(name: str, password: str) -> bytes:

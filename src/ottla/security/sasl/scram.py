@@ -9,9 +9,10 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
+from shlex import quote
 from typing import Final, NamedTuple, Protocol
 
-from ottla.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramKeys, ScramMechanism, keys_of
+from ottla.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_BY_TYPE, ScramKeys, ScramMechanism, keys_of
 from ottla.model.ids import Millis
 from ottla.security.sasl.outcomes import DERIVE_TOKEN_KEYS, Accepted, Challenge, Need, Outcome, Rejected
 
@@ -92,8 +93,8 @@ class ScramServer:
             credential = token.credential if token is not None and alive else None
             self._known = Accepted(token.owner, expires=token.expires, by_token=True) if token and alive else None
         else:
-            credential = self._users.scram(self._mechanism, name)
-            self._known = Accepted(name) if credential is not None else None
+            credential, named = self._users.scram(self._mechanism, name), Accepted(name)
+            self._known = named if credential is not None else None
         stranger = self._users.stranger(self._mechanism, name)  # made for everybody: it takes its time
         credential = credential or stranger
         nonce = found["nonce"] + self._nonce
@@ -114,10 +115,23 @@ class ScramServer:
         if not same_nonce or not same_channel:
             return Rejected(f"{first.name!r} answers to {'another channel' if same_nonce else 'another nonce'}")
         if self._known is None or not right:
-            why = "a wrong password of" if self._known else f"no {self._mechanism.name} credential is kept for"
-            return Rejected(f"{why} {first.name!r}")
+            return Rejected(self._why(first.name))
         signature = hmac.digest(first.keys.server, signed, self._mechanism.hash)
         return self._known._replace(message=b"v=" + b64encode(signature))
+
+    def _why(self, name: str) -> str:
+        """For the log, with what to do about it. A token has no password that could be changed."""
+        word = quote(name) if name.isprintable() else "NAME"  # a line of the log stays one
+        others = [each.name for each in SCRAM_BY_TYPE.values() if self._users.scram(each, name) is not None]
+        if self._known is not None:
+            remedy = "" if self._known.by_token else f": `ottla users password {word}` sets another"
+            return f"a wrong password of {name!r}{remedy}"
+        if others:
+            return (
+                f"no {self._mechanism.name} credential is kept for {name!r}, but one for {', '.join(others)}: it has "
+                f"to log in by that, or `ottla users add {word}` makes both"
+            )
+        return f"no {self._mechanism.name} credential is kept for {name!r}: `ottla users add {word}` makes one"
 
 
 class _First(NamedTuple):

@@ -79,6 +79,17 @@ class Authority:
         entry = pkcs12.PKCS12Certificate(self.certificate, b"ca")
         return pkcs12.serialize_java_truststore([entry], BestAvailableEncryption(password.encode()))
 
+    def has_signed(self, certificate_der: bytes) -> bool:
+        """Whether it is from here, and not from an authority of the same name."""
+        from cryptography import x509  # noqa: PLC0415
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+
+        try:
+            x509.load_der_x509_certificate(certificate_der).verify_directly_issued_by(self.certificate)
+        except (ValueError, TypeError, InvalidSignature):
+            return False
+        return True
+
     def issued(self, common_name: str, names: list[str], now: datetime, days: int) -> "Issued":
         """`names` are host names and addresses: with any it is for servers and clients, without for clients."""
         from cryptography import x509  # noqa: PLC0415
