@@ -18,7 +18,7 @@ from ottla.http.asgi import AsgiApplication
 from ottla.http.asking import NoAnswer
 from ottla.http.auth import OPEN_DOOR, Doorkeeper
 from ottla.http.limits import Limits
-from ottla.http.listening import Listening
+from ottla.http.listening import Listening, opened
 from ottla.registry.journal.topic import prepare
 from ottla.registry.languages import LANGUAGES
 from ottla.registry.machine.machine import Machine, Rules
@@ -31,7 +31,7 @@ from ottla.registry.settings import RegistrySettings
 if TYPE_CHECKING:
     from ottla.registry.api.desk import Desk
     from ottla.registry.doors.subject_rights import SubjectRights
-    from ottla.registry.tls import RegistryTls
+    from ottla.registry.tls import ServiceTls
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class RegistryService:
         self._security = security
         self._doorkeeper: Doorkeeper = OPEN_DOOR
         self._rights: SubjectRights | None = None
-        self._tls: RegistryTls | None = None
+        self._tls: ServiceTls | None = None
         self._ports = ports
         self._languages = languages
         self._cluster = Cluster(
@@ -101,9 +101,9 @@ class RegistryService:
         settings = self._settings
         try:
             if any(address.scheme == "https" for address in settings.listeners):
-                from ottla.registry.tls import RegistryTls  # noqa: PLC0415
+                from ottla.registry.tls import ServiceTls  # noqa: PLC0415
 
-                self._tls = RegistryTls(settings)
+                self._tls = ServiceTls(settings)
                 self._tasks.append(asyncio.create_task(self._tls.follow(), name="registry-certificates"))
             if "authentication.method" in settings.given:
                 from ottla.registry.doors.door import door_of, rights_of  # noqa: PLC0415
@@ -115,12 +115,7 @@ class RegistryService:
 
     def _bind(self) -> None:
         context = None if self._tls is None else self._tls.server()
-        for number, address in enumerate(self._settings.listeners):
-            listening = Listening(address, self._application, tls=context if address.scheme == "https" else None)
-            if self._ports:
-                listening.adopt(self._ports[number])
-            else:
-                listening.open()
+        for listening in opened(self._settings.listeners, self._application, self._ports, context):
             self._open.append(listening)
 
     def _made(self, topic: str) -> Runner:

@@ -4,27 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.http.addresses import Address, parse
+from ottla.http.addresses import Address, parse, why_wrong
+from ottla.model.properties import SettingsError
 from ottla.model.properties.broker import STATIC
-from ottla.model.properties.property import BOOLEAN, INT, LIST, STRING, Property, Value, closest, table
+from ottla.model.properties.property import BOOLEAN, INT, LIST, STRING, Property, closest, table
 from ottla.registry.machine.config import LEVELS
 from ottla.registry.schemas.base import DEFAULT_STEPS
 from ottla.security.tls import settings as tls
-
-
-class SettingsError(ValueError):
-    """Everything that is wrong, one problem a line."""
-
-
-def _listeners(value: Value) -> str | None:
-    assert isinstance(value, tuple)
-    try:
-        for each in value:
-            parse(each)
-    except ValueError as error:
-        return str(error)
-    return None
-
 
 _TLS: Final = tuple(STATIC[name] for name in tls.NAMES if name != "ssl.client.auth")
 """Of https listeners, and of requests to other registries: Kafka's, as Confluent has them."""
@@ -37,7 +23,7 @@ SETTINGS: Final = table(
             LIST,
             ("http://127.0.0.1:8081",),
             "Where the schema registry listens: http://host:port or https://host:port, separated by commas.",
-            check=_listeners,
+            check=why_wrong,
         ),
         Property(
             "kafkastore.bootstrap.servers",
@@ -242,7 +228,7 @@ class RegistrySettings:
             except ValueError as error:
                 problems.append(str(error))
         if problems:
-            raise SettingsError("\n".join(problems))
+            raise SettingsError(problems)
         defaults = {name: entry.default for name, entry in SETTINGS.items()}
         return cls({**defaults, **values}, values, client, tuple(unused))
 

@@ -126,6 +126,12 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
     return quotient.quantize(_SPARK_QUOTIENT, ROUND_HALF_UP, EXACT)
 
 
+def exact_quotient(left: Decimal, right: Decimal, kind: Type) -> Decimal | None:
+    """None if it has more digits than the type, or no end of them."""
+    quotient = None if not right else fit(EXACT.divide(left, right), kind)
+    return quotient if quotient is not None and EXACT.multiply(quotient, right) == left else None
+
+
 _CALCULATIONS: Final[dict[str, Callable[[Decimal, Decimal], Decimal | None]]] = {
     "add": EXACT.add,
     "sub": EXACT.subtract,

@@ -19,14 +19,12 @@ from ottla.serdes.base import SerdeError
 from ottla.serdes.json import JsonSerde
 from ottla.serdes.registered import Decode, Encode, RegisteredSerde
 from ottla.serdes.schema_ids import SchemaId
-from ottla.serdes.types import ANY, BOOLEAN, DOUBLE, LONG, STRING, Type, array_of, map_of, struct_of
+from ottla.serdes.types import ANY, BOOLEAN, DOUBLE, LONG, MOST_PARTS, STRING, Type, array_of, map_of, struct_of
 
 Tree: TypeAlias = Any
 Prune: TypeAlias = Callable[[Any], Any]
 
 _SCALARS: Final = {"string": STRING, "integer": LONG, "number": DOUBLE, "boolean": BOOLEAN}
-_MOST_PARTS: Final = 10_000
-"""Of a type that is made of a schema: references may lead to one part by very many ways."""
 
 
 class JsonSchemaSerde(RegisteredSerde[JsonSchema]):
@@ -120,7 +118,7 @@ class _Shapes:
 
     def __init__(self, root: Tree) -> None:
         self._root = root
-        self._budget = Budget(_MOST_PARTS)
+        self._budget = Budget(MOST_PARTS)
         self._inside: list[int] = []
 
     def shape(self, tree: Tree) -> tuple[Type, Prune | None]:

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from ottla.registry.lookup import Registry
-from ottla.registry.schemas.base import DEFAULT_STEPS, Budget, Resolved
+from ottla.registry.schemas.base import DEFAULT_STEPS, Budget, Resolved, TooComplex
 from ottla.registry.schemas.protobuf import Protobuf, ProtobufSchema
 from ottla.serdes import dates
 from ottla.serdes.arrow import to_column
@@ -31,6 +31,7 @@ from ottla.serdes.types import (
     DOUBLE,
     INT,
     LONG,
+    MOST_PARTS,
     STRING,
     TIMESTAMP,
     Type,
@@ -85,8 +86,8 @@ class ProtobufSerde(RegisteredSerde[ProtobufSchema]):
 
     def type_of(self, schema: ProtobufSchema) -> Type:
         try:
-            return _type_of(self._own(schema), ())
-        except _Recursive:
+            return _type_of(self._own(schema), (), Budget(MOST_PARTS))
+        except (_Recursive, TooComplex):
             return ANY
 
     def record_name(self, schema: ProtobufSchema) -> str:
@@ -155,17 +156,18 @@ class _Recursive(Exception):
     """A message was met inside of itself."""
 
 
-def _type_of(message: Descriptor, inside: tuple[str, ...]) -> Type:
+def _type_of(message: Descriptor, inside: tuple[str, ...], budget: Budget) -> Type:
+    budget.spend(1 + len(message.fields))
     if message.full_name == _TIMESTAMP:
         return TIMESTAMP
     if message.full_name in _WRAPPERS:
-        return _single(message.fields_by_name["value"], inside)
+        return _single(message.fields_by_name["value"], inside, budget)
     if message.full_name in inside:
         raise _Recursive
     if not message.fields:
         return ANY  # a struct without fields is none
     around = (*inside, message.full_name)
-    return struct_of({field.name: _field_type(field, around) for field in _fields(message)})
+    return struct_of({field.name: _field_type(field, around, budget) for field in _fields(message)})
 
 
 def _fields(message: Descriptor) -> list[FieldDescriptor]:
@@ -173,20 +175,20 @@ def _fields(message: Descriptor) -> list[FieldDescriptor]:
     return sorted(message.fields, key=lambda field: field.number)
 
 
-def _field_type(field: FieldDescriptor, inside: tuple[str, ...]) -> Type:
+def _field_type(field: FieldDescriptor, inside: tuple[str, ...], budget: Budget) -> Type:
     if _is_map(field):
         key, value = _entry(field)
-        kind = _single(value, inside)
+        kind = _single(value, inside, budget)
         if key.cpp_type == FieldDescriptor.CPPTYPE_STRING:
             return map_of(kind)
-        return array_of(struct_of({"key": _single(key, inside), "value": kind}))
-    kind = _single(field, inside)
+        return array_of(struct_of({"key": _single(key, inside, budget), "value": kind}))
+    kind = _single(field, inside, budget)
     return array_of(kind) if field.is_repeated else kind
 
 
-def _single(field: FieldDescriptor, inside: tuple[str, ...]) -> Type:
+def _single(field: FieldDescriptor, inside: tuple[str, ...], budget: Budget) -> Type:
     if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
-        return _type_of(_message(field), inside)
+        return _type_of(_message(field), inside, budget)
     if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
         return STRING
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:

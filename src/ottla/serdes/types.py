@@ -28,6 +28,8 @@ from zlib import crc32
 
 MAX_PRECISION: Final = 38
 """Of a decimal: what Spark and Arrow have room for."""
+MOST_PARTS: Final = 10_000
+"""Of a type that is made of a schema: references may lead to one part by very many ways."""
 
 
 @dataclass(frozen=True, slots=True)

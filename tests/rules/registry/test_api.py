@@ -440,6 +440,10 @@ def test_the_table_of_routes_tells_of_itself() -> None:
 def test_there_are_no_associations_and_no_keys_and_who_wants_one_is_told_why() -> None:
     async def work(registry: LocalRegistry) -> None:
         assert await registry.ask("GET", "/associations/resources/-/orders?resourceType=topic") == (200, [])
+        await registry.ask("POST", "/subjects/orders-value/versions", {"schema": toy("a")})
+        for asked in ("resourceType=topic", "associationType=value", "lifecycle=STRONG"):
+            assert await registry.ask("GET", f"/schemas?{asked}") == (200, [])
+        assert len((await registry.ask("GET", "/schemas"))[1]) == 1
         assert await registry.ask("GET", "/dek-registry/v1/keks") == (200, [])
         keks = "/dek-registry/v1/keks"
         for method, path, expected in (

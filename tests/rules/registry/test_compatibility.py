@@ -4,7 +4,9 @@ import pytest
 
 from ottla.registry.entities import ConfigValue, Metadata
 from ottla.registry.machine import commands as c
+from ottla.registry.machine.parsing import COMPARISONS, TakesLong
 from ottla.registry.machine.refusals import Refusal
+from ottla.registry.schemas.base import DEFAULT_STEPS
 from tests.rules.registry.scene import Scene, register, with_rules
 from tests.support.toy_language import toy
 
@@ -108,3 +110,28 @@ def test_a_check_against_given_versions_uses_the_config_in_force() -> None:
     assert len(scene.machine.incompatibilities("s", sent, [first], normalize=False)) == 5
     assert scene.machine.incompatibilities("s", sent, [], normalize=False) == []
     assert scene.machine.config_in_force("s") == ConfigValue(compatibility_level="BACKWARD")
+
+
+def test_all_comparisons_of_a_check_have_one_limit() -> None:
+    """Each is within its own, and there may be thousands of versions: meanwhile nobody else can write."""
+    scene = Scene()
+    scene.tell(c.PutConfig("", {"compatibility_level": "NONE"}))
+    large = DEFAULT_STEPS - 10
+    for number in range(COMPARISONS):
+        scene.register("s", toy(f"x{number}?"))
+    scene.tell(c.PutConfig("", {"compatibility_level": "BACKWARD_TRANSITIVE"}))
+    scene.register("s", toy("y?", deep=large - 100))
+    assert scene.refused(register("s", toy("z?", deep=large))) == 42201
+
+
+def test_in_a_hurry_many_small_comparisons_take_long_too() -> None:
+    scene = Scene()
+    scene.tell(c.PutConfig("", {"compatibility_level": "BACKWARD_TRANSITIVE"}))
+    quick = scene.machine.in_a_hurry(100)
+    for number in range(10):
+        assert not isinstance(quick.decide(register("s", toy(f"y{number}?"))).reply, Refusal)
+        scene.register("s", toy(f"x{number}?"))
+        if number == 4:
+            assert not isinstance(quick.decide(register("s", toy("z?", deep=10))).reply, Refusal)
+    with pytest.raises(TakesLong):
+        quick.decide(register("s", toy("z?", deep=10)))

@@ -23,6 +23,7 @@ def rule(name: str | None = "r", **more: object) -> Rule:
         (RuleSet(domain_rules=[rule("1a")]), "Illegal initial character"),
         (RuleSet(domain_rules=[rule("a-b")]), "Illegal character"),
         (RuleSet(domain_rules=[rule(), rule()]), "duplicate name 'r'"),
+        (RuleSet(migration_rules=[rule(mode="UPGRADE")], domain_rules=[rule(mode="READ")]), "duplicate name 'r'"),
         (RuleSet(domain_rules=[rule(type=None)]), "Missing rule type"),
         (RuleSet(domain_rules=[rule(mode="UPGRADE")]), "Domain rules can only be"),
         (RuleSet(migration_rules=[rule(mode="WRITE")]), "Migration rules can only be"),
@@ -35,6 +36,15 @@ def test_a_rule_set_that_cannot_be_is_refused(rules: RuleSet, words: str) -> Non
     assert isinstance(reply, Refusal) and reply.code == 42210
     assert words in reply.message
     assert scene.refused(c.PutConfig("s", {"default_rule_set": rules})) == 42210
+
+
+def test_rules_that_cannot_be_are_refused_even_if_their_guid_is_known() -> None:
+    """A rule has the same digest whatever it is a rule for."""
+    scene = Scene()
+    scene.register("s", A, rules=RuleSet(domain_rules=[rule(mode="WRITE")]))
+    misplaced = register("s", A, rules=RuleSet(migration_rules=[rule(mode="WRITE")]))
+    assert scene.refused(misplaced) == 42210
+    assert scene.machine.known(misplaced) is None
 
 
 def test_rules_are_kept_and_come_back_out_of_the_topic() -> None:

@@ -3,8 +3,10 @@
 from ottla.registry.entities import Metadata
 from ottla.registry.machine import commands as c
 from ottla.registry.machine import records as r
+from ottla.registry.machine.machine import Machine
+from ottla.registry.machine.parsing import PARTS_PER_STEP
 from ottla.registry.machine.refusals import Refusal
-from ottla.registry.schemas.base import Reference
+from ottla.registry.schemas.base import DEFAULT_STEPS, Language, Reference
 from tests.rules.registry.scene import Scene, register, written
 from tests.support.toy_language import toy
 
@@ -205,3 +207,13 @@ def test_an_empty_schema_means_the_latest_one() -> None:
     scene.register("s", A)
     made = scene.register("s", "", metadata=Metadata(properties={"owner": "me"}))
     assert (made.text, made.version, made.property_map) == (A, 2, {"owner": "me"})
+
+
+def test_a_text_of_more_parts_than_could_be_looked_at_is_not_read_at_all() -> None:
+    """Four million empty arrays are twelve megabytes, and four seconds to whoever reads them first."""
+
+    def never() -> Language:
+        raise AssertionError("it was read")
+
+    scene = Scene(machine=Machine({"AVRO": never}))
+    assert scene.refused(register("s", "[" + "[]," * (PARTS_PER_STEP * DEFAULT_STEPS) + "[]]")) == 42201

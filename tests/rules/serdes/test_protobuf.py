@@ -116,6 +116,13 @@ def test_an_evolved_reader_takes_what_it_knows(registry: MemoryRegistry) -> None
     assert Serdes.protobuf(registry, newer).decode_from(data, "t", ()) == {"count": -5, "added": None}
 
 
+def test_a_message_of_very_many_parts_has_no_type_and_is_read(registry: MemoryRegistry) -> None:
+    levels = "".join(f"message M{n} {{ M{n + 1} a = 1; M{n + 1} b = 2; }}" for n in range(30))
+    serde = Serdes.protobuf(registry, f'syntax = "proto3"; {levels} message M30 {{ int32 x = 1; }}')
+    assert serde.type == ANY
+    assert serde.decode_from(serde.encode_for({"b": {"a": None, "b": None}}, "t", []), "t", ()) is not None
+
+
 def test_a_message_that_contains_itself_has_no_type_and_is_read(registry: MemoryRegistry) -> None:
     serde = Serdes.protobuf(registry, ORDER, message="shop.Self")
     value = {"next": {"next": None, "x": 2}, "x": 1}

@@ -23,7 +23,13 @@ class Contexts:
         }
         return (
             Route("GET", "/contexts", answered(self._list), "All contexts", reply=list[str], query=listing),
-            Route("DELETE", "/contexts/{context}", answered(self._delete), "Deletes a context without subjects"),
+            Route(
+                "DELETE",
+                "/contexts/{context}",
+                answered(self._delete),
+                "Deletes a context without subjects",
+                reply=NO_CONTENT,
+            ),
         )
 
     async def _list(self, call: Call) -> Any:

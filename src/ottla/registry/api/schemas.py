@@ -14,6 +14,7 @@ from ottla.registry.machine.versions import SchemaVersion
 
 _ID: Final = "/schemas/ids/{id}"
 _GUID: Final = "/schemas/guids/{guid}"
+_ASSOCIATED: Final = ("resourceType", "associationType", "lifecycle")
 _TYPES: Final = ("JSON", "PROTOBUF", "AVRO")
 """In Confluent's order."""
 
@@ -39,6 +40,7 @@ class Schemas:
             "deleted": "true: versions that are deleted softly too",
             "latestOnly": "true: of each subject the latest",
             "ruleType": "only versions with a rule of this type",
+            **{name: "only versions of subjects with such an association: there are none" for name in _ASSOCIATED},
             **paging,
         }
         schema: Any = replies.SchemaReply
@@ -64,6 +66,8 @@ class Schemas:
         )
 
     async def _list(self, call: Call) -> Any:
+        if any(call.query.get(name) for name in _ASSOCIATED):
+            return self._desk.page(call, [], family="schema")
         state = self._desk.machine.state
         prefix = call.query.get("subjectPrefix", "")
         which = Which.asked(deleted=call.flag("deleted"))

@@ -1,6 +1,7 @@
-"""Who may ask a registry: HTTP Basic and bearer tokens, held against the cluster's own users or a file of users.
+"""Who may ask a registry, or a Connect worker: HTTP Basic and bearer tokens, held against the cluster's own users or a
+file of users.
 
-Theory of operation. A `door.RegistryDoor` stands before every route. What a caller shows goes to whoever can tell
+Theory of operation. A `door.BasicDoor` stands before every route. What a caller shows goes to whoever can tell
 (`ClusterLogins`: logs in at a broker with it, so that the cluster's users, and a change of their passwords, count here
 too; `UsersFile`: a file, for clusters in which nobody logs in). What was found right is remembered for a bounded time
 in `proofs`, under a keyed hash: a password or a token is never kept. What callers may

@@ -33,7 +33,7 @@ class Knows(Protocol):
         """None: it is wrong. Raises NobodyKnows."""
 
 
-class RegistryDoor:
+class BasicDoor:
     def __init__(self, knows: Knows, methods: Sequence[str], realm: str, keep_s: float) -> None:
         self._knows = knows
         self._methods = tuple(methods)
@@ -97,7 +97,7 @@ def door_of(settings: RegistrySettings, brokers: Sequence[Address], security: Se
     if "NONE" in methods:
         raise ValueError("authentication.method: NONE and another one exclude each other")
     keep_s = settings.seconds("registry.login.cache.ms")
-    return RegistryDoor(
+    return BasicDoor(
         _who_knows(settings, brokers, security, methods), methods, settings["authentication.realm"], keep_s
     )
 

@@ -7,9 +7,11 @@ from ottla.registry.entities import ConfigValue, Metadata
 from ottla.registry.machine import refusals
 from ottla.registry.machine.parsing import Parser
 from ottla.registry.machine.versions import SchemaVersion
-from ottla.registry.schemas.base import Policy, Schema, TooComplex
+from ottla.registry.schemas.base import Budget, Difference, Policy, Schema, TooComplex
 
 OTHER_TYPE: Final = "Incompatible because of different schema type"
+CHARACTERS_PER_STEP: Final = 64
+"""Of a version that is looked at: it may have to be parsed again."""
 
 
 def messages(
@@ -23,8 +25,9 @@ def messages(
     compared = _of_group(config.compatibility_group, metadata, previous)
     if not level.endswith("_TRANSITIVE"):
         compared = compared[-1:]
+    left = parser.budget_of_a_check()
     for version in reversed(compared):
-        found = _compared(parser, level, config, schema, version)
+        found = _compared(parser, level, config, schema, version, left)
         if found:
             validated = str(bool(config.validate_fields)).lower()
             return [*found, f"{{validateFields: '{validated}', compatibility: '{level}'}}"]
@@ -41,20 +44,29 @@ def _of_group(
     return [each for each in previous if each.property_map.get(group) == mine]
 
 
-def _compared(parser: Parser, level: str, config: ConfigValue, schema: Schema, version: SchemaVersion) -> list[str]:
+def _compared(
+    parser: Parser, level: str, config: ConfigValue, schema: Schema, version: SchemaVersion, left: Budget
+) -> list[str]:
     told = [f"{{oldSchemaVersion: {version.version}}}", f"{{oldSchema: '{version.text}'}}"]
     older = parser.of_version(version)
     if older.language != schema.language:
         return [OTHER_TYPE, *told]
     policy: Policy = "LENIENT" if config.compatibility_policy == "LENIENT" else "STRICT"
     found: list[tuple[str, str]] = []
+
+    def reading(reader: Schema, writer: Schema) -> tuple[Difference, ...]:
+        budget = parser.budget()
+        steps = budget.steps
+        differences = reader.reading(writer, policy, budget)
+        left.spend(steps - budget.steps)
+        return differences
+
     try:
+        left.spend(1 + len(version.text) // CHARACTERS_PER_STEP)
         if level.startswith(("BACKWARD", "FULL")):
-            differences = schema.reading(older, policy, parser.budget())
-            found += [(each.worded("new", "old"), each.hint) for each in differences]
+            found += [(each.worded("new", "old"), each.hint) for each in reading(schema, older)]
         if level.startswith(("FORWARD", "FULL")):
-            differences = older.reading(schema, policy, parser.budget())
-            found += [(each.worded("old", "new"), each.hint) for each in differences]
+            found += [(each.worded("old", "new"), each.hint) for each in reading(older, schema)]
     except TooComplex as error:
         parser.check_hurry(error)
         raise refusals.invalid_schema(

@@ -52,7 +52,6 @@ class _Draft(NamedTuple):
 def decide_register(machine: Machine, command: Register) -> Decision[SchemaVersion]:
     if not may_be_registered(command.subject):
         raise refusals.invalid_subject(command.subject)
-    rules.check(command.schema.rules)
     config = machine.config_in_force(command.subject)
     known = known_already(machine, command, config)
     if known is not None:
@@ -86,7 +85,9 @@ def decide_register(machine: Machine, command: Register) -> Decision[SchemaVersi
 
 
 def known_already(machine: Machine, command: Register, config: ConfigValue) -> SchemaVersion | None:
-    """The version that this schema is, if the subject has it: that much is answered even by who may not write."""
+    """The version that this schema is, if the subject has it: that much is answered even by who may not write. Raises
+    Refusal for rules that cannot be: a GUID does not tell which kind a rule is of."""
+    rules.check(command.schema.rules)
     if machine.state.subject(command.subject) is None:
         return None
     adds = config.default_metadata or config.override_metadata or config.default_rule_set or config.override_rule_set

@@ -26,13 +26,14 @@ def check(rules: RuleSet | None) -> None:
     """Raises Refusal 42210."""
     if rules is None:
         return
-    _check(rules.migration_rules, _MIGRATION, "Migration rules can only be UPGRADE, DOWNGRADE, UPDOWN")
-    _check(rules.domain_rules, _DOMAIN, "Domain rules can only be WRITE, READ, WRITEREAD")
-    _check(rules.encoding_rules, _DOMAIN, "Encoding rules can only be WRITE, READ, WRITEREAD")
-
-
-def _check(rules: Iterable[Rule] | None, modes: tuple[str, ...], otherwise: str) -> None:
     names: dict[str, None] = {}
+    _check(rules.migration_rules, names, _MIGRATION, "Migration rules can only be UPGRADE, DOWNGRADE, UPDOWN")
+    _check(rules.domain_rules, names, _DOMAIN, "Domain rules can only be WRITE, READ, WRITEREAD")
+    _check(rules.encoding_rules, names, _DOMAIN, "Encoding rules can only be WRITE, READ, WRITEREAD")
+
+
+def _check(rules: Iterable[Rule] | None, names: dict[str, None], modes: tuple[str, ...], otherwise: str) -> None:
+    """`names`: those of the whole set so far."""
     for rule in rules or ():
         name = _checked_name(rule.name)
         if name in names:

@@ -2,7 +2,8 @@
 
 fastavro's compiled code knows no end of recursion: 5,000 nested records, which are 5,000 bytes, crash the process. So a
 schema that contains itself is read and written by its Python code, which raises. An array of items that have no bytes
-could claim to have 2⁶² of them: such a schema is not read at all.
+could claim to have 2⁶² of them: such a schema is not read at all. Records of records of nothing, twice each, are 2³⁰
+values in thirty levels and no byte: what comes for nothing is counted, and read if there is not too much of it.
 """
 
 import io
@@ -14,6 +15,11 @@ from ottla.serdes.base import SerdeError
 
 FAULTS: Final = (EOFError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, AttributeError)
 """What fastavro raises for bytes or values that are not of the schema."""
+
+MOST_FOR_NOTHING: Final = 1 << 18
+"""Values without bytes in one payload: a fraction of a second."""
+_TO_A_BYTE: Final = 8
+"""So many are never too many: then it is the bytes that take the time."""
 
 _CLASS_OF: Final = {
     "string": "text",
@@ -29,7 +35,7 @@ _CLASS_OF: Final = {
 class Binary:
     """Of one schema."""
 
-    __slots__ = ("_is_endless", "_read", "_schema", "_write", "named")
+    __slots__ = ("_for_nothing", "_is_endless", "_read", "_schema", "_write", "named")
 
     def __init__(self, root: Node) -> None:
         """`named`: a value of a union that is a record, enum or fixed comes as a pair of its name and itself. Only so
@@ -37,7 +43,10 @@ class Binary:
         from fastavro import parse_schema  # noqa: PLC0415  heavy, and few need it
 
         nodes = _all_nodes(root)
-        self._is_endless = any(isinstance(node, Array) and _is_empty(node.items, ()) for node in nodes)
+        empty = _Empty()
+        self._is_endless = any(isinstance(node, Array) and empty.values(node.items) for node in nodes)
+        most = max(map(empty.inside, nodes))
+        self._for_nothing = most if most > _TO_A_BYTE else 0
         self.named = any(isinstance(node, Union) and _is_ambiguous(node) for node in nodes)
         self._read, self._write = _functions(_is_recursive(root, (), set()))
         self._schema = parse_schema(_plain(root, set()))
@@ -46,6 +55,8 @@ class Binary:
         """What comes behind is not looked at, as by Java."""
         if self._is_endless:
             raise SerdeError("an array of items that have no bytes could have any number of them: it is not read")
+        if self._for_nothing and self._for_nothing * (len(data) - start + 1) > MOST_FOR_NOTHING:
+            raise SerdeError("it could hold too many values that have no bytes: it is not read")
         stream = io.BytesIO(data)
         stream.seek(start)
         return self._read(stream, self._schema, None, return_named_type=self.named)
@@ -98,16 +109,32 @@ def _is_recursive(node: Node, inside: tuple[int, ...], done: set[int]) -> bool:
     return any(_is_recursive(each, inside, done) for each in inner(node))
 
 
-def _is_empty(node: Node, inside: tuple[int, ...]) -> bool:
-    match node:
-        case Primitive():
-            return node.kind == "null"
-        case Fixed():
-            return node.size == 0
-        case Record():
-            return id(node) not in inside and all(_is_empty(each.type, (*inside, id(node))) for each in node.fields)
-        case _:
-            return False
+class _Empty:
+    """How many values those types hold that have no bytes."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, int] = {}
+
+    def values(self, node: Node) -> int:
+        """0 if there are bytes."""
+        match node:
+            case Primitive():
+                return int(node.kind == "null")
+            case Fixed():
+                return int(node.size == 0)
+            case Record():
+                if id(node) not in self._known:
+                    self._known[id(node)] = 0  # one that contains itself at once has no value at all
+                    inside = [self.values(each.type) for each in node.fields]
+                    self._known[id(node)] = 1 + sum(inside) if all(inside) else 0
+                return self._known[id(node)]
+            case _:
+                return 0
+
+    def inside(self, node: Node) -> int:
+        """Those that come with a value, whether it has bytes or not: as many as there can be to a byte."""
+        members = sum(self.values(each.type) for each in node.fields) if isinstance(node, Record) else 0
+        return max(members, self.values(node))
 
 
 def _is_ambiguous(union: Union) -> bool:

@@ -88,7 +88,8 @@ def default_value(node: Node, given: Json, form: Form) -> Any:
 class _Putting:
     form: Form
     named: bool
-    made: dict[tuple[int, int], "_Later"] = field(default_factory=dict)
+    made: dict[tuple[int, int], "_Later | None"] = field(default_factory=dict)
+    """Of pairs of records, once for each: they may stand in very many places. None: nothing is done."""
 
     def together(self, writer: Node, reader: Node) -> Conversion:
         match writer, reader:
@@ -114,11 +115,18 @@ class _Putting:
 
     def _record(self, writer: Record, reader: Record) -> Conversion:
         key = id(writer), id(reader)
-        known = self.made.get(key)
-        if known is not None:
-            known.is_used = True
+        if key in self.made:
+            known = self.made[key]
+            if known is not None:
+                known.is_used = True
             return known
         later = self.made[key] = _Later()
+        later.convert = self._fields(writer, reader)
+        if later.convert is None:
+            self.made[key] = None
+        return later.convert
+
+    def _fields(self, writer: Record, reader: Record) -> Conversion:
         plan: list[tuple[str, str, Conversion]] = []
         filled: dict[str, Any] = {}
         for each in reader.fields:
@@ -133,11 +141,9 @@ class _Putting:
             else:
                 return _raising(f"field {each.name} of {reader.name.full} is not in the data and has no default")
         same_names = [name for name, _, _ in plan] == [each.name for each in writer.fields]
-        if same_names and not filled and not later.is_used and all(convert is None for _, _, convert in plan):
-            del self.made[key]
+        if same_names and not filled and all(convert is None for _, _, convert in plan):
             return None
-        later.convert = _struct([each.name for each in reader.fields], plan, filled)
-        return later.convert
+        return _struct([each.name for each in reader.fields], plan, filled)
 
     def _from_union(self, writer: Union, reader: Node) -> Conversion:
         by_name: dict[str, Conversion] = {}

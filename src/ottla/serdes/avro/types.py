@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ottla.registry.schemas.avro.normal import logical_type
 from ottla.registry.schemas.avro.tree import Array, Enum, Fixed, Map, Node, Primitive, Record, Union
+from ottla.registry.schemas.base import Budget, TooComplex
 from ottla.serdes.types import (
     ANY,
     BINARY,
@@ -18,6 +19,7 @@ from ottla.serdes.types import (
     INT,
     LONG,
     MAX_PRECISION,
+    MOST_PARTS,
     NULL,
     STRING,
     TIME,
@@ -51,10 +53,10 @@ _FRACTIONS: Final = frozenset(("float", "double"))
 
 
 def type_of(node: Node) -> Type:
-    """`any` for a schema that contains itself: a column cannot."""
+    """`any` for a schema that contains itself, which a column cannot, or too much."""
     try:
-        return _typed(node, ())
-    except _Recursive:
+        return _typed(node, (), Budget(MOST_PARTS))
+    except (_Recursive, TooComplex):
         return ANY
 
 
@@ -62,7 +64,8 @@ class _Recursive(Exception):
     """A record was met inside of itself."""
 
 
-def _typed(node: Node, inside: tuple[int, ...]) -> Type:
+def _typed(node: Node, inside: tuple[int, ...], budget: Budget) -> Type:
+    budget.spend()
     match node:
         case Primitive():
             return logical_kind(node) or _PRIMITIVES[node.kind]
@@ -71,19 +74,19 @@ def _typed(node: Node, inside: tuple[int, ...]) -> Type:
         case Enum():
             return STRING
         case Array():
-            return array_of(_typed(node.items, inside))
+            return array_of(_typed(node.items, inside, budget))
         case Map():
-            return map_of(_typed(node.values, inside))
+            return map_of(_typed(node.values, inside, budget))
         case Record():
             if id(node) in inside:
                 raise _Recursive
-            return struct_of({each.name: _typed(each.type, (*inside, id(node))) for each in node.fields})
+            return struct_of({each.name: _typed(each.type, (*inside, id(node)), budget) for each in node.fields})
         case Union():
             members = members_of(node)
             if members:
-                return struct_of({name: _typed(branch, inside) for name, branch in members})
+                return struct_of({name: _typed(branch, inside, budget) for name, branch in members})
             wide = widest(node)
-            return NULL if wide is None else _typed(wide, inside)
+            return NULL if wide is None else _typed(wide, inside, budget)
 
 
 def logical_kind(node: Primitive | Fixed) -> Type | None:

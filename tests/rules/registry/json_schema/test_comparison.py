@@ -12,6 +12,7 @@ from ottla.registry.schemas.json_schema.matching import largest_matching
 from tests.rules.registry.json_schema.cases import CLOSED, INTEGER, LATEST, NUMBER, OPEN, STRING, with_property
 from tests.rules.registry.json_schema.parsing import codes, parsed
 from tests.support.examples import examples
+from tests.support.patience import least_cpu_s
 
 
 def test_anything_may_become_the_empty_schema_and_nothing_may_become_anything() -> None:
@@ -254,9 +255,8 @@ def test_a_check_of_a_thousand_fields_takes_200_ms_at_most() -> None:
         return {"type": "object", "properties": fields, "additionalProperties": False}
 
     writer, reader = parsed(wide(10)), parsed(wide(20))
-    before = time.process_time()
     assert reader.reading(writer, "STRICT", Budget(DEFAULT_STEPS)) == ()
-    assert time.process_time() - before < 0.2
+    assert least_cpu_s(lambda: reader.reading(writer, "STRICT", Budget(DEFAULT_STEPS))) < 0.2
 
 
 def test_a_check_that_would_take_too_long_is_given_up() -> None:

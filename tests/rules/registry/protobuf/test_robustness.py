@@ -147,6 +147,18 @@ def test_a_long_text_takes_more_steps_than_there_are() -> None:
         parsed("// x" * 10_000_000)
 
 
+def test_many_tokens_take_more_steps_than_there_are() -> None:
+    with pytest.raises(TooComplex):
+        parsed('syntax = "proto3";' + ";" * 1_000_000)
+
+
+@pytest.mark.parametrize("text", ["// nothing", ";", b64encode(b"\x0a\x07default").decode()])
+def test_a_file_that_declares_nothing_is_refused(text: str) -> None:
+    """Its text would be empty."""
+    with pytest.raises(InvalidSchema, match="nothing"):
+        parsed(text)
+
+
 def test_a_name_in_a_descriptor_is_not_code() -> None:
     descriptor = FileDescriptorProto(name="x", syntax="proto3")
     descriptor.message_type.add(name="M").field.add(

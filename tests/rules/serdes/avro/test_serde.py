@@ -234,6 +234,44 @@ def test_an_array_of_nothing_is_not_read(registry: MemoryRegistry) -> None:
         Serdes.avro(registry).decode_from(b"\0\0\0\0\1" + b"\xfe" * 9 + b"\x01", "t", ())
 
 
+def test_what_cannot_be_read_in_one_place_cannot_be_read_in_another(registry: MemoryRegistry) -> None:
+    """The record is the same, and the first of its places is empty."""
+    old = record(("x", "int"), name="Part")
+    new = record(("x", "int"), ("y", "int"), name="Part")
+    writer, reader = (
+        Serdes.avro(registry, record(("first", ["null", part]), ("second", ["null", "Part"]))) for part in (old, new)
+    )
+    data = written(writer, {"first": None, "second": {"x": 1}})
+    with pytest.raises(SerdeError, match="field y of Part is not in the data and has no default"):
+        reader.decode_from(data, "t", ())
+
+
+def doubled(levels: int, innermost: Any) -> Any:
+    """A record that holds two, of which each holds two."""
+    for level in range(levels):
+        fields = [{"name": "a", "type": innermost}, {"name": "b", "type": f"R{level - 1}" if level else "null"}]
+        innermost = {"type": "record", "name": f"R{level}", "fields": fields}
+    return innermost
+
+
+def test_records_of_records_of_nothing_are_read_unless_they_are_very_many(registry: MemoryRegistry) -> None:
+    """Thirty levels of two are a billion values, and no byte that somebody would have to send."""
+    for levels in (8, 30):
+        registry.register(f"{levels}-value", "AVRO", json.dumps(doubled(levels, "null")))
+    serde = Serdes.avro(registry)
+    assert serde.decode_from(b"\0\0\0\0\1", "t", ()).keys() == {"a", "b"}
+    with pytest.raises(SerdeError, match="too many values that have no bytes"):
+        serde.decode_from(b"\0\0\0\0\2", "t", ())
+    few = record(("yes", "boolean"), ("n", "null"), ("m", "null"), name="Few")
+    serde = Serdes.avro(registry, record(("list", {"type": "array", "items": few})))
+    value = {"list": [{"yes": True, "n": None, "m": None}] * 100_000}
+    assert serde.decode_from(written(serde, value), "t", ()) == value
+
+
+def test_a_type_of_very_many_parts_is_any(registry: MemoryRegistry) -> None:
+    assert Serdes.avro(registry, doubled(30, "string")).type == ANY
+
+
 UNWRITABLE: list[tuple[Any, str]] = [
     ({"a": 1 << 31, "b": "", "c": "P"}, "a: 2147483648 does not fit int"),
     ({"a": "1", "b": "", "c": "P"}, "a: an int expected, not str '1'"),

@@ -40,6 +40,8 @@ PROMOTIONS: Final = {
     "string": ("bytes",),
 }
 """What a reader of a type can read besides it."""
+_MANY: Final = 64
+"""Faults of one pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,17 @@ class _Comparison:
             return known
         self._known[key] = ()  # in progress: compatible unless proven otherwise
         self._budget.spend(3)
-        found = yield from self._compared(reader, writer, where)
+        found = self._each_once((yield from self._compared(reader, writer, where)))
         self._known[key] = found
         return found
+
+    def _each_once(self, found: Found) -> Found:
+        """A type that stands in two fields is told of twice, as by Java; but a type that holds two, of which each holds
+        two, would be told of without end."""
+        if len(found) <= _MANY:
+            return found
+        self._budget.spend(len(found) // _MANY)
+        return tuple({id(fault): fault for fault in found}.values())
 
     def _compared(self, reader: Node, writer: Node, where: Where) -> Comparing:
         match reader, writer:

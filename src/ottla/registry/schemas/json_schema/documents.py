@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin
 
 from ottla.registry.schemas.base import Budget
-from ottla.registry.schemas.json_schema.drafts import Draft, draft_of, subschemas
+from ottla.registry.schemas.json_schema.drafts import Draft, draft_of, subschemas, unescaped
 from ottla.registry.schemas.json_schema.json_text import Json
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Documents:
     def _pointed(self, resource: Place, pointer: str) -> Place | None:
         value, place = resource.schema, resource
         for step in pointer.split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
+            name = unescaped(step)
             if isinstance(value, dict) and name in value:
                 value = value[name]
             elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):

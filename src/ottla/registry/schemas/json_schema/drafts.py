@@ -88,5 +88,9 @@ def escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
+def unescaped(step: str) -> str:
+    return step.replace("~1", "/").replace("~0", "~")
+
+
 def _without_scheme(uri: str) -> str:
     return uri.partition("#")[0].removeprefix("https:").removeprefix("http:").rstrip("/")

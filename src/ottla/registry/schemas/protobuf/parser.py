@@ -45,7 +45,7 @@ from ottla.registry.schemas.protobuf.tree import (
 MAX_NESTING: Final = 32
 """Messages in messages, or values in values: protoc's own limit."""
 CHARACTERS_PER_STEP: Final = 32
-"""What a step of a budget reads: 200,000 steps are six megabytes."""
+"""What a step of a budget reads, if most of it is comments: 200,000 steps are six megabytes."""
 EDITIONS: Final = ("2023", "2024")
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ _INT32: Final = range(-(1 << 31), 1 << 31)
 def parse(text: str, budget: Budget) -> File:
     """Raises InvalidSchema, and TooComplex if the text is longer than the budget."""
     budget.spend(1 + len(text) // CHARACTERS_PER_STEP)
-    return _Parser(text).file()
+    return _Parser(text, budget).file()
 
 
 def integer(text: str) -> int:
@@ -107,9 +107,9 @@ class _Parts:
 class _Parser:
     __slots__ = ("_edition", "_next", "_package", "_syntax", "_text", "_tokens")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, budget: Budget) -> None:
         self._text = text
-        self._tokens = tokens_of(text)
+        self._tokens = tokens_of(text, budget)
         self._next = 0
         self._syntax: str | None = None
         self._edition: str | None = None

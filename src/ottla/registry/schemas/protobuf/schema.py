@@ -143,6 +143,8 @@ class Protobuf:
         if schema is None:
             schema = ProtobufSchema(parse(text, budget), given)
         if new:
+            if not schema.text.strip():
+                raise InvalidSchema("it declares nothing")
             schema.check()
         return schema
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ottla.registry.schemas.base import InvalidSchema
+from ottla.registry.schemas.base import Budget, InvalidSchema
 
 _TOKEN: Final = re.compile(
     r"""
@@ -16,6 +16,10 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
+
+_COUNTED: Final = 1_000
+"""Tokens that are paid for together."""
+_TOKENS_PER_STEP: Final = 2
 
 _ESCAPE: Final = re.compile(
     rb"\\(?:(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9A-Fa-f]{1,2})"
@@ -32,7 +36,8 @@ class Token:
     at: int
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokens_of(text: str, budget: Budget) -> list[Token]:
+    """Raises InvalidSchema, and TooComplex for more tokens than the budget has steps for: a semicolon is one, too."""
     found: list[Token] = []
     at, end = 0, len(text)
     match = _TOKEN.match
@@ -44,6 +49,8 @@ def tokens_of(text: str) -> list[Token]:
         if kind != "skip":
             assert kind is not None
             found.append(Token(kind, token.group(), at))
+            if not len(found) % _COUNTED:
+                budget.spend(_COUNTED // _TOKENS_PER_STEP)
         at = token.end()
     found.append(Token("end", "", end))
     return found
