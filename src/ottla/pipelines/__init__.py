@@ -12,6 +12,8 @@ Nothing here knows of streams, SQL or connectors: they are built on it.
 Importing this package is cheap: Spark is loaded with the first of these names.
 """
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,9 @@ def __getattr__(name: str) -> Any:
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # Else Spark runs its workers with the first python3 of the PATH, which need not have ottla: a session that is built
+    # after this import, by the user's own words, takes the Python of the program.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         found = getattr(import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:

@@ -3,6 +3,7 @@
     {"do": "start", "job": {"name": ..., "entry": "module:function", "arguments": {...}}}
     {"do": "stop", "name": ...}         answered when its last micro-batch has ended
     {"do": "status"}                    the process, and all jobs: state, and the reason where one has failed
+    {"do": "status", "progress": true}  and what each of them has done so far
     {"do": "progress", "name": ...}     what a job has done so far
 
 An answer is {"ok": ...} or {"error": "what to do"}. Who may open the socket may run code: it is for its owner only.
@@ -16,11 +17,14 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 FILE: Final = "host.socket"
+FAREWELL: Final = "farewell"
+"""What an owner says to its host before it lets it go."""
 LONGEST_LINE: Final = 1 << 20
 LONGEST_PATH: Final = 100
 """Of a local socket, on every system."""
@@ -64,10 +68,11 @@ class _Server(socketserver.ThreadingUnixStreamServer):
 def _handler(answer: Answering, known: tuple[type[Exception], ...]) -> type[socketserver.StreamRequestHandler]:
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            while line := self.rfile.readline(LONGEST_LINE):
-                if not line.endswith(b"\n"):
-                    return  # too long, or cut off in the midst
-                self.wfile.write(json.dumps(_answered(answer, known, line), default=str).encode() + b"\n")
+            with suppress(ConnectionError):  # whoever asked was killed
+                while line := self.rfile.readline(LONGEST_LINE):
+                    if not line.endswith(b"\n"):
+                        return  # too long, or cut off in the midst
+                    self.wfile.write(json.dumps(_answered(answer, known, line), default=str).encode() + b"\n")
 
     return Handler
 
@@ -118,12 +123,19 @@ class HostClient:
 
     def status(self) -> dict[str, Mapping[str, Any]]:
         """By name."""
-        return {each["name"]: each for each in self._ask({"do": "status"})["jobs"]}
+        return self._all({"do": "status"})[1]
 
     def pid(self) -> int:
         """Of the host."""
-        found: int = self._ask({"do": "status"})["pid"]
-        return found
+        return self._all({"do": "status"})[0]
+
+    def look(self) -> tuple[int, dict[str, Mapping[str, Any]]]:
+        """Both, with the progress of each job, in one question."""
+        return self._all({"do": "status", "progress": True})
+
+    def _all(self, question: Mapping[str, Any]) -> tuple[int, dict[str, Mapping[str, Any]]]:
+        answer = self._ask(question)
+        return answer["pid"], {each["name"]: each for each in answer["jobs"]}
 
     def progress(self, name: str) -> Mapping[str, Any]:
         """Raises Refused."""

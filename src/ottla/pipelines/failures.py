@@ -34,9 +34,8 @@ _BROKERS: Final = re.compile(
 )
 """Brokers that are away, and come back."""
 SLOW_WORKER: Final = "Python worker failed to connect back"
-"""Spark gives a new process ten seconds, too short on a busy machine."""
+"""Spark gives a new process ten seconds, too short on a busy machine: a slow one is waited for as brokers are."""
 _MACHINES: Final = (
-    SLOW_WORKER,
     "Python worker exited unexpectedly",
     "ExecutorLostFailure",
     "FetchFailed",
@@ -71,7 +70,7 @@ class Restarts:
         if any(said in text for said in _MACHINES) and self._left:
             self._left -= 1
             return True
-        if _BROKERS.search(text) is None:
+        if SLOW_WORKER not in text and _BROKERS.search(text) is None:
             return False
         self._since = now if self._since is None else self._since
         return now - self._since < self._patience_s

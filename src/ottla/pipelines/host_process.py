@@ -5,7 +5,8 @@
     DIRECTORY/.lock         held while it lives
 
 NUMBER is a socket of its owner, who starts it with the first job and again when it dies. When that socket ends, so does
-the host: the micro-batches under way end first.
+the host: behind a farewell when the micro-batches under way have ended; without one, as its owner was killed and others
+may have its jobs already, at once.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ottla.pipelines.door import Door
+from ottla.pipelines.door import FAREWELL, Door
 from ottla.pipelines.host import Host, NoSuchJob
 from ottla.pipelines.job import CannotStart, Job
 from ottla.pipelines.journal import Journal
@@ -61,7 +63,10 @@ class HostProcess:
                 self._host.stop(name)
                 return None
             case "status":
-                return {"pid": os.getpid(), "jobs": self._host.status()}
+                jobs = self._host.status()
+                if request.get("progress"):
+                    jobs = [{**job, "progress": self._host.progress(job["name"])} for job in jobs]
+                return {"pid": os.getpid(), "jobs": jobs}
             case "progress":
                 return self._host.progress(str(request.get("name")))
         raise ValueError(f"{request.get('do')!r} is nothing to do: start, stop, status and progress are")
@@ -79,7 +84,10 @@ def _refusing(error: CannotStart) -> Any:
 
 
 def main(directory: str, master: str, *rest: str) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S%z"
+    )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -89,9 +97,20 @@ def main(directory: str, master: str, *rest: str) -> None:
     os.set_inheritable(int(number), False)  # what we start must not hold the line open
     with socket.socket(fileno=int(number)) as owner:
         process = HostProcess(folder, master, dict(each.split("=", 1) for each in settings))
-        while owner.recv(4096):  # what it says has no meaning; that it ends has
-            pass
+        last = b""
+        while said := owner.recv(4096):  # what it says has no meaning but for the farewell; that it ends has
+            last = said
+    if FAREWELL.encode() not in last:
+        logger.warning("whoever started this Spark host is gone, and so is the host")
+        _end_at_once()
     process.close()
+
+
+def _end_at_once() -> None:
+    """With the JVM, which is in our process group if that is ours. A batch that went on would be a second one."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,10 @@ LIGHT: Final = (
     "-XX:Tier4MinInvocationThreshold=10000",
     "-XX:Tier4CompileThreshold=100000",
     "-XX:Tier4BackEdgeThreshold=200000",
+    # An archive that lies where it was made for is mapped, and no page of it is this process's own before it is written
+    # to. By default all 180 MB of it are moved to an address that nobody can guess, each pointer in it rewritten.
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:ArchiveRelocationMode=0",
     # Says nothing where the archive does not fit: the JVM goes on without.
     "-Xshare:auto",
     "-Xlog:cds*=off",
@@ -62,7 +66,9 @@ NOT_NEEDED: Final = "--add-modules=jdk.incubator.vector"
 DEFAULT_MEMORY: Final = "1g"
 """Spark's own."""
 POLL_S: Final = 0.01
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 300.0
+"""A machine with much else to do is slow."""
+LOGS: Final = Path(__file__).with_name("log4j2.properties")
 
 
 class JvmFailed(Exception):
@@ -142,8 +148,19 @@ class Installation:
         memory = settings.get("spark.driver.memory", os.environ.get("SPARK_DRIVER_MEMORY", DEFAULT_MEMORY))
         collector = [word for word in extra if word.startswith("-XX:+Use") and word.endswith("GC")]
         light = [word for word in LIGHT if not (collector and word.endswith("GC"))]
+        logs = [f"-Dlog4j2.configurationFile={LOGS}"]  # whoever names another one says so behind it
         archive = [f"-XX:SharedArchiveFile={self.archive}"] if not more and self.archive.exists() else []
-        words = [str(self.java), "-cp", self.class_path, f"-Xmx{memory}", *light, *archive, *more, *self.options()]
+        words = [
+            str(self.java),
+            "-cp",
+            self.class_path,
+            f"-Xmx{memory}",
+            *light,
+            *logs,
+            *archive,
+            *more,
+            *self.options(),
+        ]
         conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         return [*words, *extra, MAIN, *conf, "pyspark-shell"]
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from ottla.pipelines import jvm
 from ottla.pipelines.job import CannotStart
-from ottla.pipelines.settings import EXACTLY_ONCE, is_local, session_settings
+from ottla.pipelines.settings import EXACTLY_ONCE, LOG_LEVEL, is_local, session_settings
 
 
 def new_session(app_name: str, master: str = "local[*]", **settings: str) -> SparkSession:
@@ -24,7 +24,10 @@ def new_session(app_name: str, master: str = "local[*]", **settings: str) -> Spa
     builder = SparkSession.builder.appName(app_name).master(master)
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if LOG_LEVEL not in settings:  # as a setting of Spark's it would be announced
+        session.sparkContext.setLogLevel("ERROR")
+    return session
 
 
 def with_settings(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:

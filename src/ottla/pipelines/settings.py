@@ -46,13 +46,14 @@ DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     # A product keeps the digits behind the point that its type says, or is null.
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    # A document may have fields whose names differ in their letters' case alone.
+    "spark.sql.caseSensitive": "true",
     "spark.sql.shuffle.partitions": "2",
     # A micro-batch is small: coalescing and re-planning it cost more than they gain, and streams do without anyway.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # How long either side waits for the other's first words: 15 s are too few on a machine with much else to do.
     "spark.python.authenticate.socketTimeout": "5m",
-    "spark.log.level": "ERROR",
     # Looks through the whole plan after each of a hundred rules, for defects of the rules.
     "spark.sql.lightweightPlanChangeValidation": "false",
     **STATE,

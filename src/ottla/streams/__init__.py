@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from ottla.streams.run.life import StreamThreadExceptionResponse as StreamThreadExceptionResponse
     from ottla.streams.serdes import Serdes as Serdes
     from ottla.streams.test_driver import TopologyTestDriver as TopologyTestDriver
+    from ottla.streams.topology.errors import TopologyError as TopologyError
     from ottla.streams.topology.graph import InvalidTimestamp as InvalidTimestamp
     from ottla.streams.topology.graph import Reset as Reset
     from ottla.streams.topology.graph import TimestampExtractor as TimestampExtractor
-    from ottla.streams.topology.graph import TopologyError as TopologyError
     from ottla.streams.topology.partition_counts import PartitionsError as PartitionsError
     from ottla.streams.topology.processor import Cancellable as Cancellable
     from ottla.streams.topology.processor import FixedKeyProcessor as FixedKeyProcessor
@@ -93,7 +93,8 @@ _WHERE = {
     "app": ("StreamsApp",),
     "dsl.builder": ("StreamsBuilder",),
     "errors": ("NeedsSparkError", "StreamsError"),
-    "topology.graph": ("InvalidTimestamp", "Reset", "TimestampExtractor", "TopologyError"),
+    "topology.errors": ("TopologyError",),
+    "topology.graph": ("InvalidTimestamp", "Reset", "TimestampExtractor"),
     "dsl.cogrouped": ("CogroupedKStream", "SessionWindowedCogroupedKStream", "TimeWindowedCogroupedKStream"),
     "dsl.grouped": ("KGroupedStream", "KGroupedTable", "SessionWindowedKStream", "TimeWindowedKStream"),
     "dsl.kstream": ("BranchedKStream", "KStream"),

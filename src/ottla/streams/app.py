@@ -39,6 +39,8 @@ class StreamsApp:
         self.config = Config(config)
         optimization = self.config["topology.optimization"]
         self.topology = topology if optimization == "none" else topology.optimized(optimization)
+        if self.config["ensure.explicit.internal.resource.naming"]:
+            self.topology.require_own_names()
         topology.check_expressions(self.config["default.key.serde"], self.config["default.value.serde"])
         self.hooks = Hooks()
         self._runner: Running | None = None
@@ -143,7 +145,7 @@ class StreamsApp:
     def explain(self) -> str:
         """Which Spark operator each node becomes and why, as text. Raises CannotRun without pyspark."""
         check_spark()
-        from ottla.streams.run.application import explain
+        from ottla.streams.run.planning import explain
 
         return explain(self)
 

@@ -18,7 +18,7 @@ from ottla.streams.run.config import ConfigError
 from ottla.streams.run.running import Running
 from ottla.streams.run.shipping import ship_by_value
 from ottla.streams.run.state_directory import StateDirectory
-from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.topology.partition_counts import PartitionsError
 from ottla.streams.views.server import serving
 

@@ -181,14 +181,15 @@ class TopologyTestDriver:
         self._now = initial_wall_clock_ms
         self._offsets: dict[str, int] = {}
         self._outputs: dict[str, deque[Raw]] = {}
-        self._globals = GlobalTables(self._graph, lambda _: MemoryBackend(), self._config)
+        self._backends: list[MemoryBackend] = []
+        self._globals = GlobalTables(self._graph, self._backend, self._config)
         whole = SubTopology(0, tuple(self._graph.nodes.values()), tuple(self._graph.stores.values()))
         self._task = Task(
             whole,
             self._graph,
             application_id,
             0,
-            lambda _: MemoryBackend(),
+            self._backend,
             self._config,
             global_stores=self._globals.stores,
             now=initial_wall_clock_ms,
@@ -203,6 +204,15 @@ class TopologyTestDriver:
 
     def close(self) -> None:
         self._task.close()
+
+    def _backend(self, _: object) -> MemoryBackend:
+        self._backends.append(MemoryBackend())
+        return self._backends[-1]
+
+    def entries(self) -> int:
+        """How many entries all stores have together, all written down."""
+        self._capture(self._task.commit(flush=True))
+        return sum(map(len, self._backends))
 
     # ---- topics
 

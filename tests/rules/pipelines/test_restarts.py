@@ -9,13 +9,16 @@ AWAY = """Traceback (most recent call last):
 ottla.client.errors.Unreachable: no broker could be reached: 127.0.0.1:9092: connection refused
 
 === Streaming Query ==="""
+SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
 LOST = "An error occurred while calling o4488.getResult.: ... ExecutorLostFailure (executor 0 exited): Command exited"
 OURS = "ottla.streams.errors.StreamsError: [ottla] KSTREAM-MAP-1 failed at in-0 offset 3: TimedOut: mine [end]"
 
 
-def test_brokers_that_are_away_are_waited_for_until_patience_ends() -> None:
+@pytest.mark.parametrize("text", [AWAY, SLOW])
+def test_brokers_that_are_away_and_slow_processes_are_waited_for_until_patience_ends(text: str) -> None:
     restarts = Restarts(60.0)
-    assert [restarts.may(Exception(AWAY), now) for now in (100.0, 159.0, 160.0)] == [True, True, False]
+    times = (100.0, 110.0, 120.0, 130.0, 159.0, 160.0)
+    assert [restarts.may(Exception(text), now) for now in times] == [True] * 5 + [False]
 
 
 def test_a_batch_that_is_out_renews_the_patience() -> None:

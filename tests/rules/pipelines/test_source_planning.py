@@ -83,7 +83,7 @@ def test_javas_name_for_the_isolation_level_is_known_and_its_tuning_is_passed_ov
         ({"isolationLevel": "none"}, "isolationLevel=none: read_committed or"),
         ({"minPartitions": "4"}, "minPartitions is not an option of this source: one Spark partition"),
         ({"maxOffsetPerTrigger": "4"}, "is maxOffsetsPerTrigger meant"),
-        ({"kafka.sasl.mechanism": "PLAIN"}, "plain text only"),
+        ({"kafka.sasl.mechanism": "PLAIN"}, "shown in Spark's pages"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_refused(given: dict[str, str], text: str) -> None:

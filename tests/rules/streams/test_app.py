@@ -1,16 +1,21 @@
 """An application before it runs: its name, its settings, the file it is in."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import ottla.streams
+from ottla.streams import StreamsBuilder
 from ottla.streams.app import StreamsApp
 from ottla.streams.app_file import AppFileError, load
+from ottla.streams.dsl.options import Grouped, Materialized
 from ottla.streams.run.config import CONTINUE, FAIL, SETTINGS, Config, ConfigError
 from ottla.streams.run.installed import java_version
 from ottla.streams.serdes import Serdes
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.topology.topology import Topology
 
 
@@ -34,6 +39,18 @@ def test_settings_have_kafkas_names_with_dots_or_as_python_writes_them() -> None
 def test_every_default_is_a_value_that_the_setting_would_take() -> None:
     for setting in SETTINGS.values():
         assert Config({setting.name: setting.default})[setting.name] == setting.default, setting.name
+
+
+EITHER_WAY = "processing.guarantee"
+"""Output is written exactly once whatever it says, which its line in the guide tells."""
+
+
+def test_every_setting_is_read_by_somebody() -> None:
+    rooms = Path(ottla.streams.__path__[0])
+    tables = {rooms / "run" / "config.py"}
+    code = "".join(path.read_text() for path in rooms.rglob("*.py") if path not in tables)
+    for name in SETTINGS.keys() - {EITHER_WAY, "client.settings.file"}:  # the latter by the table itself
+        assert re.search(rf"""["']{re.escape(name)}["']""", code), f"nobody reads {name}"
 
 
 def test_texts_become_what_the_setting_is() -> None:
@@ -102,6 +119,24 @@ def test_an_application_is_changed_by_making_another() -> None:
     assert dict(second.config.given) == {"commit.interval.ms": 50, "state.dir": "elsewhere"}
     assert second.topology is first.topology
     assert second.marker_topic == "orders-v2-ottla-batches"
+
+
+def counting(name: str | None, topic: str | None) -> Topology:
+    texts = Serdes.string
+    builder = StreamsBuilder(default_key_serde=texts, default_value_serde=texts)
+    by_length = builder.stream("lines").group_by(lambda _, line: str(len(line)), Grouped(name=topic))
+    by_length.count(Materialized(name)).to_stream().to("counts")
+    return builder.build()
+
+
+def test_where_names_are_to_be_given_a_store_or_topic_with_a_made_up_one_is_refused() -> None:
+    strict = {"ensure.explicit.internal.resource.naming": True}
+    StreamsApp("app", counting(None, None))
+    StreamsApp("app", counting("by-length", "lengths"), **strict)
+    with pytest.raises(TopologyError, match="the store KSTREAM-AGGREGATE-STATE-STORE-0000000003, the topic KSTREAM-"):
+        StreamsApp("app", counting(None, None), **strict)
+    with pytest.raises(TopologyError, match=r"nobody has named the store KSTREAM-\S+-\d{10}\. "):
+        StreamsApp("app", counting(None, "lengths"), **strict)
 
 
 def test_a_builder_is_not_a_topology() -> None:

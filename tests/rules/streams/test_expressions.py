@@ -29,6 +29,7 @@ from ottla.streams.expressions import (
     lit,
     max_,
     min_,
+    now,
     offset,
     right,
     spark,
@@ -244,6 +245,7 @@ def test_a_split_by_nothing_is_refused() -> None:
 def test_it_says_what_it_reads() -> None:
     expression = when(header("h").is_null(), value["a"]).otherwise(key)
     assert expression.leaves() == {"headers", "value", "key"}
+    assert (now() > timestamp).leaves() == {"now", "timestamp"}
     assert not expression.needs_spark
     assert (spark(lambda c: c) == "x").needs_spark
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
+from ottla.client.reach import Reach
 from ottla.pipelines.checkpoint import checkpoint_of_query, offsets_of_batch, query_id_of
 from ottla.pipelines.sink.sink import TransactionalSink, packed
 
@@ -22,6 +24,7 @@ def exactly_once(
     group_id: str | None = None,
     transactional_id: str | None = None,
     checkpoint: str | None = None,
+    client: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Callable[[DataFrame, int], None]:
     """For `df.writeStream.foreachBatch(exactly_once(...))`: each micro-batch goes into Kafka as one transaction,
@@ -29,18 +32,19 @@ def exactly_once(
 
     Rows have the columns `value`, and if wanted `key`, `topic`, `partition`, `headers`, `timestamp`; `topic` here is
     for rows without one. With `group_id` the offsets of a Kafka source are committed too, so that tools show its lag.
-    `checkpoint` is the query's checkpointLocation, if it is not to be asked for. `options` are those of
-    TransactionalSink.
+    `checkpoint` is the query's checkpointLocation, if it is not to be asked for. `client` has Kafka's client settings:
+    `security.protocol`, `sasl.*`, `ssl.*`. `options` are those of TransactionalSink.
     """
     if is_remote():
         raise ValueError("exactly_once needs the driver of a classic Spark session: over Spark Connect it cannot write")
+    reach = Reach.of(bootstrap_servers, client or {})
     found: _Sink | None = None
 
     def write(rows: DataFrame, batch_id: int) -> None:
         nonlocal found
         if found is None:
             place = checkpoint or checkpoint_of_query(rows.sparkSession)
-            found = _Sink(place, bootstrap_servers, group_id, transactional_id, options)
+            found = _Sink(place, reach, group_id, transactional_id, options)
         found.write(_with_topic(rows, topic), batch_id)
 
     return write
@@ -49,17 +53,19 @@ def exactly_once(
 class _Sink:
     """Of one query, from its first batch on."""
 
-    __slots__ = ("_checkpoint", "_group_id", "_sink")
+    __slots__ = ("__weakref__", "_checkpoint", "_group_id", "_sink")
 
     def __init__(
-        self, checkpoint: str, servers: str, group_id: str | None, name: str | None, options: dict[str, Any]
+        self, checkpoint: str, reach: Reach, group_id: str | None, name: str | None, options: dict[str, Any]
     ) -> None:
         query_id = query_id_of(checkpoint)
         self._checkpoint = checkpoint
         self._group_id = group_id
         self._sink = TransactionalSink(
-            bootstrap_servers=servers, transactional_id=name or f"spark-{query_id}", group_id=group_id, **options
+            reach=reach, transactional_id=name or f"spark-{query_id}", group_id=group_id, **options
         )
+        # A query ends without a word to its function: connections are closed when nobody has it any more.
+        weakref.finalize(self, self._sink.close)
         self._sink.open(query_id, name or query_id)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
-from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError, KafkaError, known
 from ottla.client.producing import CODECS
+from ottla.client.reach import Reach
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.rows import HEADERS_TYPE, PACKED_ROWS, without_null_headers
@@ -85,7 +85,7 @@ class TransactionalSink:
     def __init__(
         self,
         *,
-        bootstrap_servers: str,
+        reach: Reach,
         transactional_id: str,
         group_id: str | None = None,
         marker_topic: str = MARKER_TOPIC,
@@ -98,14 +98,12 @@ class TransactionalSink:
         """`patient`: brokers that were never seen are waited for as well, see `client.routing.Routing`."""
         if compression not in CODECS:
             raise ValueError(f"{compression!r} is no codec: {', '.join(CODECS)} are")
-        self._cluster = Cluster(
-            parse_bootstrap(bootstrap_servers), client_id="ottla-streams", timeout_s=timeout_s, patient=patient
-        )
+        self._cluster = reach.cluster(client_id="ottla-streams", timeout_s=timeout_s, patient=patient)
         self._transaction = Transaction(self._cluster, transactional_id, timeout_ms=transaction_timeout_ms)
         self._group_id = group_id
         self._marker_topic = marker_topic
         self._errand = Errand(
-            bootstrap_servers=bootstrap_servers,
+            reach=reach,
             transactional_id=transactional_id,
             timeout_s=timeout_s,
             codec=CODECS[compression],

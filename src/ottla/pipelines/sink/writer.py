@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError, KafkaError
+from ottla.client.reach import Reach
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.rows import PACKED_ROWS
@@ -74,7 +74,7 @@ class Receipt(NamedTuple):
 class Errand(NamedTuple):
     """All that the tasks of one batch have to know."""
 
-    bootstrap_servers: str
+    reach: Reach
     transactional_id: str
     sender: Sender = Sender()
     second: bool = True
@@ -128,7 +128,7 @@ class Pack:
         packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id)
         batches = _unpacked(batches)
         if errand.origins is not None:
-            batches = resolved(batches, errand.origins, lambda: connected(errand.bootstrap_servers, errand.timeout_s))
+            batches = resolved(batches, errand.origins, lambda: connected(errand.reach, errand.timeout_s))
         chunks = packer.pack(batches)
         return chunks if limit is None else _limited(chunks, limit)
 
@@ -169,7 +169,7 @@ class Write:
             # The attempt before may have written some: its sequence numbers are used, its records cannot be told apart.
             yield _table([Receipt.failed(Errors.INVALID_TXN_STATE, "a writer was started again in a transaction")])
             return
-        cluster = connected(self.errand.bootstrap_servers, self.errand.timeout_s)
+        cluster = connected(self.errand.reach, self.errand.timeout_s)
         try:
             receipts = self.deliver(cluster, batches)
         except ClientError as error:
@@ -216,22 +216,20 @@ class _AskedTopics(Topics):
 
     def ask(self, topic: str) -> int:
         # As for every producer: the broker decides whether a topic that is missing is made.
-        cluster = connected(self._errand.bootstrap_servers, self._errand.timeout_s)
+        cluster = connected(self._errand.reach, self._errand.timeout_s)
         return len(cluster.partitions(topic, auto_create=True))
 
 
-_CLUSTERS: dict[tuple[int, str], Cluster] = {}
+_CLUSTERS: dict[tuple[int, Reach], Cluster] = {}
 
 
-def connected(bootstrap_servers: str, timeout_s: float) -> Cluster:
+def connected(reach: Reach, timeout_s: float) -> Cluster:
     """The cluster as this process knows it. A worker runs one task at a time, so it needs no more than one."""
     # Workers are forks: a connection must not be shared with the process it was opened in.
-    name = (os.getpid(), bootstrap_servers)
+    name = (os.getpid(), reach)
     if name not in _CLUSTERS:
         # The driver has just talked to them: brokers that are away will be back.
-        _CLUSTERS[name] = Cluster(
-            parse_bootstrap(bootstrap_servers), client_id="ottla-streams", timeout_s=timeout_s, patient=True
-        )
+        _CLUSTERS[name] = reach.cluster(client_id="ottla-streams", timeout_s=timeout_s, patient=True)
     return _CLUSTERS[name]
 
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ottla.client.offsets import READ_COMMITTED
+from ottla.client.reach import Reach
+from ottla.client.security import settings_of
 from ottla.pipelines.source.data_source import FORMAT, OttlaDataSource
 from ottla.pipelines.source.offsets import Offsets, to_json
-from ottla.pipelines.source.options import NAMES, Position, SourceOptions, parse_options
+from ottla.pipelines.source.options import CLIENT, NAMES, Position, SourceOptions, is_secured, parse_options
+from ottla.pipelines.source.planned import stream_of
 from ottla.pipelines.source.positions import Positions, open_cluster
 
 JVM_FORMAT: Final = "kafka"
@@ -23,6 +27,7 @@ JVM_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 PREFER: Final = "source"
 """Option of `read_stream`: `ottla`, `kafka`, or `auto`, which is the default."""
 
+SETTINGS_FILE: Final = "clientSettingsFile"
 FASTER: Final = "it reads about twice as fast as the JVM's connector (docs/DECISIONS.md)"
 """Why ours is taken."""
 SMALL_BATCH: Final = 10_000
@@ -32,6 +37,7 @@ _OURS_ALONE: Final = {
     "streamTime": "the connector has no column of stream time",
     "maxBytesPerTrigger": "the connector does not limit batches by bytes",
     "waitMillis": "the connector does not wait for records",
+    "clientSettingsFile": "the connector's options, which Spark shows, would have the secrets in them",
     "initialOffsetsFile": None,  # it keeps its first offsets in the checkpoint
 }
 
@@ -43,12 +49,26 @@ class Choice(NamedTuple):
 
 def read_stream(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """A streaming DataFrame with the columns of Spark's Kafka source. Raises ValueError for options that are wrong."""
+    options = without_secrets(options)
     chosen = choose(spark, options)
     given = {name: value for name, value in options.items() if name.lower() != PREFER}
     if chosen.format == FORMAT:
-        OttlaDataSource.register(spark)
-        return spark.readStream.format(FORMAT).options(**given).load()
+        return stream_of(spark, OttlaDataSource, given)
     return spark.readStream.format(JVM_FORMAT).options(**_for_jvm(given)).load()
+
+
+def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
+    """`kafka.sasl.*` and the like are kept in a file that only its owner reads, and the options name it: Spark shows
+    them in its pages. Raises SecurityRefused."""
+    secrets = {name.lower().removeprefix(CLIENT): value for name, value in options.items() if is_secured(name)}
+    others = {name: value for name, value in options.items() if not is_secured(name)}
+    named = next((name for name in others if name.lower() == SETTINGS_FILE.lower()), None)
+    if not secrets:
+        return others
+    if named is not None:
+        secrets = {**settings_of(Path(others.pop(named))), **secrets}
+    reach = Reach.of("", secrets)
+    return {**others, SETTINGS_FILE: reach.settings_file} if reach.settings_file else others
 
 
 def choose(spark: SparkSession, options: Mapping[str, str]) -> Choice:
@@ -105,7 +125,7 @@ def _for_jvm(options: Mapping[str, str]) -> dict[str, str]:
     parsed = parse_options(options)
     names = {name.lower(): name for name in NAMES}
     out = {names.get(name.lower(), name): value for name, value in options.items()}
-    out["kafka.bootstrap.servers"] = parsed.bootstrap
+    out["kafka.bootstrap.servers"] = parsed.reach.servers
     out["kafka.isolation.level"] = "read_committed" if parsed.isolation == READ_COMMITTED else "read_uncommitted"
     if parsed.starting is not None and out.get("startingOffsets", "").startswith(("group:", "timestamp:")):
         out["startingOffsets"] = json.dumps(to_json(_looked_up(parsed, parsed.starting)))

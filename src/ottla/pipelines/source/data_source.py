@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,7 @@ from pyspark.sql.types import (
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.partition_reader import DataLost, PartitionReader
+from ottla.client.reach import Reach
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.carry import Carry
 from ottla.pipelines.source.batch_size import FIRST, BatchSize
@@ -108,6 +109,19 @@ class Span(InputPartition):
         """Whether more of the partition was at the brokers when the batch was planned (option `together`)."""
 
 
+def register(spark: SparkSession, source: type[DataSource]) -> None:
+    """Spark looks for one of the same name in the session that is active, and refuses what that has: so a session
+    beside one that has it (`newSession`) is made the active one meanwhile."""
+    sessions: Any = cast("Any", spark)._jvm.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(cast("Any", spark)._jsparkSession)
+    try:
+        spark.dataSource.register(source)
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+
+
 class OttlaDataSource(DataSource):
     """`spark.read.format("ottla")` and `spark.readStream.format("ottla")`, once `register` was called."""
 
@@ -117,7 +131,7 @@ class OttlaDataSource(DataSource):
 
     @classmethod
     def register(cls, spark: SparkSession) -> None:
-        spark.dataSource.register(cls)
+        register(spark, cls)
 
     def schema(self) -> StructType:
         return source_schema(parse_options(self.options))
@@ -291,7 +305,7 @@ def _spans(
 
 # In the tasks.
 
-_clusters: dict[str, Cluster] = {}
+_clusters: dict[Reach, Cluster] = {}
 """Of this worker process. Spark keeps workers, so most tasks find a connection open."""
 
 
@@ -322,9 +336,9 @@ def columns_of(options: SourceOptions, span: Span) -> Iterator[Columns]:
 
 
 def _cluster(options: SourceOptions) -> Cluster:
-    cluster = _clusters.get(options.bootstrap)
+    cluster = _clusters.get(options.reach)
     if cluster is None:
-        cluster = _clusters[options.bootstrap] = open_cluster(options)
+        cluster = _clusters[options.reach] = open_cluster(options)
     return cluster
 
 

@@ -9,12 +9,14 @@ from typing import Final, NamedTuple
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
+from ottla.client.reach import SECURED, Reach
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json
 
 NAMES: Final = (
     "kafka.bootstrap.servers",
     "bootstrap.servers",
+    "clientSettingsFile",
     "subscribe",
     "assign",
     "subscribePattern",
@@ -50,7 +52,8 @@ UNSUPPORTED: Final = {
 
 _CANONICAL: Final = {name.lower(): name for name in NAMES}
 _ISOLATION: Final = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
-_SECURE: Final = ("kafka.sasl.", "kafka.ssl.")
+CLIENT: Final = "kafka."
+"""Stands before the names of Kafka's clients."""
 
 
 class Topics(NamedTuple):
@@ -74,7 +77,7 @@ class Position(NamedTuple):
 
 
 class SourceOptions(NamedTuple):
-    bootstrap: str
+    reach: Reach
     topics: Topics
     starting: Position | None
     """None: not given. A stream then begins with what is new, a batch with what is oldest."""
@@ -116,7 +119,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     if isolation not in _ISOLATION:
         raise ValueError(f"isolationLevel={isolation}: read_committed or read_uncommitted is expected")
     return SourceOptions(
-        bootstrap=bootstrap,
+        reach=Reach(bootstrap, options.get("clientSettingsFile", "")),
         topics=_topics(options),
         starting=_starting(options),
         ending=_ending(options),
@@ -149,11 +152,19 @@ def _known(name: str) -> str:
 
 
 def _passed_over(name: str, value: str) -> bool:
-    """Settings of Java's consumer tune what is not there. What would change who is talked to, and how, is refused."""
+    """Settings of Java's consumer tune what is not there. Secrets do not belong here: Spark shows a query's options."""
     lower = name.lower()
-    if lower.startswith(_SECURE) or (lower == "kafka.security.protocol" and value.strip().upper() != "PLAINTEXT"):
-        raise ValueError(f"{lower} is set, but this source talks to brokers in plain text only")
-    return lower.startswith("kafka.") and lower not in _CANONICAL
+    if is_secured(name) and (lower != "kafka.security.protocol" or value.strip().upper() != "PLAINTEXT"):
+        raise ValueError(
+            f"{lower}: options of a query are shown in Spark's pages; give it to ottla.pipelines.read_stream, which "
+            "keeps it to itself, or name a properties file by clientSettingsFile"
+        )
+    return lower.startswith(CLIENT) and lower not in _CANONICAL
+
+
+def is_secured(name: str) -> bool:
+    """Whether the option says how the brokers' door is opened."""
+    return name.lower().removeprefix(CLIENT).startswith(SECURED) and name.lower().startswith(CLIENT)
 
 
 def _topics(options: Mapping[str, str]) -> Topics:

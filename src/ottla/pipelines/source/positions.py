@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from ottla.client import groups
-from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.client.errors import KafkaError
@@ -34,9 +33,9 @@ def open_cluster(options: SourceOptions) -> Cluster:
     """With `brokerTimeoutMillis` brokers that are away are waited for, also by who has never seen them: whoever sets it
     has talked to them before."""
     if options.broker_timeout_ms is None:
-        return Cluster(parse_bootstrap(options.bootstrap), client_id=CLIENT_ID)
+        return options.reach.cluster(client_id=CLIENT_ID)
     timeout_s = options.broker_timeout_ms / 1000
-    return Cluster(parse_bootstrap(options.bootstrap), client_id=CLIENT_ID, timeout_s=timeout_s, patient=True)
+    return options.reach.cluster(client_id=CLIENT_ID, timeout_s=timeout_s, patient=True)
 
 
 class Positions:

@@ -5,13 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ottla.streams.dsl.draft import Draft, GlobalTableStep, SourceStep, SourceTable, StateStoreStep, TableSourceStep
+from ottla.streams.dsl.draft import Draft
 from ottla.streams.dsl.kstream import SOURCE, KStream
 from ottla.streams.dsl.ktable import GlobalKTable, KTable
 from ottla.streams.dsl.optimizing import optimized
 from ottla.streams.dsl.options import Consumed, Materialized, checked_name, renamed
+from ottla.streams.dsl.steps import GlobalTableStep, SourceStep, StateStoreStep, TableSourceStep
+from ottla.streams.dsl.table_logic import SourceTable
 from ottla.streams.dsl.table_stores import as_materialized, key_value_store, named_store
-from ottla.streams.topology.graph import GlobalTable, TopologyError
+from ottla.streams.topology.errors import TopologyError
+from ottla.streams.topology.graph import GlobalTable
 from ottla.streams.topology.optimization import rules_of
 from ottla.streams.topology.processor import Processor
 from ottla.streams.topology.stores import StoreSpec

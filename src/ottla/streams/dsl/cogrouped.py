@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
-from ottla.streams.dsl.draft import CogroupedTable, Draft, OperationStep, RepartitionStep, Step, checked_callable
+from ottla.streams.dsl.draft import Draft
+from ottla.streams.dsl.function_checks import checked_callable
 from ottla.streams.dsl.grouped import Grouping, KGroupedStream, checked_windows, time_aggregate
 from ottla.streams.dsl.ktable import KTable
 from ottla.streams.dsl.options import Materialized
+from ottla.streams.dsl.steps import OperationStep, RepartitionStep, Step
+from ottla.streams.dsl.table_logic import CogroupedTable
 from ottla.streams.dsl.table_stores import TimeWindow, key_value_store, named_store, session_store, time_store
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.topology.operations import Fold, Operation, SessionAggregate, StreamAggregate
 from ottla.streams.topology.stores import StoreSpec
 from ottla.streams.windows import Emit, SessionWindows, Windowed

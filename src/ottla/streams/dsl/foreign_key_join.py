@@ -7,8 +7,10 @@ this table ─ send ─ registration topic ─ receive ─ join ─┐
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.streams.dsl.draft import Draft, OperationStep, SinkStep, SourceTable, Step, View
+from ottla.streams.dsl.draft import Draft
 from ottla.streams.dsl.options import Materialized, TableJoined
+from ottla.streams.dsl.steps import OperationStep, SinkStep, Step
+from ottla.streams.dsl.table_logic import SourceTable, View
 from ottla.streams.dsl.table_stores import key_value_store, named_store
 from ottla.streams.serdes import Serdes
 from ottla.streams.topology.graph import Form, Partitioner, RepartitionTopic, SinkNode, SourceNode

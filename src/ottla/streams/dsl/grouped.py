@@ -9,17 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, overload
 
 from ottla.serdes.base import Serde
-from ottla.streams.dsl.draft import (
-    AggregateTable,
-    Draft,
-    OperationStep,
-    RepartitionNames,
-    RepartitionStep,
-    Step,
-    checked_callable,
-)
+from ottla.streams.dsl.draft import Draft
+from ottla.streams.dsl.function_checks import checked_callable
 from ottla.streams.dsl.ktable import KTable
 from ottla.streams.dsl.options import Materialized
+from ottla.streams.dsl.steps import OperationStep, RepartitionNames, RepartitionStep, Step
+from ottla.streams.dsl.table_logic import AggregateTable
 from ottla.streams.dsl.table_stores import (
     TimeWindow,
     as_materialized,
@@ -30,7 +25,7 @@ from ottla.streams.dsl.table_stores import (
 )
 from ottla.streams.expressions import Aggregate
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.topology.operations import (
     Fold,
     Operation,

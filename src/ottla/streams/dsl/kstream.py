@@ -7,19 +7,8 @@ values: a predicate (key, value), a value mapper (value), or (key, value) with `
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overload
 
-from ottla.streams.dsl.draft import (
-    Draft,
-    MergeStep,
-    OperationStep,
-    RepartitionStep,
-    SinkStep,
-    SourceTable,
-    Step,
-    checked,
-    checked_callable,
-    of_value,
-    step_of,
-)
+from ottla.streams.dsl.draft import Draft, step_of
+from ottla.streams.dsl.function_checks import checked, checked_callable, of_value
 from ottla.streams.dsl.options import (
     Branched,
     Grouped,
@@ -32,10 +21,13 @@ from ottla.streams.dsl.options import (
     checked_name,
     renamed,
 )
+from ottla.streams.dsl.steps import MergeStep, OperationStep, RepartitionStep, SinkStep, Step
 from ottla.streams.dsl.stream_join import StreamSide, add_stream_join
+from ottla.streams.dsl.table_logic import SourceTable
 from ottla.streams.dsl.table_stores import key_value_store, named_store
 from ottla.streams.expressions import Expression
-from ottla.streams.topology.graph import SinkNode, TopologyError
+from ottla.streams.topology.errors import TopologyError
+from ottla.streams.topology.graph import SinkNode
 from ottla.streams.topology.operations import (
     Branch,
     Filter,

@@ -3,27 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from ottla.streams.dsl.draft import (
-    DerivedTable,
-    Draft,
-    OldValues,
-    OperationStep,
-    Step,
-    SuppressedTable,
-    TableLogic,
-    View,
-    checked,
-    checked_callable,
-    of_value,
-    step_of,
-)
+from ottla.streams.dsl.draft import Draft, step_of
 from ottla.streams.dsl.foreign_key_join import ForeignKeyLogic, TableSide, add_foreign_key_join
+from ottla.streams.dsl.function_checks import checked, checked_callable, of_value
 from ottla.streams.dsl.kstream import KStream
 from ottla.streams.dsl.options import Grouped, Joined, Materialized, Suppressed, TableJoined, checked_name, renamed
+from ottla.streams.dsl.steps import OperationStep, Step
 from ottla.streams.dsl.table_join import JoinedTable, add_table_join
+from ottla.streams.dsl.table_logic import DerivedTable, OldValues, SuppressedTable, TableLogic, View
 from ottla.streams.dsl.table_stores import as_materialized, key_value_store, named_store
 from ottla.streams.expressions import Expression
-from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.topology.operations import (
     Function,
     Suppress,

@@ -9,15 +9,8 @@ The draft stays as it is: rules change a copy, and a builder may be built again 
 
 from collections.abc import Callable, Collection
 
-from ottla.streams.dsl.draft import (
-    Draft,
-    MergeStep,
-    OperationStep,
-    RepartitionStep,
-    Step,
-    StreamJoinStep,
-    TableSourceStep,
-)
+from ottla.streams.dsl.draft import Draft
+from ottla.streams.dsl.steps import MergeStep, OperationStep, RepartitionStep, Step, StreamJoinStep, TableSourceStep
 from ottla.streams.topology.operations import FlatMap, FlatMapValues, MapPairs, MapValues, SelectKey, UserProcessor
 from ottla.streams.topology.optimization import MERGE_REPARTITIONS, REUSE_SOURCES, SINGLE_STORE_SELF_JOIN
 

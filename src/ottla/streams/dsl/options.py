@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from ottla.streams.topology.graph import Partitioner, Reset, TimestampExtractor, TopologyError
+from ottla.streams.topology.errors import TopologyError
+from ottla.streams.topology.graph import Partitioner, Reset, TimestampExtractor
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde

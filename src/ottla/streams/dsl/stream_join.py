@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ottla.streams.dsl.draft import Draft, OperationStep, Step, StreamJoinStep
+from ottla.streams.dsl.draft import Draft
 from ottla.streams.dsl.options import StreamJoined
+from ottla.streams.dsl.steps import OperationStep, Step, StreamJoinStep
 from ottla.streams.topology.operations import BufferSide, Function, StreamStreamJoin
 from ottla.streams.topology.stores import StoreKind, StoreSpec
 from ottla.streams.windows import JoinWindows

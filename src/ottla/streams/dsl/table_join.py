@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from ottla.streams.dsl.draft import Draft, OldValues, Step, TableLogic, View
+from ottla.streams.dsl.draft import Draft
+from ottla.streams.dsl.steps import Step
+from ottla.streams.dsl.table_logic import OldValues, TableLogic, View
 from ottla.streams.topology.operations import Function, Operation, TableMerge, TableTableJoin
 from ottla.streams.topology.stores import StoreKind, StoreSpec
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.streams.dsl.draft import Draft
 from ottla.streams.dsl.options import Materialized
-from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.topology.stores import StoreKind, StoreSpec
 from ottla.streams.topology.topology import segment_interval
 from ottla.streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows

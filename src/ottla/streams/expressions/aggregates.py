@@ -317,7 +317,7 @@ def count(expression: Expression | None = None) -> Aggregate:
 
 
 def sum_(expression: Expression) -> Aggregate:
-    """A long for integers, a double for doubles, for decimals one with ten digits more; null once it does not fit.
+    """A long for integers, a double for doubles, for decimals one with ten digits more; null where it does not fit.
     Null without any value."""
     return _of("sum", expression)
 

@@ -29,6 +29,8 @@ class Inputs(NamedTuple):
     left: Any = None
     """In joins: the values of the two sides."""
     right: Any = None
+    now: int | None = None
+    """What time it is, for who asks by `now()`: expressions read no clock."""
 
 
 HEADERS: Final = array_of(struct_of({"KEY": STRING, "VALUE": BINARY}))

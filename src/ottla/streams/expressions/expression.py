@@ -52,6 +52,10 @@ __all__ = [
 ]
 
 
+_LEAVES: Final = {"header": "headers", "headers": "headers", "now": "now"}
+"""Functions that read something themselves."""
+
+
 class ExpressionError(TypeError):
     """An expression that cannot work on the types it is given. The message names the part that is wrong."""
 
@@ -129,13 +133,9 @@ class Expression:
             yield from argument.walk()
 
     def leaves(self) -> frozenset[str]:
-        """What it reads of a record: names of leaves, and `headers` if any header."""
-        found = [part.options[0] if part.function == "leaf" else "headers" for part in self.walk() if part.is_leaf]
-        return frozenset(found)
-
-    @property
-    def is_leaf(self) -> bool:
-        return self.function in {"leaf", "header", "headers"}
+        """What it reads of a record: names of leaves, `headers` if any header; and `now` if it asks for the time."""
+        found = [part.options[0] if part.function == "leaf" else _LEAVES.get(part.function) for part in self.walk()]
+        return frozenset(name for name in found if name is not None)
 
     @property
     def needs_spark(self) -> bool:

@@ -4,6 +4,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from ottla.streams.expressions.pattern_runs import runner
+
 
 @lru_cache(maxsize=1024)
 def checked_pattern(text: str) -> "re.Pattern[str]":
@@ -16,9 +18,11 @@ def checked_pattern(text: str) -> "re.Pattern[str]":
         if construct.search(text):
             raise ValueError(f"the pattern {text!r} has {reason}, which Python and Java do not share")
     try:
-        return re.compile(text, re.ASCII)
-    except re.error as error:
+        made = re.compile(text, re.ASCII)
+    except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(f"the pattern {text!r} cannot be used: {error}") from error
+    runner(made)  # it can be run
+    return made
 
 
 def matches_nothing(text: str) -> bool:

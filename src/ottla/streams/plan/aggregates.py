@@ -7,6 +7,7 @@ from typing import Final
 from ottla.serdes.types import Type, windowed
 from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.expressions import Aggregate, BoundAggregate, ExpressionError
+from ottla.streams.expressions.parts import parts_of, with_leaves
 from ottla.streams.plan.columns import (
     NotNative,
     has_columns,
@@ -18,9 +19,9 @@ from ottla.streams.plan.columns import (
     uses_headers,
 )
 from ottla.streams.plan.extractors import needs_partition_time
+from ottla.streams.plan.in_source import last_of, why_not_in_source
 from ottla.streams.plan.plain import as_native, is_stateful, native_reason, node_plan, stateless, why_stateful
 from ottla.streams.plan.plan import Mode, NativeAggregate, NodePlan, QueryPlan, Stage
-from ottla.streams.plan.source_counts import REASON, source_can_count
 from ottla.streams.serdes import Serdes, TimeWindowedSerde
 from ottla.streams.topology import operations as op
 from ottla.streams.topology.graph import Node, ProcessorNode, SinkNode, SourceNode, SubTopology
@@ -29,6 +30,11 @@ from ottla.streams.windows import Emit
 
 AGGREGATE_INPUT: Final = "ottla-aggregate-input"
 """Stands for a topic that is never written: what a Python stage hands to a native aggregate."""
+
+NATIVE: Final = "an aggregate that Spark has itself, one update per key and batch"
+IN_SOURCE: Final = "Arrow columns in the reading tasks"
+MERGED: Final = "the reading tasks aggregate what they read; Spark merges a row per key and task, one update per batch"
+WHOLE: Final = "the reading tasks aggregate what they read and keep the open windows, so that records need not travel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,29 +172,22 @@ def _writes_repartition(node: Node, topic: str) -> bool:
     return isinstance(node, SinkNode) and node.repartition and node.topic == topic
 
 
-def fused(writer: SubTopology, sub: SubTopology, found: FoundAggregate) -> QueryPlan:
+def fused(writer: SubTopology, sub: SubTopology, found: FoundAggregate, *, dead_letters: bool) -> QueryPlan:
     source = found.before[0]
     assert isinstance(source, SourceNode)
     mode, first_nodes = stateless(writer, found.python)
     # A count looks at no value: those of a serde that Spark cannot read stay bytes.
     readable = source if reads_columns(source.value_serde) else replace(source, value_serde=Serdes.bytes)
+    first = Stage(mode, writer)
     native = NativeAggregate(found.node, found.aggregate, found.store, readable, source.topics[0])
+    native, first_nodes, aggregate = _begun(found, native, first, first_nodes, dead_letters=dead_letters)
     tail, tail_nodes = _tail(found)
-    middle = (
-        NodePlan(source.name, Mode.NATIVE, "Spark's shuffle", "a native aggregate follows"),
-        _aggregate_plan(found),
-    )
-    return QueryPlan(
-        writer.number,
-        (writer.number, sub.number),
-        Stage(mode, writer),
-        native,
-        tail,
-        (*first_nodes, *middle, *tail_nodes),
-    )
+    middle = (NodePlan(source.name, Mode.NATIVE, "Spark's shuffle", "a native aggregate follows"), aggregate)
+    members = (writer.number, sub.number)
+    return QueryPlan(writer.number, members, first, native, tail, (*first_nodes, *middle, *tail_nodes))
 
 
-def aggregated(sub: SubTopology, found: FoundAggregate) -> QueryPlan:
+def aggregated(sub: SubTopology, found: FoundAggregate, *, dead_letters: bool) -> QueryPlan:
     obstacles = _obstacles_before(found)
     if obstacles:
         first = Stage(Mode.PYTHON, _counted_input(sub.number, found))
@@ -204,14 +203,42 @@ def aggregated(sub: SubTopology, found: FoundAggregate) -> QueryPlan:
         source = None
         first_nodes = tuple(node_plan(node, Mode.NATIVE, native_reason(node)) for node in found.before)
     native = NativeAggregate(found.node, found.aggregate, found.store, source, None)
-    if not obstacles and source_can_count(found.before, found.node, found.aggregate, found.store):
-        native = replace(native, counted_by_source=True)
-        counting = (*found.before, found.node)
-        first_nodes = tuple(NodePlan(node.name, Mode.NATIVE, "source of counts", REASON) for node in counting)
-    else:
-        first_nodes = (*first_nodes, _aggregate_plan(found))
+    native, first_nodes, aggregate = _begun(found, native, first, first_nodes, dead_letters=dead_letters)
     tail, tail_nodes = _tail(found)
-    return QueryPlan(sub.number, (sub.number,), first, native, tail, (*first_nodes, *tail_nodes))
+    return QueryPlan(sub.number, (sub.number,), first, native, tail, (*first_nodes, aggregate, *tail_nodes))
+
+
+def _begun(
+    found: FoundAggregate,
+    native: NativeAggregate,
+    first: Stage,
+    first_nodes: tuple[NodePlan, ...],
+    *,
+    dead_letters: bool,
+) -> tuple[NativeAggregate, tuple[NodePlan, ...], NodePlan]:
+    """Where the aggregate begins: in the tasks that read, in front of Spark's own by windows, or in Spark's own."""
+    bound = _bound(native, first)
+    if first.mode is Mode.NATIVE:
+        reason = why_not_in_source(first.sub.nodes, bound, found.store, dead_letters=dead_letters)
+    else:
+        reason = "Python functions come before it"
+    parts = parts_of(with_leaves(bound, {})) or ()
+    if reason is not None:
+        made = replace(native, parts=parts if native.windowed else ())
+        return made, first_nodes, _aggregate_plan(found, f"{NATIVE}; it begins behind the reading tasks: {reason}")
+    made = replace(native, parts=parts, in_source=True)
+    in_task = tuple(replace(node, operator=IN_SOURCE) for node in first_nodes)
+    return made, in_task, _aggregate_plan(found, WHOLE if made.kept_in_source else MERGED)
+
+
+def _bound(native: NativeAggregate, first: Stage) -> BoundAggregate:
+    if first.mode is Mode.NATIVE:
+        nodes = first.sub.nodes
+        key, value = types_behind(nodes)[last_of(nodes).name]
+    else:
+        assert native.source is not None
+        key, value = types_behind([native.source])[native.source.name]
+    return native.aggregate.bind({"key": key, "value": value})
 
 
 def _counted_input(number: int, found: FoundAggregate) -> SubTopology:
@@ -284,7 +311,7 @@ def result_types(store: StoreSpec, node: ProcessorNode) -> tuple[Type, Type]:
     return (windowed(key) if isinstance(node.operation, op.WindowAggregate) else key), value
 
 
-def _aggregate_plan(found: FoundAggregate) -> NodePlan:
+def _aggregate_plan(found: FoundAggregate, reason: str) -> NodePlan:
     operation = found.node.operation
     windows = ""
     if isinstance(operation, op.WindowAggregate):
@@ -293,5 +320,5 @@ def _aggregate_plan(found: FoundAggregate) -> NodePlan:
         found.node.name,
         Mode.NATIVE,
         f"groupBy(key{windows}).agg({found.aggregate!r})",
-        "an aggregate that Spark has itself, one update per key and batch",
+        reason,
     )

@@ -6,7 +6,8 @@ from typing import Any, Final
 from ottla.serdes import primitives
 from ottla.serdes.base import ColumnSerde, Serde
 from ottla.serdes.json import JsonSerde
-from ottla.serdes.types import ANY, Type, common
+from ottla.serdes.lenient_json import LenientJsonSerde
+from ottla.serdes.types import ANY, Type, common, struct_of
 from ottla.streams.expressions import Expression, ExpressionError
 from ottla.streams.plan.plan import NativeAggregate
 from ottla.streams.serdes import Serdes, SessionWindowedSerde, TimeWindowedSerde
@@ -214,6 +215,7 @@ _NATIVE_SERDES: Final = (
     primitives.DoubleSerde,
     primitives.BooleanSerde,
     JsonSerde,
+    LenientJsonSerde,
 )
 
 
@@ -229,6 +231,8 @@ def has_columns(serde: Serde[Any] | None) -> bool:
     """Whether Spark can read and write it by itself: exactly these classes, a subclass may do it otherwise."""
     if isinstance(serde, WINDOWED_SERDES):
         return has_columns(serde.inner)
+    if isinstance(serde, LenientJsonSerde) and serde.content == struct_of({}):
+        return False  # a struct of nothing is none in Spark
     return type(serde) in _NATIVE_SERDES
 
 

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Final
 
 from ottla.streams.expressions import Aggregate
+from ottla.streams.expressions.parts import Part
 from ottla.streams.topology import operations as op
 from ottla.streams.topology.graph import ProcessorNode, SinkNode, SourceNode, SubTopology
 from ottla.streams.topology.stores import StoreSpec
@@ -51,12 +52,19 @@ class NativeAggregate:
     """How its input is to be decoded, when that comes as bytes; None: it comes as columns."""
     repartitioned: str | None
     """The repartition topic that it stands behind, which is not needed."""
-    counted_by_source: bool = False
-    """The source counts by key and window itself, and hands on counts."""
+    parts: tuple[Part, ...] = ()
+    """Of results, which come to Spark to be merged; none: it takes records."""
+    in_source: bool = False
+    """Parts are made in the tasks that read, with all that is done before."""
 
     @property
     def windowed(self) -> bool:
         return isinstance(self.node.operation, op.WindowAggregate)
+
+    @property
+    def kept_in_source(self) -> bool:
+        """Windows are whole in the tasks that read, which keep them while they are open."""
+        return self.in_source and self.windowed and self.repartitioned is None
 
 
 @dataclass(frozen=True, slots=True)

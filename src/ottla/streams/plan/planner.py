@@ -12,7 +12,8 @@ from ottla.streams.plan.aggregates import aggregated, feeder_of, fused, is_windo
 from ottla.streams.plan.columns import functions_of
 from ottla.streams.plan.plain import node_plan, stateless, why_stateful
 from ottla.streams.plan.plan import Mode, Plan, QueryPlan, Stage
-from ottla.streams.topology.graph import SubTopology, TopologyError
+from ottla.streams.topology.errors import TopologyError
+from ottla.streams.topology.graph import SubTopology
 
 RESTORED: Final = "its state came from the changelog, which Spark's own aggregates cannot take up"
 
@@ -22,10 +23,12 @@ def plan(
     python: str | None = None,
     no_windows: str | None = None,
     restored: frozenset[str] = frozenset(),
+    *,
+    dead_letters: bool = False,
 ) -> Plan:
     """Serdes have to be filled in already (`Topology.with_default_serdes`). `python` is a reason why records have to be
     read by Python, if there is one, `no_windows` why windows cannot be native; `restored` are stores whose state comes
-    from their changelogs."""
+    from their changelogs; `dead_letters` says that what cannot be read goes to a topic."""
     aggregates = {
         sub.number: found
         for sub in subs
@@ -44,9 +47,9 @@ def plan(
         if sub.number in absorbed:
             continue
         if sub.number in feeders:
-            queries.append(fused(feeders[sub.number], sub, aggregates[sub.number]))
+            queries.append(fused(feeders[sub.number], sub, aggregates[sub.number], dead_letters=dead_letters))
         elif sub.number in aggregates:
-            queries.append(aggregated(sub, aggregates[sub.number]))
+            queries.append(aggregated(sub, aggregates[sub.number], dead_letters=dead_letters))
         else:
             queries.append(_plain(sub, python, no_windows, restored))
     for query in queries:

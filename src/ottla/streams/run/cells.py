@@ -24,6 +24,7 @@ from ottla.pipelines.progress import OBSERVED_READ
 from ottla.pipelines.source.columns import HEADERS_TYPE, Columns
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_of
 from ottla.pipelines.source.options import SourceOptions, parse_options
+from ottla.pipelines.source.planned import stream_of
 from ottla.streams.errors import StreamsError
 from ottla.streams.record import Raw
 from ottla.streams.run.stages import header_column, headers_of
@@ -57,8 +58,7 @@ def cells(spark: SparkSession, options: Mapping[str, str], slots: Sequence[int])
     """Columns slot, task (the partition), topic, first (offset), number and records, of a stream. `slots` are those of
     the tasks. With the option `together` one row more stands behind the last of each partition that is read, without
     records: `more` of it is 1 if more lies at the brokers, else 0."""
-    spark.dataSource.register(Cells)
-    rows = spark.readStream.format(FORMAT).options(**options, **{_SLOTS: json.dumps(list(slots))}).load()
+    rows = stream_of(spark, Cells, {**options, _SLOTS: json.dumps(list(slots))})
     return rows.observe(OBSERVED_READ, F.coalesce(F.sum("number"), F.lit(0)).alias("records"))
 
 

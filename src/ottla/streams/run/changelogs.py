@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.client.offsets import READ_COMMITTED
+from ottla.client.reach import Reach
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import read_columns
 from ottla.streams.record import NO_TIMESTAMP, Headers
@@ -75,7 +75,7 @@ class Restore(NamedTuple):
     """What travels to the tasks."""
 
     note: Note
-    bootstrap: str
+    reach: Reach
     timeout_s: float
     folder: str | None
     """Where tasks tell how far they are, a file for each partition; None where the driver could not read it."""
@@ -102,9 +102,8 @@ def read_progress(path: Path) -> Progress | None:
 
 def restore(task: Task, what: Restore) -> None:
     """Fills the stores of a task that has nothing yet, and sets its time."""
-    with Cluster(
-        parse_bootstrap(what.bootstrap), client_id="ottla-streams-restore", timeout_s=what.timeout_s, patient=True
-    ) as cluster:
+    reach, timeout_s = what.reach, what.timeout_s
+    with reach.cluster(client_id="ottla-streams-restore", timeout_s=timeout_s, patient=True) as cluster:
         latest: dict[str, int] = {}
         for name, topic in what.note.changelogs.items():
             place = TopicPartition(topic, task.partition)

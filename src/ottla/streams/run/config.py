@@ -6,11 +6,20 @@ Spark are taken and reported, so that a properties file can be used as it is. `s
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
 
+from ottla.client.reach import SECURED, Reach, kept, secured
+from ottla.client.security import SecurityRefused, security, settings_of
 from ottla.model.properties.property import BOOLEAN, CLASS, INT, LONG, STRING, Property, Value, closest, table
 from ottla.streams.topology.optimization import rules_of
 
+Client = Literal["main.consumer", "restore.consumer", "global.consumer", "producer", "admin"]
+CLIENTS: Final[tuple[Client, ...]] = get_args(Client)
+"""Those of an application, as Kafka Streams names them."""
+_PREFIXES: Final = ("main.consumer.", "restore.consumer.", "global.consumer.", "consumer.", "producer.", "admin.")
+_FILE: Final = "client.settings.file"
+_FILES: Final = tuple(f"{client}.{_FILE}" for client in CLIENTS)
 SPARK_PREFIX: Final = "spark."
 TOPIC_PREFIX: Final = "topic."
 MARKER_SUFFIX: Final = "-ottla-batches"
@@ -80,6 +89,13 @@ _LIKENESS: Final = 0.5
 SETTINGS: Final = table(
     (
         Property("bootstrap.servers", STRING, "127.0.0.1:9092", "Brokers to start from, separated by commas."),
+        Property(
+            "client.settings.file",
+            STRING,
+            "",
+            "A properties file with Kafka's client settings: security.protocol, sasl.*, ssl.*. They may stand here as "
+            "well, also behind consumer., main.consumer., restore.consumer., global.consumer., producer. and admin.",
+        ),
         Property("client.id", STRING, "", "A name for the broker's logs and quotas; the application id when empty."),
         Property(
             "application.server",
@@ -87,6 +103,13 @@ SETTINGS: Final = table(
             None,
             "HOST:PORT at which stores are queried over HTTP; no server without it.",
             check=_host_and_port,
+        ),
+        Property(
+            "application.server.settings.file",
+            STRING,
+            "",
+            "A properties file that says who may ask there (queries.authentication.method and its like, super.users) "
+            "and over what (ssl.keystore.*: https). Without it everybody who reaches the port may.",
         ),
         Property(
             "state.dir",
@@ -288,16 +311,30 @@ def patience_s(config: Mapping[str, Any]) -> float:
     return float(config["task.timeout.ms"]) / 1000
 
 
+def reach_of(config: Mapping[str, Any], client: Client) -> Reach:
+    """How one of an application's clients reaches the brokers."""
+    return Reach(config["bootstrap.servers"], config.get(_file_of(client)) or config.get(_FILE) or "")
+
+
 class Config(Mapping[str, Any]):
-    """Every declared setting has a value: the given one or the default. Nobody changes it."""
+    """Every declared setting has a value: the given one or the default. Nobody changes it.
+
+    It goes to tasks and into messages, so no secret is in it: Kafka's client settings are in files that it names.
+    """
 
     __slots__ = ("_given", "_values")
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
         self._given: dict[str, Any] = {}
+        clients: dict[str, str] = {}
         for name, value in (given or {}).items():
             known = name_of(name)
-            self._given[known] = _parsed(known, value)
+            if is_client_setting(known):
+                clients[known] = str(value)
+            else:
+                self._given[known] = _parsed(known, value)
+        if clients:
+            self._given.update(_settings_files(self._given, clients))
         self._values = {name: setting.default for name, setting in SETTINGS.items()} | self._given
 
     def __getitem__(self, name: str) -> Any:
@@ -324,17 +361,55 @@ class Config(Mapping[str, Any]):
     def with_changes(self, changes: Mapping[str, Any]) -> "Config":
         return Config({**self._given, **changes})
 
+    def reach(self, client: Client) -> Reach:
+        """How one of the application's clients reaches the brokers."""
+        return reach_of(self, client)
+
     def below(self, prefix: str) -> dict[str, str]:
         """Those of a family: `spark.` with their whole names, `topic.` without it in front."""
         keep = 0 if prefix == SPARK_PREFIX else len(prefix)
         return {name[keep:]: value for name, value in self._given.items() if name.startswith(prefix)}
 
 
+def is_client_setting(name: str) -> bool:
+    """Whether it says how a client opens the brokers' door."""
+    bare = next((name.removeprefix(each) for each in _PREFIXES if name.startswith(each)), name)
+    return bare.startswith(SECURED)
+
+
+def _file_of(client: Client) -> str:
+    return f"{client}.{_FILE}"
+
+
+def _settings_files(given: Mapping[str, Any], clients: Mapping[str, str]) -> dict[str, str]:
+    """Where client settings are kept from now on: what all clients have, and what one has of its own. The nearest wins,
+    as in Kafka: `main.consumer.` before `consumer.` before a bare name. Raises ConfigError."""
+    try:
+        shared = {**_read(given.get(_FILE, "")), **secured(clients)}
+        files = {_FILE: Reach.of("", shared).settings_file}
+        for client in CLIENTS:
+            own = {**shared, **_read(given.get(_file_of(client), ""))}
+            for prefix in ("consumer.", f"{client}.") if client.endswith("consumer") else (f"{client}.",):
+                own |= secured(
+                    {name.removeprefix(prefix): each for name, each in clients.items() if name.startswith(prefix)}
+                )
+            if own != shared:
+                files[_file_of(client)] = kept(own)
+                security(own)
+    except SecurityRefused as error:
+        raise ConfigError(str(error)) from error
+    return files
+
+
+def _read(path: str) -> dict[str, str]:
+    return secured(settings_of(Path(path))) if path else {}
+
+
 def name_of(name: str) -> str:
     """Kafka's name of a setting: `commit_interval_ms`, as a keyword of Python must be written, is one too."""
     known = name.replace("_", ".") if name not in SETTINGS and not name.startswith(SPARK_PREFIX) else name
     known = SYNONYMS.get(known, known)
-    if known in SETTINGS or known in WITHOUT_EFFECT:
+    if known in SETTINGS or known in WITHOUT_EFFECT or is_client_setting(known) or known in _FILES:
         return known
     for prefix in (SPARK_PREFIX, TOPIC_PREFIX):
         if known.startswith(prefix) and len(known) > len(prefix):

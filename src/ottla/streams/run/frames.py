@@ -13,19 +13,24 @@ from pyspark.sql import functions as F
 
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.rows import INPUT_COLUMNS, OUTPUT_TYPE, without_null_headers
-from ottla.pipelines.source.data_source import FORMAT, OttlaDataSource
+from ottla.pipelines.source.data_source import OttlaDataSource
 from ottla.pipelines.source.offsets import to_json
-from ottla.serdes.primitives import StringSerde
+from ottla.pipelines.source.planned import stream_of
 from ottla.streams.errors import AGGREGATE_RESULT
-from ottla.streams.plan.columns import unread_fields, uses_headers
+from ottla.streams.expressions.bound import Bound
+from ottla.streams.expressions.parts import RECORDS, with_leaves
+from ottla.streams.plan.columns import types_behind, unread_fields, uses_headers
+from ottla.streams.plan.in_source import last_of
 from ottla.streams.plan.plan import Mode, NativeAggregate, QueryPlan
-from ottla.streams.run import native, reading_stages
+from ottla.streams.run import native, native_aggregates, reading_stages
 from ottla.streams.run.changelogs import Restore
 from ottla.streams.run.config import CONTINUE, Config
-from ottla.streams.run.stages import COUNTED_TYPE, CountingStage, PythonStage, StageSpec, TailStage, Waits, for_python
+from ottla.streams.run.source_aggregates import ByKey, ByRepartitionedWindow, Reducer, SourceAggregate, WholeWindows
+from ottla.streams.run.stages import COUNTED, CountingStage, PythonStage, StageSpec, TailStage, Waits, for_python
 from ottla.streams.run.stateful import TaskStage
 from ottla.streams.run.topics import Inputs, own_topics
-from ottla.streams.run.window_counts import Counting, counted
+from ottla.streams.run.type_columns import spark_type
+from ottla.streams.run.vectors import VectorChain
 from ottla.streams.tasks.idling import NEVER_WAITS
 from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION
 from ottla.streams.topology.graph import (
@@ -38,7 +43,7 @@ from ottla.streams.topology.graph import (
     changelog_topic,
     decorated,
 )
-from ottla.streams.topology.operations import DropNullKeys, PassThrough, WindowAggregate
+from ottla.streams.topology.operations import DropNullKeys, PassThrough
 
 WINDOW_RETENTION_MS: Final = 86_400_000
 """How much longer than their grace Spark keeps windows. Its watermark follows the partition that is furthest ahead, so
@@ -137,19 +142,18 @@ class QueryBuilder:
 
     # ---- reading
 
-    def topics(self) -> list[str]:
+    def _topics(self) -> list[str]:
         return [topic for source in self._plan.sources for topic in self._around.real_topics(source)]
 
     def _source(self, *, headers: bool, origin: bool = False, without: Sequence[str] = ()) -> DataFrame:
-        spark = self._around.spark
-        OttlaDataSource.register(spark)
         options = self._source_options(headers=headers, origin=origin, without=without)
-        return spark.readStream.format(FORMAT).options(**options).load()
+        return stream_of(self._around.spark, OttlaDataSource, options)
 
     def _source_options(self, *, headers: bool, origin: bool = False, without: Sequence[str] = ()) -> dict[str, str]:
-        config = self._around.config
+        config, reach = self._around.config, self._around.config.reach("main.consumer")
         options = {
-            "kafka.bootstrap.servers": config["bootstrap.servers"],
+            "kafka.bootstrap.servers": reach.servers,
+            "clientSettingsFile": reach.settings_file,
             **self._subscription(),
             "startingOffsets": json.dumps(to_json(dict(self._starting))),
             "includeHeaders": str(headers).lower(),
@@ -169,7 +173,7 @@ class QueryBuilder:
         around, sources = self._around, self._plan.sources
         patterns = [source.pattern for source in sources if source.pattern is not None]
         if not patterns:
-            return {"subscribe": ",".join(self.topics())}
+            return {"subscribe": ",".join(self._topics())}
         named = [topic for source in sources if source.pattern is None for topic in around.real_topics(source)]
         others = f"(?!{own_topics(around.application_id)})(?:{'|'.join(f'(?:{pattern})' for pattern in patterns)})"
         return {"subscribePattern": "|".join([*map(re.escape, named), others])}
@@ -202,7 +206,10 @@ class QueryBuilder:
     def _pickled(self, stage: PythonStage) -> str | None:
         """For the tasks that read. None if it has to stand behind them: it is large, or has replicas of global tables,
         which count what they leave out by themselves and outlive a batch."""
-        return None if self._around.graph.global_tables else reading_stages.pickled(stage)
+        if self._around.graph.global_tables:
+            return None
+        found = reading_stages.pickled(stage.with_counter(None))
+        return None if reading_stages.is_large(found) else found
 
     def _spec(self, sub: SubTopology) -> StageSpec:
         around = self._around
@@ -236,34 +243,41 @@ class QueryBuilder:
         aggregate = plan.aggregate
         assert aggregate is not None
         tasks = self.tasks()
-        timing = native.Timing(self._stream_time, tasks, WINDOW_RETENTION_MS, self._dropped)
-        partial, dead_letters = self._counted_in_python(), None
-        if aggregate.counted_by_source:
-            result = native.window_counts(self._counted_by_source(aggregate), aggregate)
-        elif partial is not None:
-            result = native.sum_counts(self._unshuffled(partial), aggregate)
-        else:
-            flow, dead_letters = self._aggregate_input()
-            drops = plan.first.mode is Mode.NATIVE and any(map(_drops_null_keys, plan.first.sub.nodes))
-            result = native.aggregate(flow, aggregate, timing, NO_KEY_FOR_REPARTITION if drops else None)
+        result, dead_letters = self._results(aggregate)
         more = []
         if aggregate.store.logged:
-            more.append(native.changelog_row(aggregate, changelog_topic(around.application_id, aggregate.store.name)))
+            topic = changelog_topic(around.application_id, aggregate.store.name)
+            more.append(native_aggregates.changelog_row(aggregate, topic))
         name = aggregate.node.name
         if plan.tail is None:
             rows = native.sink_rows(SubTopology(0, (), ()), result.flow, name, self._target(), more)
         elif plan.tail.mode is Mode.NATIVE:
             rows = native.sink_rows(plan.tail.sub, result.flow, name, self._target(result.target_hash), more)
         else:
-            both = native.sink_rows(
-                SubTopology(0, (), ()), result.flow, name, self._target(), [*more, native.result_row(aggregate)]
-            )
+            more.append(native_aggregates.result_row(aggregate))
+            both = native.sink_rows(SubTopology(0, (), ()), result.flow, name, self._target(), more)
             both = both.withColumn("headers", without_null_headers(F.col("headers")))
             rows = both.mapInArrow(TailStage(self._spec(plan.tail.sub), AGGREGATE_RESULT), OUTPUT_TYPE)
         if dead_letters is not None:
             # An aggregate lets nothing pass beside it: what cannot be read is found by a second look at the input.
             rows = rows.unionByName(dead_letters)
         return Query(plan, rows, "update", max(1, min(tasks, around.spark.sparkContext.defaultParallelism)))
+
+    def _results(self, aggregate: NativeAggregate) -> tuple[native_aggregates.Aggregated, DataFrame | None]:
+        """Of the aggregate, and rows of dead letters if there may be some."""
+        timing = native_aggregates.Timing(self._stream_time, self.tasks(), WINDOW_RETENTION_MS, self._dropped)
+        if aggregate.in_source:
+            return self._begun_in_source(aggregate, timing), None
+        counts = self._counted_in_python()
+        if counts is not None:
+            count = aggregate.aggregate.bind({})
+            by_parts = replace(aggregate, parts=(RECORDS,))
+            return native_aggregates.merged(self._unshuffled(counts), by_parts, count), None
+        flow, dead_letters = self._aggregate_input()
+        first = self._plan.first
+        drops = first.mode is Mode.NATIVE and any(map(_drops_null_keys, first.sub.nodes))
+        null_key = NO_KEY_FOR_REPARTITION if drops else None
+        return native_aggregates.aggregate(flow, aggregate, timing, null_key), dead_letters
 
     def _unshuffled(self, frame: DataFrame) -> DataFrame:
         """What one task reads and one task aggregates need not pass a shuffle, which costs more than a small batch."""
@@ -276,17 +290,46 @@ class QueryBuilder:
             return self._around.inputs.partitions[aggregate.repartitioned]
         return self._around.inputs.tasks(self._plan.first.sub)
 
-    def _counted_by_source(self, aggregate: NativeAggregate) -> DataFrame:
-        operation = aggregate.node.operation
-        assert isinstance(operation, WindowAggregate)
+    def _begun_in_source(
+        self, aggregate: NativeAggregate, timing: native_aggregates.Timing
+    ) -> native_aggregates.Aggregated:
+        nodes = self._plan.first.sub.nodes
+        key, value = types_behind(nodes)[last_of(nodes).name]
+        arguments: dict[str, Bound] = {}
+        bound = with_leaves(aggregate.aggregate.bind({"key": key, "value": value}), arguments)
+        reducer = self._reducer(aggregate)
+        stage = SourceAggregate(self._chain(aggregate, arguments), reducer)
+        options = self._source_options(headers=False, without=unread_fields(nodes, aggregate))
+        spark = self._around.spark
+        parts = reading_stages.partial(spark, options, reading_stages.pickled(stage), reducer.columns())
+        if aggregate.kept_in_source:
+            return native_aggregates.whole_windows(parts, aggregate, bound)
+        unshuffled = self._unshuffled(parts)
+        if aggregate.windowed:
+            return native_aggregates.merged_windows(unshuffled, aggregate, timing, bound)
+        return native_aggregates.merged(unshuffled, aggregate, bound)
+
+    def _chain(self, aggregate: NativeAggregate, arguments: Mapping[str, Bound]) -> VectorChain:
         (source,) = self._plan.sources
-        counting = Counting(
-            operation.windows,
-            self._stream_time,
-            text=isinstance(source.key_serde, StringSerde),
-            skip_invalid=source.extractor.on_invalid is InvalidTimestamp.SKIP,
+        key_serde = aggregate.store.key_serde
+        assert key_serde is not None
+        return VectorChain(
+            source,
+            tuple(node for node in self._plan.first.sub.nodes if isinstance(node, ProcessorNode)),
+            key_serde,
+            arguments,
+            windowed=aggregate.windowed,
+            fails=self._around.unreadable().fail,
+            skips_untimed=source.extractor.on_invalid is InvalidTimestamp.SKIP,
         )
-        return counted(self._around.spark, self._source_options(headers=True, without=["value"]), counting)
+
+    def _reducer(self, aggregate: NativeAggregate) -> Reducer:
+        if not aggregate.windowed:
+            return ByKey(aggregate.parts, by_partition=aggregate.repartitioned is None)
+        windows = native_aggregates.windows_of(aggregate)
+        if aggregate.kept_in_source:
+            return WholeWindows(self._stream_time, windows, aggregate.parts)
+        return ByRepartitionedWindow(self._stream_time, self.tasks(), windows, aggregate.parts)
 
     def _counted_in_python(self) -> DataFrame | None:
         """A plain count behind a Python stage begins inside it, unless dead letters have to leave it too."""
@@ -302,9 +345,11 @@ class QueryBuilder:
         topic = around.decorate(source.topics[0]) if repartitioned else source.topics[0]
         stage = CountingStage(self._spec(plan.first.sub), topic, by_partition=not repartitioned)
         where_it_reads = self._pickled(stage)
+        columns = COUNTED.columns()
         if where_it_reads is None:
-            return self._records(origin=True).mapInArrow(stage, COUNTED_TYPE)
-        return reading_stages.counted(around.spark, self._source_options(headers=True), where_it_reads)
+            types = ", ".join(f"{name} {spark_type(kind)}" for name, kind in columns.items())
+            return self._records(origin=True).mapInArrow(stage, types)
+        return reading_stages.partial(around.spark, self._source_options(headers=True), where_it_reads, columns)
 
     def _aggregate_input(self) -> tuple[native.Flow, DataFrame | None]:
         """The records for the aggregate, and rows of dead letters if there may be some."""

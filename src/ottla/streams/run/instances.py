@@ -24,6 +24,7 @@ from ottla.client.aio.member import Member
 from ottla.client.blocking.cluster import Cluster as BlockingCluster
 from ottla.client.errors import ClientError, KafkaError
 from ottla.client.membership import Assigned, MemberSettings, Peer
+from ottla.client.reach import Reach
 from ottla.model.errors import Errors
 from ottla.pipelines.job import CannotStart
 
@@ -76,8 +77,8 @@ def assign(_protocol: str, peers: Sequence[Peer]) -> Mapping[str, bytes]:
 class Instance:
     """This process among the instances: `with` it, and `wait` to be the active one."""
 
-    def __init__(self, bootstrap: str, application_id: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, reach: Reach, application_id: str) -> None:
+        self._reach = reach
         self._group = f"{application_id}{SUFFIX}"
         self._about = About(socket.gethostname(), os.getpid(), time.time_ns() // 1_000_000)
         self._told = threading.Condition()
@@ -137,7 +138,8 @@ class Instance:
             rebalance_timeout_ms=REBALANCE_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
         )
-        async with Cluster(parse_bootstrap(self._bootstrap), client_id=self._group) as cluster:
+        servers, door = parse_bootstrap(self._reach.servers), self._reach.security()
+        async with Cluster(servers, client_id=self._group, security=door) as cluster:
             self._loop = asyncio.get_running_loop()
             self._member = Member(cluster, settings, assign, self)
             await self._member.run()

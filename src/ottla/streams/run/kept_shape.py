@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.pipelines.job import CannotStart
-from ottla.streams.plan.plan import Mode, QueryPlan
+from ottla.streams.plan.plan import Mode, NativeAggregate, QueryPlan
 from ottla.streams.topology.stores import StoreKind, StoreSpec
 
 FILE: Final = "topology.json"
 NATIVELY: Final = "Spark's own aggregate"
+IN_SOURCE: Final = "the tasks that read"
 BY_TASKS: Final = "tasks"
 NOT_AT_ALL: Final = "nothing"
 
@@ -49,10 +50,14 @@ def shape_of(queries: Sequence[QueryPlan], tasks: Callable[[QueryPlan], int]) ->
 def _kept(query: QueryPlan, tasks: int) -> Kept:
     stores = {store.name: _text(store) for store in query.stores}
     if query.aggregate is not None:
-        made = query.aggregate.aggregate.kind
-        by = f"{NATIVELY} ({made}{', counted by the source' if query.aggregate.counted_by_source else ''})"
-        return Kept(by, tasks, stores)
+        return Kept(_by_aggregate(query.aggregate), tasks, stores)
     return Kept(BY_TASKS, tasks, stores) if query.first.mode is Mode.TASK else Kept(NOT_AT_ALL, 0, {})
+
+
+def _by_aggregate(native: NativeAggregate) -> str:
+    """With the columns that it keeps, where those are parts of results."""
+    parts = "".join(f", {part.name}" for part in native.parts)
+    return f"{IN_SOURCE if native.kept_in_source else NATIVELY} ({native.aggregate.kind}{parts})"
 
 
 def _text(store: StoreSpec) -> str:

@@ -17,24 +17,26 @@ from pyspark.sql import functions as F
 
 from ottla.pipelines import rows as r
 from ottla.pipelines.progress import OBSERVED_DROPS
-from ottla.pipelines.source.origins import MARK
 from ottla.serdes.base import ColumnSerde, Serde
+from ottla.serdes.json import JsonSerde
+from ottla.serdes.lenient_json import LenientJsonSerde
 from ottla.serdes.primitives import BytesSerde, StringSerde
 from ottla.serdes.schema_ids import SCHEMA_HEADERS
-from ottla.serdes.types import LONG, Type, windowed
-from ottla.streams.errors import AGGREGATE_RESULT
-from ottla.streams.expressions import BoundAggregate, Expression
-from ottla.streams.expressions.bound import Bound
-from ottla.streams.plan.plan import NativeAggregate
-from ottla.streams.run.aggregate_columns import aggregate_column
+from ottla.serdes.types import ANY, Type
+from ottla.streams.expressions import Expression
 from ottla.streams.run.expression_columns import to_column
-from ottla.streams.run.serde_columns import bytes_of_int, bytes_of_long, decode_column, encode_column
+from ottla.streams.run.serde_columns import (
+    Decoded,
+    decode_column,
+    encode_column,
+    with_decoded,
+)
+from ottla.streams.run.serde_columns import decoded as decoded_column
 from ottla.streams.run.type_columns import spark_type
-from ottla.streams.run.windowing import Windowing
-from ottla.streams.serdes import Serdes, TimeWindowedSerde
+from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.failures import DESERIALIZATION_ERROR
 from ottla.streams.tasks.inputs import INVALID_TIMESTAMP
-from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION, NULL_KEY, NULL_KEY_OR_VALUE
+from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION
 from ottla.streams.topology import operations as op
 from ottla.streams.topology.graph import InvalidTimestamp, Node, ProcessorNode, SinkNode, SourceNode, SubTopology
 
@@ -90,7 +92,7 @@ _LEAVES: Final = {
 }
 
 
-def _resolve(name: str) -> Column:
+def resolve(name: str) -> Column:
     return F.col(_LEAVES[name])
 
 
@@ -101,8 +103,16 @@ def read(frame: DataFrame, node: SourceNode, errors: Unreadable) -> Flow:
     """Rows of the source, with headers, as records. Those that cannot be read fail, go, or wait as dead letters."""
     key_serde, value_serde = node.key_serde or Serdes.bytes, node.value_serde or Serdes.bytes
     headers = F.col("headers") if "headers" in frame.columns else None
+    if _is_parsed(value_serde):
+        # Into a select of its own, so that a document is parsed one time for its value and what is wrong with it.
+        if isinstance(value_serde, LenientJsonSerde):
+            frame = with_decoded(frame, value_serde, "decoded", F.col("value"))
+        else:
+            frame = frame.withColumn("decoded", decoded_column(value_serde, F.col("value")))
+        value = Decoded(F.col("decoded")["value"], F.col("decoded")["error"])
+    else:
+        value = decode_column(value_serde, F.col("value"), headers)
     key = decode_column(key_serde, F.col("key"), headers)
-    value = decode_column(value_serde, F.col("value"), headers)
     wanted = [
         key.value.alias("k"),
         value.value.alias("v"),
@@ -110,7 +120,7 @@ def read(frame: DataFrame, node: SourceNode, errors: Unreadable) -> Flow:
         F.col("partition").alias("p"),
         F.col("offset").alias("o"),
         F.col("topic").alias("t"),
-        (_null(r.HEADERS_TYPE) if headers is None else headers).alias("h"),
+        (null(r.HEADERS_TYPE) if headers is None else headers).alias("h"),
         F.lit(0).alias("seq"),
         *([F.col("origin")] if "origin" in frame.columns else []),
     ]
@@ -128,21 +138,24 @@ def read(frame: DataFrame, node: SourceNode, errors: Unreadable) -> Flow:
     return Flow(_timed(decoded, node), key_serde.type, value_serde.type, dead_letters)
 
 
-def _observed(frame: DataFrame, what: str, **dropped: Column) -> DataFrame:
+def observed(frame: DataFrame, what: str, **dropped: Column) -> DataFrame:
     """Counts records that are about to be left out, by reason."""
     counts = [F.count_if(condition).alias(reason) for reason, condition in dropped.items()]
     return frame.observe(f"{OBSERVED_DROPS}-{what}", *counts)
 
 
 def _unreadable_observed(frame: DataFrame) -> DataFrame:
-    return _observed(frame, "unreadable", **{DESERIALIZATION_ERROR: F.col("e").isNotNull()})
+    return observed(frame, "unreadable", **{DESERIALIZATION_ERROR: F.col("e").isNotNull()})
 
 
 def _keyless_observed(flow: Flow, keyless: Sequence[Column]) -> DataFrame:
     """Counts records that are about to be left out in front of repartition topics, since they have no key."""
-    readable = F.lit(True) if flow.dead_letters is None else F.col("e").isNull()
-    counts = [F.count_if(readable & condition) for condition in keyless]
+    counts = [F.count_if(condition) for condition in keyless]
     return flow.frame.observe(f"{OBSERVED_DROPS}-unkeyed", reduce(add, counts).alias(NO_KEY_FOR_REPARTITION))
+
+
+def _is_parsed(serde: Serde[Any]) -> bool:
+    return isinstance(serde, LenientJsonSerde) or (isinstance(serde, JsonSerde) and serde.type != ANY)
 
 
 def _never_fails(serde: Serde[Any]) -> bool:
@@ -155,7 +168,7 @@ def _timed(frame: DataFrame, node: SourceNode) -> DataFrame:
     fail = node.extractor.on_invalid is not InvalidTimestamp.SKIP
     time = F.coalesce(F.col("ts"), F.lit(-1))
     if not fail:
-        frame = _observed(frame, "untimed", **{INVALID_TIMESTAMP: time < 0})
+        frame = observed(frame, "untimed", **{INVALID_TIMESTAMP: time < 0})
     return frame.where(_unless(time < 0, "has the invalid timestamp", time.cast("string"), fail))
 
 
@@ -188,7 +201,7 @@ def from_output(frame: DataFrame, source: SourceNode) -> Flow:
     return Flow(decoded, key_serde.type, value_serde.type)
 
 
-def _null(kind: str) -> Column:
+def null(kind: str) -> Column:
     return F.lit(None).cast(kind)
 
 
@@ -205,16 +218,16 @@ def apply(flow: Flow, operation: op.Operation) -> Flow:
     """One node that every record passes."""
     match operation:
         case op.Filter(predicate=predicate, negated=negated):
-            holds, _ = _column(predicate, flow.types(), _resolve)
+            holds, _ = _column(predicate, flow.types(), resolve)
             return _where(flow, ~holds if negated else holds)
         case op.DropNullKeys():
             counted = replace(flow, frame=_keyless_observed(flow, [F.col("k").isNull()]))
             return _where(counted, F.col("k").isNotNull())
         case op.MapValues(function=function):
-            column, kind = _column(function, flow.types(), _resolve)
+            column, kind = _column(function, flow.types(), resolve)
             return replace(flow, frame=flow.frame.withColumn("v", column), value=kind)
         case op.TableMapValues(function=function):
-            column, kind = _column(function, flow.types(), _resolve)
+            column, kind = _column(function, flow.types(), resolve)
             # A deletion stays one, whatever the function would make of it.
             return replace(flow, frame=flow.frame.withColumn("v", F.when(F.col("v").isNotNull(), column)), value=kind)
         case op.SelectKey(function=function):
@@ -234,7 +247,7 @@ def _where(flow: Flow, condition: Column) -> Flow:
 
 
 def _rekeyed(flow: Flow, function: op.Function) -> Flow:
-    column, kind = _column(function, flow.types(), _resolve)
+    column, kind = _column(function, flow.types(), resolve)
     return replace(flow, frame=flow.frame.withColumn("k", column), key=kind, key_bytes=None)
 
 
@@ -243,17 +256,17 @@ def _mapped(flow: Flow, key: Expression | None, value: Expression | None) -> Flo
     kinds = [flow.key, flow.value]
     for place, (name, function) in enumerate((("k", key), ("v", value))):
         if function is not None:
-            columns[name], kinds[place] = _column(function, flow.types(), _resolve)
+            columns[name], kinds[place] = _column(function, flow.types(), resolve)
     known = flow.key_bytes if key is None else None
     return replace(flow, frame=flow.frame.withColumns(columns), key=kinds[0], value=kinds[1], key_bytes=known)
 
 
 def _multiplied(flow: Flow, function: op.Function) -> Flow:
-    several, kind = _column(function, flow.types(), _resolve)
+    several, kind = _column(function, flow.types(), resolve)
     element = kind.element
     assert element is not None
     if flow.dead_letters is not None:
-        several = F.when(F.col("e").isNotNull(), F.array(_null(spark_type(element)))).otherwise(several)
+        several = F.when(F.col("e").isNotNull(), F.array(null(spark_type(element)))).otherwise(several)
     others = [name for name in flow.frame.columns if name not in ("v", "seq")]
     exploded = flow.frame.select(*others, F.col("seq").alias("before"), F.posexplode(several).alias("place", "v"))
     sequence = (F.col("before") * NEXT_SEQUENCE + F.col("place")).cast("int")
@@ -312,15 +325,15 @@ def trunk(nodes: Sequence[Node], start: str, flow: Flow) -> tuple[Flow, str]:
 def sink_rows(sub: SubTopology, flow: Flow, start: str, target: Target, more: Sequence[Column] = ()) -> DataFrame:
     """All rows for the sink from the nodes behind `start`. `more` are structs of further rows, one for each record."""
     flow, name = trunk(sub.nodes, start, flow)
-    way = _Way(None, F.col("k"), F.col("v"), flow.key, flow.value, flow.key_bytes)
+    good = None if flow.dead_letters is None else F.col("e").isNull()
+    way = _Way(good, F.col("k"), F.col("v"), flow.key, flow.value, flow.key_bytes)
     keyless: list[Column] = []
-    structs = [*more, *_ways(sub.nodes, name, way, target, keyless)]
+    structs = [*(each if good is None else F.when(good, each) for each in more)]
+    structs += _ways(sub.nodes, name, way, target, keyless)
     if keyless:
         flow = replace(flow, frame=_keyless_observed(flow, keyless))
     if flow.dead_letters is not None:
-        bad = F.col("e").isNotNull()
-        structs = [F.when(~bad, each) for each in structs]
-        structs.append(F.when(bad, _dead_letter(flow.dead_letters)))
+        structs.append(F.when(F.col("e").isNotNull(), _dead_letter(flow.dead_letters)))
         flow = replace(flow, frame=_unreadable_observed(flow.frame))
     if not structs:
         return flow.frame.where(F.lit(False)).select(_row_of_nothing().alias("row")).select("row.*")
@@ -408,7 +421,7 @@ def _sink_row(node: SinkNode, way: _Way, target: Target) -> Column:
     if isinstance(node.chooser, Expression):
         chosen, _ = _column(node.chooser, way.types(), way.resolve)
         topic = F.coalesce(chosen, _failure(F.lit(f" has no topic: the expression of {node.name} gave null")))
-        partition = _null("int")
+        partition = null("int")
     else:
         assert node.topic is not None
         name = target.decorate(node.topic) if node.repartition else node.topic
@@ -417,7 +430,7 @@ def _sink_row(node: SinkNode, way: _Way, target: Target) -> Column:
         topic=topic,
         partition=partition,
         key=_encoded_key(node.key_serde, way, topic),
-        value=encode_column(node.value_serde, way.value, way.value_type, topic),
+        value=_encoded(node.value_serde, way, way.value, way.value_type, topic),
         headers=_without_schemas() if any(isinstance(serde, ColumnSerde) for serde in serdes) else None,
     )
 
@@ -430,14 +443,22 @@ def _without_schemas() -> Column:
 def _partition(topic: str, way: _Way, target: Target) -> Column:
     """Windowed keys go where the key inside them would go, as Kafka Streams has it."""
     if way.key_type.name != "windowed" or target.hash_column is None:
-        return _null("int")
+        return null("int")
     return (F.col(target.hash_column) % target.partitions(topic)).cast("int")
 
 
 def _encoded_key(serde: Serde[Any], way: _Way, topic: Column) -> Column:
     if way.key_bytes is not None and way.key_bytes.serde == serde:
         return way.key_bytes.column
-    return encode_column(serde, way.key, way.key_type, topic)
+    return _encoded(serde, way, way.key, way.key_type, topic)
+
+
+def _encoded(serde: Serde[Any], way: _Way, column: Column, kind: Type, topic: Column) -> Column:
+    """Spark calls a function of Python for every record, also for those that go another way (to the dead letters, into
+    another branch), whatever condition stands around it: there it is given nothing to write."""
+    if way.condition is not None and isinstance(serde, ColumnSerde):
+        column, topic = F.when(way.condition, column), F.when(way.condition, topic)
+    return encode_column(serde, column, kind, topic)
 
 
 def row(
@@ -458,7 +479,7 @@ def row(
 
 
 def _row_of_nothing() -> Column:
-    return row(topic=_null("string"), partition=_null("int"), key=_null("binary"), value=_null("binary"))
+    return row(topic=null("string"), partition=null("int"), key=null("binary"), value=null("binary"))
 
 
 def _dead_letter(topic: str) -> Column:
@@ -476,7 +497,7 @@ def _dead_letter(topic: str) -> Column:
         header(DEAD_LETTER_OFFSET, F.col("o")),
     )
     headers = F.when(F.col("h").isNull(), about.cast(r.HEADERS_TYPE)).otherwise(F.concat("h", about))
-    return row(topic=F.lit(topic), partition=_null("int"), key=F.col("rk"), value=F.col("rv"), headers=headers)
+    return row(topic=F.lit(topic), partition=null("int"), key=F.col("rk"), value=F.col("rv"), headers=headers)
 
 
 def readable(flow: Flow) -> Flow:
@@ -487,198 +508,3 @@ def dead_letter_rows(flow: Flow) -> DataFrame:
     assert flow.dead_letters is not None
     bad = flow.frame.where(F.col("e").isNotNull())
     return bad.select(_dead_letter(flow.dead_letters).alias("row")).select("row.*")
-
-
-# ---- aggregates
-
-
-class Timing(NamedTuple):
-    """What a windowed aggregate needs to tell late records."""
-
-    directory: str
-    """Where the stream time is carried from batch to batch."""
-    tasks: int
-    """Partitions of the topic in front of it, written or not."""
-    retention_ms: int
-    """How much longer than grace Spark keeps the state of windows, for partitions that are behind others."""
-    dropped: Any = None
-    """Counts late records."""
-
-
-class Aggregated(NamedTuple):
-    """Results: columns k, v, ts, p, o, t, h, seq as in a flow, kb and vb (bytes), and for windows hash, start."""
-
-    flow: Flow
-    target_hash: str | None
-
-
-def aggregate(flow: Flow, native: NativeAggregate, timing: Timing, null_key: str | None = None) -> Aggregated:
-    """One row for each key (and window) that the batch changed. `null_key`: the reason for which records without a key
-    are left out, where it is another one than that of records without a value."""
-    store = native.store
-    assert store.key_serde is not None and store.value_serde is not None
-    bound = native.aggregate.bind(flow.types())
-    arguments: dict[str, Column] = {}
-    plain = _with_leaves(bound, arguments)
-    has_key = F.col("k").isNotNull()
-    present = has_key if native.windowed else has_key & F.col("v").isNotNull()
-    if null_key is None:
-        left_out = {NULL_KEY if native.windowed else NULL_KEY_OR_VALUE: ~present}
-    else:
-        left_out = {null_key: ~has_key, **({} if native.windowed else {NULL_KEY_OR_VALUE: has_key & ~present})}
-    # What cannot be null by its type, as the words of a text, needs no second look: each costs every batch something.
-    certain = not any(flow.frame.schema[name].nullable for name in ("k", "v"))
-    kept = flow.frame if certain else _observed(flow.frame, "keyless", **left_out).where(present)
-    task = F.lit(0) if native.repartitioned is not None else F.col("p")
-    slim = kept.select(
-        encode_column(store.key_serde, F.col("k"), flow.key).alias("kb"),
-        F.col("ts"),
-        *([F.col("p"), F.col("o")] if native.windowed else [task.alias("task")]),
-        F.col("origin"),
-        *(column.alias(name) for name, column in arguments.items()),
-    )
-    if native.windowed:
-        return _windowed(slim, native, timing, plain)
-    grouped = slim.groupBy("task", "kb").agg(aggregate_column(plain, F.col).alias("v"), *_latest())
-    return _results(grouped, native, bound.type, None)
-
-
-def sum_counts(frame: DataFrame, native: NativeAggregate) -> Aggregated:
-    """Of rows that a CountingStage made."""
-    grouped = frame.groupBy("task", "kb").agg(F.sum("n").alias("v"), *_latest())
-    return _results(grouped, native, LONG, None)
-
-
-def _latest() -> list[Column]:
-    """Of a key's records: the latest time, and the number of the last one that came."""
-    return [F.max("ts").alias("ts"), F.max("origin").alias("origin")]
-
-
-def _with_leaves(bound: BoundAggregate, arguments: dict[str, Column]) -> BoundAggregate:
-    """The same aggregate over columns that are computed before, so that only those have to travel."""
-    if bound.parts is not None:
-        return replace(bound, parts={name: _with_leaves(part, arguments) for name, part in bound.parts.items()})
-    leaves = []
-    for argument in bound.arguments:
-        name = f"a{len(arguments)}"
-        arguments[name] = to_column(argument, _resolve)
-        leaves.append(Bound("leaf", argument.type, options=(name,)))
-    return replace(bound, arguments=tuple(leaves))
-
-
-def _windowed(slim: DataFrame, native: NativeAggregate, timing: Timing, bound: BoundAggregate) -> Aggregated:
-    """Windows are told in Python, where the stream's time is; what only counts is counted there already."""
-    operation = native.node.operation
-    assert isinstance(operation, op.WindowAggregate)
-    windows = operation.windows
-    counts = _only_counts(bound)
-    arguments = [field for field in slim.schema.fields if field.name not in ("kb", "ts", "p", "o", "origin")]
-    columns = "kb binary, task int, hash int, start bigint, ts bigint, origin bigint, all bigint"
-    columns = columns if counts else "kb binary, ts bigint, origin bigint"
-    columns += "".join(
-        f", `{field.name}` {'bigint' if counts else field.dataType.simpleString()}" for field in arguments
-    )
-    columns += "" if counts else ", task int, hash int, start bigint"
-    tasks = timing.tasks if native.repartitioned is not None else None
-    stage = Windowing(timing.directory, tasks, windows, counts=counts, dropped=timing.dropped)
-    # Spark evicts a window when the latest start is that much ahead of its own: never before its grace is over.
-    delay = windows.size_ms + windows.grace_ms + timing.retention_ms
-    opened = (
-        slim.mapInArrow(stage, columns)
-        .withColumn("window", F.timestamp_millis("start"))
-        .withWatermark("window", f"{delay} milliseconds")
-    )
-    measure = _summed_counts(bound) if counts else aggregate_column(bound, F.col)
-    grouped = opened.groupBy("task", "kb", "hash", "window").agg(measure.alias("v"), *_latest())
-    start = F.unix_millis("window")
-    flat = grouped.withColumn("start", start).withColumn("end", start + windows.size_ms)
-    return _results(flat.drop("window"), native, bound.type, "hash")
-
-
-def window_counts(frame: DataFrame, native: NativeAggregate) -> Aggregated:
-    """Of rows that the source counted."""
-    operation = native.node.operation
-    assert isinstance(operation, op.WindowAggregate)
-    ended = frame.withColumn("end", F.col("start") + operation.windows.size_ms)
-    return _results(ended, native, LONG, "hash")
-
-
-def _only_counts(bound: BoundAggregate) -> bool:
-    return bound.kind == "count" if bound.parts is None else all(map(_only_counts, bound.parts.values()))
-
-
-def _summed_counts(bound: BoundAggregate) -> Column:
-    if bound.parts is not None:
-        return F.struct(*[_summed_counts(part).alias(name) for name, part in bound.parts.items()])
-    return F.sum(bound.arguments[0].options[0] if bound.arguments else "all")
-
-
-def _results(grouped: DataFrame, native: NativeAggregate, kind: Type, hash_column: str | None) -> Aggregated:
-    store = native.store
-    assert store.key_serde is not None and store.value_serde is not None
-    key = decode_column(store.key_serde, F.col("kb")).value
-    key_type = store.key_serde.type
-    if native.windowed:
-        key = F.struct(key.alias("key"), F.col("start"), F.col("end"))
-        key_type = windowed(key_type)
-    frame = grouped.select(
-        key.alias("k"),
-        "v",
-        "ts",
-        F.col("task").alias("p"),
-        # Rows of one partition go out in the order of their times, those of windows with the oldest first.
-        F.col("start" if native.windowed else "ts").alias("o"),
-        F.lit(AGGREGATE_RESULT).alias("t"),
-        F.col("h") if "h" in grouped.columns else _origin_mark().alias("h"),
-        F.lit(0).alias("seq"),
-        "kb",
-        encode_column(store.value_serde, F.col("v"), kind).alias("vb"),
-        *(["hash", "start"] if native.windowed else []),
-    )
-    value_type = kind if kind == store.value_serde.type or kind.name != "any" else store.value_serde.type
-    known = KeyBytes(store_serde(native), key_bytes(native))
-    return Aggregated(Flow(frame, key_type, value_type, key_bytes=known), hash_column)
-
-
-def _origin_mark() -> Column:
-    """In place of the headers, where the last record has some: the sink knows how to find them."""
-    origin = F.col("origin")
-    mark = F.struct(F.lit(MARK).alias("key"), bytes_of_long(origin).alias("value"))
-    return F.when(origin.bitwiseAND(1) == 1, F.array(mark)).cast(r.HEADERS_TYPE)
-
-
-def changelog_row(native: NativeAggregate, topic: str) -> Column:
-    """As Kafka's stores log a change: the plain value, whose time is that of the record, and no headers; a deletion
-    without value."""
-    key, partition = F.col("kb"), _null("int")
-    if native.windowed:
-        key, partition = F.concat(F.col("kb"), bytes_of_long(F.col("start")), bytes_of_int(F.lit(0))), F.col("p")
-    elif native.repartitioned is None:
-        partition = F.col("p")
-    return row(topic=F.lit(topic), partition=partition, key=key, value=F.col("vb"), headers=_null(r.HEADERS_TYPE))
-
-
-def result_row(native: NativeAggregate) -> Column:
-    """For a Python stage behind the aggregate, which reads it with the serdes of the store."""
-    return row(topic=F.lit(AGGREGATE_RESULT), partition=F.col("p"), key=key_bytes(native), value=F.col("vb"))
-
-
-def key_bytes(native: NativeAggregate) -> Column:
-    """The keys of the results, as they lie in a topic."""
-    return F.concat(F.col("kb"), bytes_of_long(F.col("start"))) if native.windowed else F.col("kb")
-
-
-def store_serde(native: NativeAggregate) -> Serde[Any]:
-    """Of the keys that come out of the aggregate."""
-    assert native.store.key_serde is not None
-    operation = native.node.operation
-    if isinstance(operation, op.WindowAggregate):
-        return TimeWindowedSerde(native.store.key_serde, operation.windows.size_ms)
-    return native.store.key_serde
-
-
-def union(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionByName, frames)
-
-
-__all__ = ["Aggregated", "Flow", "Target", "Timing", "Unreadable", "aggregate", "changelog_row", "read", "sink_rows"]

@@ -1,17 +1,20 @@
 """The Python Data Source `ottla-stage`: a stage without state that runs in the tasks that read its records.
 
 Between the reading and the stage records would go into the JVM as rows and out of it again, to a Python process of its
-own. Here they never leave the one they are read in: what comes out are the stage's rows, packed for the sink, or
-counts. Each task ends with a row that tells how many records were read, and how many left out for which reason:
+own. Here they never leave the one they are read in: what comes out are the stage's rows, packed for the sink, or parts
+of aggregates. Each task ends with a row that tells how many records were read, and how many left out for which reason:
 Spark brings home no accumulators of a source.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,89 +22,124 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import BinaryType, IntegerType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from ottla.pipelines.progress import OBSERVED_DROPS, OBSERVED_READ
 from ottla.pipelines.rows import PACKED_ROWS
 from ottla.pipelines.source.columns import Columns
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_of
+from ottla.pipelines.source.offsets import from_json
 from ottla.pipelines.source.options import SourceOptions, parse_options
-from ottla.streams.run.stages import Dropped, PythonStage
+from ottla.pipelines.source.planned import stream_of
+from ottla.serdes.arrow import arrow_type
+from ottla.serdes.types import BINARY, Type
+from ottla.streams.run.type_columns import spark_type
 from ottla.streams.tasks.failures import DESERIALIZATION_ERROR, PROCESSING_ERROR, SERIALIZATION_ERROR
 from ottla.streams.tasks.inputs import INVALID_TIMESTAMP
-from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION, NULL_KEY, NULL_KEY_OR_VALUE
+from ottla.streams.tasks.operators.base import LATE, NO_KEY_FOR_REPARTITION, NULL_KEY, NULL_KEY_OR_VALUE
 
 FORMAT: Final = "ottla-stage"
-_STAGE, _COUNTS = "stage.pickled", "stage.counts"
+_STAGE, _COLUMNS = "stage.pickled", "stage.columns"
 
-LARGEST_BYTES: Final = 1 << 20
-"""Of a pickled stage; Spark broadcasts functions that are larger."""
+LARGEST_BYTES: Final = 4 * (1 << 20) // 3
+"""Of a pickled stage as text. Spark broadcasts functions of more than 1 MiB."""
 
 REASONS: Final = (
     DESERIALIZATION_ERROR,
     INVALID_TIMESTAMP,
+    LATE,
     NO_KEY_FOR_REPARTITION,
     NULL_KEY,
     NULL_KEY_OR_VALUE,
     PROCESSING_ERROR,
     SERIALIZATION_ERROR,
 )
-"""For which nodes without state leave out records."""
+"""For which stages leave out records."""
 
-_TOLD: Final = {
-    "records": (pa.int64(), LongType()),
-    "dropped": (pa.map_(pa.string(), pa.int64()), MapType(StringType(), LongType())),
-}
-_COUNTED: Final = {
-    "kb": (pa.binary(), BinaryType()),
-    "task": (pa.int32(), IntegerType()),
-    "ts": (pa.int64(), LongType()),
-    "origin": (pa.int64(), LongType()),
-    "n": (pa.int64(), LongType()),
-    **_TOLD,
-}
-_PACKED: Final = {PACKED_ROWS: (pa.binary(), BinaryType()), **_TOLD}
+_TOLD: Final = pa.schema([("records", pa.int64()), ("dropped", pa.map_(pa.string(), pa.int64()))])
+_TOLD_TYPES: Final = "records bigint, dropped map<string, bigint>"
+_PACKED: Final = {PACKED_ROWS: BINARY}
 
 
-def pickled(stage: PythonStage) -> str | None:
-    """None for one that is too large, as one with a model in a function of its: it would travel with every task."""
-    found: bytes = cloudpickle.dumps(stage.without_counter())  # type: ignore[no-untyped-call]
-    return base64.b64encode(found).decode() if len(found) <= LARGEST_BYTES else None
+@dataclass(slots=True)
+class Seen:
+    """What a task has to tell."""
+
+    records: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def add(self, dropped: Mapping[str, int]) -> None:
+        """As an accumulator's."""
+        for reason, number in dropped.items():
+            self.dropped[reason] = self.dropped.get(reason, 0) + number
 
 
-def counted(spark: SparkSession, options: Mapping[str, str], stage: str) -> DataFrame:
-    """The rows of a pickled CountingStage: kb, task, ts, origin, n."""
-    return _read(spark, options, stage, counts=True).where(F.col("kb").isNotNull())
+@dataclass(frozen=True, slots=True)
+class ReadingTask:
+    """What a stage may know of the task that it runs in."""
+
+    span: Span
+    seen: Seen
+    initial_offsets_file: str | None = None
+
+    def is_first(self) -> bool:
+        """Whether nothing of the partition was read before: the query began at this offset, or at 0 in a partition that
+        came later."""
+        assert self.initial_offsets_file is not None
+        began = from_json(Path(self.initial_offsets_file).read_text()).get(self.span.place, 0)
+        return self.span.start == began
+
+
+class Stage(Protocol):
+    """What runs in a task: batches of key, value, topic, partition, offset, timestamp (ms), headers, and of numbers
+    (`origin`) where parts lead back to the last record."""
+
+    def rows(self, batches: Iterator[pa.RecordBatch], task: ReadingTask) -> Iterator[pa.RecordBatch]: ...
+
+
+def pickled(stage: Stage) -> str:
+    found: bytes = cloudpickle.dumps(stage)  # type: ignore[no-untyped-call]
+    return base64.b64encode(found).decode()
+
+
+def is_large(pickled_stage: str) -> bool:
+    """As one with a model in a function of its: it would travel with every task."""
+    return len(pickled_stage) > LARGEST_BYTES
+
+
+def partial(spark: SparkSession, options: Mapping[str, str], stage: str, columns: Mapping[str, Type]) -> DataFrame:
+    """The rows of a pickled stage that gives parts of aggregates: `columns`, of which kb is never null."""
+    return _read(spark, options, stage, columns).where(F.col("kb").isNotNull())
 
 
 def packed(spark: SparkSession, options: Mapping[str, str], stage: str) -> DataFrame:
     """The rows of a pickled stage, packed for the sink."""
-    return _read(spark, options, stage, counts=False).where(F.col(PACKED_ROWS).isNotNull())
+    return _read(spark, options, stage, _PACKED).where(F.col(PACKED_ROWS).isNotNull())
 
 
-def _read(spark: SparkSession, options: Mapping[str, str], stage: str, *, counts: bool) -> DataFrame:
-    spark.dataSource.register(ReadingStage)
-    more = {_STAGE: stage, _COUNTS: str(counts)}
-    rows = spark.readStream.format(FORMAT).options(**options, **more).load()
+def _read(spark: SparkSession, options: Mapping[str, str], stage: str, columns: Mapping[str, Type]) -> DataFrame:
+    more = {_STAGE: stage, _COLUMNS: json.dumps({name: kind.name for name, kind in columns.items()})}
+    rows = stream_of(spark, ReadingStage, {**options, **more})
     reasons = [F.coalesce(F.sum(F.col("dropped")[reason]), F.lit(0)).alias(reason) for reason in REASONS]
     told = rows.observe(OBSERVED_READ, F.coalesce(F.sum("records"), F.lit(0)).alias("records")).observe(
         f"{OBSERVED_DROPS}-by-stage", *reasons
     )
-    return told.drop(*_TOLD)
+    return told.drop(*_TOLD.names)
 
 
 class ReadingStage(DataSource):
-    """Not for users: `counted` and `packed` give it what it needs."""
+    """Not for users: `partial` and `packed` give it what it needs."""
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def _own(self) -> dict[str, str]:
-        return {name.lower(): value for name, value in self.options.items() if name.lower() in (_STAGE, _COUNTS)}
+        return {name.lower(): value for name, value in self.options.items() if name.lower() in (_STAGE, _COLUMNS)}
 
-    def schema(self) -> StructType:
-        return StructType([StructField(name, spark) for name, (_, spark) in _columns(self._own()).items()])
+    def schema(self) -> str:
+        columns = _columns(self._own())
+        return ", ".join([*(f"`{name}` {spark_type(kind)}" for name, kind in columns.items()), _TOLD_TYPES])
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         own = self._own()
@@ -109,8 +147,13 @@ class ReadingStage(DataSource):
         return _Reader(parse_options(others), own)
 
 
-def _columns(own: Mapping[str, str]) -> dict[str, tuple[pa.DataType, Any]]:
-    return _COUNTED if own[_COUNTS] == str(True) else _PACKED
+def _columns(own: Mapping[str, str]) -> dict[str, Type]:
+    """Of plain types, which have no parts."""
+    return {name: Type(kind) for name, kind in json.loads(own[_COLUMNS]).items()}
+
+
+def schema_of(columns: Mapping[str, Type]) -> pa.Schema:
+    return pa.schema([*((name, arrow_type(kind)) for name, kind in columns.items()), *_TOLD])
 
 
 class _Reader(OttlaStreamReader):
@@ -123,42 +166,30 @@ class _Reader(OttlaStreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if not isinstance(partition, Span):
             return  # Spark's stand-in for "no partition at all"
-        stage: PythonStage = pickle.loads(base64.b64decode(self._own[_STAGE]))
-        schema = pa.schema([(name, arrow) for name, (arrow, _) in _columns(self._own).items()])
-        yield from rows_of(stage, partition, columns_of(self._options, partition), schema)
+        stage: Stage = pickle.loads(base64.b64decode(self._own[_STAGE]))
+        task = ReadingTask(partition, Seen(), self._options.initial_offsets_file)
+        yield from rows_of(stage, task, columns_of(self._options, partition), schema_of(_columns(self._own)))
 
 
-class _Seen:
-    """What a task has to tell."""
-
-    def __init__(self) -> None:
-        self.records = 0
-        self.dropped: Dropped = {}
-
-    def add(self, dropped: Dropped) -> None:
-        """As an accumulator's."""
-        for reason, number in dropped.items():
-            self.dropped[reason] = self.dropped.get(reason, 0) + number
-
-
-def rows_of(stage: PythonStage, span: Span, read: Iterator[Columns], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def rows_of(stage: Stage, task: ReadingTask, read: Iterator[Columns], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Of one task."""
-    seen = _Seen()
-    counts = "kb" in schema.names
-    for made in stage.with_counter(seen)(_batches(span, read, seen, numbered=counts)):
-        columns = made.columns if counts else [_cell(made)]
+    parts = PACKED_ROWS not in schema.names
+    for made in stage.rows(_batches(task, read, numbered=parts), task):
+        own = [name for name in schema.names if name not in _TOLD.names]
+        columns = [made.column(name) for name in own] if parts else [_cell(made)]
         count = len(columns[0])
-        nothing = [pa.nulls(count, _TOLD[name][0]) for name in _TOLD]
+        nothing = [pa.nulls(count, each.type) for each in _TOLD]
         yield pa.RecordBatch.from_arrays([*columns, *nothing], schema=schema)
-    told = {"records": seen.records, "dropped": list(seen.dropped.items())}
+    told = {"records": task.seen.records, "dropped": list(task.seen.dropped.items())}
     yield pa.RecordBatch.from_pylist([told], schema=schema)
 
 
-def _batches(span: Span, read: Iterator[Columns], seen: _Seen, *, numbered: bool) -> Iterator[pa.RecordBatch]:
-    """As stages take them. Counts lead back to the last record, by its number."""
+def _batches(task: ReadingTask, read: Iterator[Columns], *, numbered: bool) -> Iterator[pa.RecordBatch]:
+    """As stages take them."""
+    span = task.span
     for columns in read:
         count = len(columns)
-        seen.records += count
+        task.seen.records += count
         arrays = {
             "key": columns.keys,
             "value": columns.values,
@@ -166,8 +197,9 @@ def _batches(span: Span, read: Iterator[Columns], seen: _Seen, *, numbered: bool
             "partition": pa.array(np.full(count, span.place.partition, np.int32)),
             "offset": pa.array(columns.offsets),
             "timestamp": pa.array(columns.timestamps),
-            "headers": columns.headers,
         }
+        if columns.headers is not None:
+            arrays["headers"] = columns.headers
         if numbered:
             arrays["origin"] = pa.array((columns.offsets + span.base) << 1 | columns.have_headers)
         yield pa.record_batch(arrays)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.client.errors import KafkaError
@@ -18,7 +17,7 @@ from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import read_columns
 from ottla.streams.record import Raw
-from ottla.streams.run.config import patience_s
+from ottla.streams.run.config import patience_s, reach_of
 from ottla.streams.tasks.global_tables import GlobalTables
 from ottla.streams.tasks.memory_stores import MemoryBackend
 from ottla.streams.topology.graph import Graph
@@ -31,11 +30,8 @@ class Replica:
     """All global tables of one topology in this process."""
 
     def __init__(self, graph: Graph, config: Mapping[str, Any]) -> None:
-        self._cluster = Cluster(
-            parse_bootstrap(config["bootstrap.servers"]),
-            client_id="ottla-streams-global",
-            timeout_s=patience_s(config),
-            patient=True,
+        self._cluster = reach_of(config, "global.consumer").cluster(
+            client_id="ottla-streams-global", timeout_s=patience_s(config), patient=True
         )
         self._topics = tuple(dict.fromkeys(table.topic for table in graph.global_tables.values()))
         self._positions: dict[TopicPartition, int] = {}

@@ -12,15 +12,18 @@ from operator import or_
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from ottla.serdes import columns, primitives
 from ottla.serdes.base import ColumnSerde, Serde, SerdeError
 from ottla.serdes.json import JsonSerde
+from ottla.serdes.lenient_json import LenientJsonSerde
 from ottla.serdes.types import ANY, STRING, Type, common
 from ottla.serdes.values import json_quoted
+from ottla.streams.plan.columns import has_columns
+from ottla.streams.run import lenient_json_columns as lenient
 from ottla.streams.run.type_columns import (
     PLAIN_SCALE,
     READ_AS_TEXT,
@@ -49,20 +52,7 @@ class Decoded(NamedTuple):
 
 def is_native(serde: Serde[Any]) -> bool:
     """Whether Spark can read and write it by itself: a serde of the user's own cannot be known here."""
-    if isinstance(serde, (TimeWindowedSerde, SessionWindowedSerde)):
-        return is_native(serde.inner)
-    return type(serde) in _NATIVE
-
-
-_NATIVE: Final = (
-    primitives.StringSerde,
-    primitives.BytesSerde,
-    primitives.IntSerde,
-    primitives.LongSerde,
-    primitives.DoubleSerde,
-    primitives.BooleanSerde,
-    JsonSerde,
-)
+    return has_columns(serde)
 
 
 # ---- reading
@@ -73,8 +63,24 @@ def decoded(serde: Serde[Any], column: Column) -> Column:
     are parsed one time, however many filters and fields follow."""
     if isinstance(serde, JsonSerde) and serde.type != ANY:
         return _computed_once(_decoded_json(serde, column))
+    if isinstance(serde, LenientJsonSerde):
+        return _computed_once(lenient.decoded_lenient(serde, column, _lenient_complaint(serde, column)))
     value, error = decode_column(serde, column)
     return _computed_once(F.struct(value.alias("value"), error.alias("error")))
+
+
+def with_decoded(frame: DataFrame, serde: LenientJsonSerde, name: str, column: Column) -> DataFrame:
+    """The same as a column of that name, in three steps: then Spark compiles them, where it walks through the parts of
+    a single one for each record."""
+    text, found = F.col("__text"), F.col("__parsed")
+    frame = frame.withColumn("__text", _computed_once(lenient.text_of(column)))
+    frame = frame.withColumn("__parsed", _computed_once(lenient.parsed(serde, text)))
+    made = lenient.outcome(serde, column, text, found, _lenient_complaint(serde, column))
+    return frame.withColumn(name, _computed_once(made)).drop("__text", "__parsed")
+
+
+def _lenient_complaint(serde: LenientJsonSerde, column: Column) -> Column:
+    return _complaint(serde, f"JSON of {serde.content}", column)
 
 
 def _decoded_json(serde: JsonSerde, column: Column) -> Column:
@@ -107,6 +113,9 @@ def decode_column(serde: Serde[Any], column: Column, headers: Column | None = No
             return _decode_boolean(serde, column)
         case JsonSerde():
             return _decode_any_json(serde, column) if serde.type == ANY else _decode_json(serde, column)
+        case LenientJsonSerde():
+            both = decoded(serde, column)
+            return Decoded(both["value"], both["error"])
         case TimeWindowedSerde():
             return _decode_time_windowed(serde, column)
         case SessionWindowedSerde():
@@ -348,6 +357,8 @@ def encode_column(serde: Serde[Any], column: Column, kind: Type | None = None, t
             return F.when(fitted, F.lit(b"\1")).when(~fitted, F.lit(b"\0"))
         case JsonSerde():
             return _json(fitted, serde.type).cast("binary")
+        case LenientJsonSerde():
+            return _json(fitted if serde.single is None else fitted[serde.single], serde.content).cast("binary")
     return fitted
 
 

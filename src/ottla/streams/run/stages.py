@@ -23,7 +23,9 @@ from ottla.pipelines.rows import have_no_headers
 from ottla.pipelines.source.columns import HEADERS_TYPE
 from ottla.pipelines.workers import settle_worker
 from ottla.serdes.base import Serde
+from ottla.streams.expressions.parts import RECORDS
 from ottla.streams.record import Headers, Raw
+from ottla.streams.run.partials import Partials
 from ottla.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from ottla.streams.tasks.chains import Chain, SinkColumns, chain_of, is_text
 from ottla.streams.tasks.current import new
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
     from ottla.streams.run.changelogs import Restore
+    from ottla.streams.run.reading_stages import ReadingTask
     from ottla.streams.topology.stores import StoreBackend
 
 OUTPUT: Final = pa.schema(
@@ -195,8 +198,9 @@ class PythonStage:
         made._spec = replace(self._spec, dropped=dropped)
         return made
 
-    def without_counter(self) -> Self:
-        return self.with_counter(None)
+    def rows(self, batches: Iterator[pa.RecordBatch], task: ReadingTask) -> Iterator[pa.RecordBatch]:
+        """In a task that reads."""
+        return self.with_counter(task.seen)(batches)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chain = self._begin()
@@ -246,10 +250,8 @@ class PythonStage:
             self._spec.count_dropped(task)
 
 
-COUNTED_TYPE: Final = "kb binary, task int, ts bigint, origin bigint, n bigint"
-_COUNTED: Final = pa.schema(
-    [("kb", pa.binary()), ("task", pa.int32()), ("ts", pa.int64()), ("origin", pa.int64()), ("n", pa.int64())]
-)
+COUNTED: Final = Partials(("kb", "task"), (RECORDS,))
+"""What a CountingStage gives."""
 
 
 class CountingStage(PythonStage):
@@ -340,8 +342,9 @@ class _Tally:
             [self._lasts[name] for name in names],
             [counts[name] for name in names],
         )
-        arrays = [pa.array(column, kind.type) for column, kind in zip(columns, _COUNTED, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=_COUNTED)
+        schema = COUNTED.schema()
+        arrays = [pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 class TailStage(PythonStage):

@@ -208,14 +208,14 @@ class _Work:
         """With what earlier batches left; what waits for others is left to the next one."""
         waits, number = self._spec.waits, self.task.partition
         if waits is None:
-            return self.task.process([*self._taken(), *records])
+            return self.task.process(records, left=self._taken())
         aside, places = self._aside, waits.places(number)
         told = {topic for topic in {*aside.more, *more} if more.get(topic, topic in aside.more)}
         to_come = frozenset((topic, number) for topic in told)
         idling = Idling(waits.idle_ms, {(topic, number): due for topic, due in aside.deadlines.items()})
-        given = [*self._taken(), *records]
-        awaited = idling.awaited(places, to_come, _filled(given), batch_time)
-        out = self.task.process(given, awaited=awaited)
+        taken = self._taken()
+        awaited = idling.awaited(places, to_come, _filled([*taken, *records]), batch_time)
+        out = self.task.process(records, left=taken, awaited=awaited)
         left = self.task.left()
         self._due_ms = idling.next_ms(places, to_come, _filled(left), batch_time)
         deadlines = {topic: due for (topic, _), due in idling.deadlines.items()}

@@ -8,9 +8,10 @@ aggregate, and carried from batch to batch (`pipelines.carry`).
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +21,12 @@ from ottla.pipelines.carry import Carry
 from ottla.pipelines.sink.encoding import binary, murmur2_of
 from ottla.pipelines.source.columns import NOTHING_YET, running_maximum
 from ottla.pipelines.workers import settle_worker
+from ottla.streams.run.partials import Gathering, Partials
 from ottla.streams.tasks.operators.base import LATE
 from ottla.streams.windows import TimeWindows
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
-
-ENOUGH_ROWS: Final = 200_000
-"""Partial counts that are held back, so that each key and window leaves a task once if possible."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -36,8 +35,7 @@ class Windowing:
     """For mapInArrow behind columns kb, ts, p, o, origin of one source topic, in order of offset inside each partition.
 
     Each record comes out once for every window that is still open for it: columns kb, task, hash (of the key), start,
-    ts and the others. With `counts` they come out counted: of every other column the number of values that are not
-    null, and in the column `all` the number of records.
+    ts and the others. With `partials` a row comes out for each key and window, with the parts of its aggregate.
 
     With `tasks` the keys decide which task a record belongs to, and each (source partition, task) has its own time:
     what arrives from other partitions has no fixed place before or after it, in Kafka neither.
@@ -48,43 +46,45 @@ class Windowing:
         directory: str,
         tasks: int | None,
         windows: TimeWindows,
+        partials: Partials | None = None,
         *,
-        counts: bool = False,
         dropped: Accumulator[dict[str, int]] | None = None,
     ) -> None:
         self._directory = directory
         self._tasks = tasks
         self._windows = windows
-        self._counts = counts
+        self._partials = partials
         self._dropped = dropped
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()
+        late: Counter[str] = Counter()
+        yield from self.reduced(batches, late)
+        if late and self._dropped is not None:
+            self._dropped.add(dict(late))
+
+    def reduced(self, batches: Iterator[pa.RecordBatch], dropped: Counter[str]) -> Iterator[pa.RecordBatch]:
         carried: dict[int, _Times] = {}
-        late = 0
-        held: list[pa.Table] = []
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            times = batch.column("ts").to_numpy()
-            hashes = (murmur2_of(binary(batch.column("kb"))) & np.uint32(0x7FFFFFFF)).astype(np.int32)
-            tasks = hashes % np.int32(self._tasks) if self._tasks is not None else batch.column("p").to_numpy()
-            stream_time = self._stream_time(batch, times, tasks, carried)
-            late += late_windows(self._windows, times, stream_time)
-            opened = self._opened(batch, times, hashes, tasks, stream_time)
-            if not self._counts:
-                yield from opened.to_batches()
-                continue
-            held.append(counted(opened))
-            if sum(table.num_rows for table in held) > ENOUGH_ROWS:
-                yield from summed(held).to_batches()
-                held = []
-        if held:
-            yield from summed(held).to_batches()
+        opened = (self._windowed(batch, carried, dropped) for batch in batches if batch.num_rows)
+        if self._partials is None:
+            for table in opened:
+                yield from table.to_batches()
+        else:
+            gathering = Gathering(self._partials)
+            for table in opened:
+                gathering.add(table)
+            yield from gathering.result().to_batches()
         for each in carried.values():
             each.save()
-        if late and self._dropped is not None:
-            self._dropped.add({LATE: late})
+
+    def _windowed(self, batch: pa.RecordBatch, carried: dict[int, _Times], dropped: Counter[str]) -> pa.Table:
+        times = batch.column("ts").to_numpy()
+        hashes = hashes_of(batch.column("kb"))
+        tasks = hashes % np.int32(self._tasks) if self._tasks is not None else batch.column("p").to_numpy()
+        stream_time = self._stream_time(batch, times, tasks, carried)
+        if late := late_windows(self._windows, times, stream_time):
+            dropped[LATE] += late
+        return self._opened(batch, times, hashes, tasks, stream_time)
 
     def _stream_time(
         self, batch: pa.RecordBatch, times: Ints, tasks: npt.NDArray[np.int32], carried: dict[int, _Times]
@@ -115,34 +115,9 @@ class Windowing:
         return taken.append_column("start", pa.array(starts))
 
 
-KEYS: Final = ("kb", "task", "hash", "start")
-LATEST: Final = ("ts", "origin")
-_MAXIMA: Final = {f"{name}_max": name for name in LATEST}
-
-
-def counted(table: pa.Table) -> pa.Table:
-    """One row for each key, task and window: the latest time, the last record, and how many values there were."""
-    others = [name for name in table.column_names if name not in (*KEYS, *LATEST)]
-    wanted = [*((name, "max") for name in LATEST), ([], "count_all"), *((name, "count") for name in others)]
-    found = table.group_by(list(KEYS), use_threads=False).aggregate(wanted)
-    names = {**_MAXIMA, "count_all": "all", **{f"{name}_count": name for name in others}}
-    return _ordered(found, names, others)
-
-
-def summed(tables: list[pa.Table]) -> pa.Table:
-    if len(tables) == 1:
-        return tables[0]
-    table = pa.concat_tables(tables)
-    others = [name for name in table.column_names if name not in (*KEYS, *LATEST, "all")]
-    wanted = [*((name, "max") for name in LATEST), ("all", "sum"), *((name, "sum") for name in others)]
-    found = table.group_by(list(KEYS), use_threads=False).aggregate(wanted)
-    names = {**_MAXIMA, "all_sum": "all", **{f"{name}_sum": name for name in others}}
-    return _ordered(found, names, others)
-
-
-def _ordered(found: pa.Table, names: dict[str, str], others: list[str]) -> pa.Table:
-    named = found.rename_columns([names.get(name, name) for name in found.column_names])
-    return named.select([*KEYS, *LATEST, "all", *others])
+def hashes_of(keys: pa.Array) -> npt.NDArray[np.int32]:
+    """By which keys choose their partitions."""
+    return (murmur2_of(binary(keys)) & np.uint32(0x7FFFFFFF)).astype(np.int32)
 
 
 def open_windows(windows: TimeWindows, times: Ints, stream_time: Ints) -> tuple[Ints | None, Ints]:

@@ -284,7 +284,7 @@ class _Loop:
             raise _NoChain
         run = self._named(function.compile(self._types.joined(name, operation)))
         headers = "h" if self._headers else "()"
-        return f"{run}(new(Inputs, ({k}, {v}, t, {headers}, None, None, None, {v}, {found})))"
+        return f"{run}(new(Inputs, ({k}, {v}, t, {headers}, None, None, None, {v}, {found}, None)))"
 
     def _pair(self, name: str, operation: op.MapPairs, depth: int, k: str, v: str) -> tuple[str, str]:
         key, value = self._fresh("k"), self._fresh("v")

@@ -53,9 +53,10 @@ class Source:
 class Queue:
     """One input partition: records that wait, and the first of them, deserialized."""
 
-    __slots__ = ("head", "head_raw", "raws", "source", "time")
+    __slots__ = ("head", "head_raw", "place", "raws", "source", "time")
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, place: tuple[str, int], source: Source) -> None:
+        self.place = place
         self.source = source
         self.raws: deque[Raw] = deque()
         self.head: Record | None = None
@@ -109,10 +110,10 @@ class Inputs:
         return self.awaited
 
     def left(self) -> list[Raw]:
-        """What waits, each partition's in order."""
+        """What waits, each partition's in order. Partitions are in the order of the line, which they make up again."""
         found: list[Raw] = []
-        for queue in self._queues.values():
-            if queue.head is not None and queue.head_raw is not None:
+        for _, queue in self._waiting.items():
+            if queue.head_raw is not None:
                 found.append(queue.head_raw)
             found += queue.raws
         return found
@@ -165,7 +166,7 @@ class Inputs:
     def _queue(self, topic: str, partition: int) -> Queue:
         queue = self._queues.get((topic, partition))
         if queue is None:
-            queue = self._queues[topic, partition] = Queue(self._source_of(topic))
+            queue = self._queues[topic, partition] = Queue((topic, partition), self._source_of(topic))
         return queue
 
     def read_head(self, queue: Queue) -> None:
@@ -219,8 +220,9 @@ def _extraction(node: SourceNode, extractor: TimestampExtractor) -> Extract | No
     if isinstance(function, Expression):
         run = function.compile({"key": type_of(node.key_serde), "value": type_of(node.value_serde)})
 
-        def by_expression(raw: Raw, key: Any, value: Any, _time: int, _now: int) -> int:
-            found = run(Given(key, value, raw.timestamp, raw.headers, raw.topic, raw.partition, raw.offset))
+        def by_expression(raw: Raw, key: Any, value: Any, _time: int, now: int) -> int:
+            place = raw.topic, raw.partition, raw.offset
+            found = run(Given(key, value, raw.timestamp, raw.headers, *place, now=now))
             return NO_TIMESTAMP if found is None else int(found)
 
         return by_expression

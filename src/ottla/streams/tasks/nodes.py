@@ -285,7 +285,7 @@ def _chooser(node: SinkNode, state: TaskState, types: NodeTypes) -> Callable[[Re
     function = node.chooser
     if isinstance(function, Expression):
         run = function.compile(types.given[node.name].named())
-        return lambda record: run(inputs(record, state.metadata))
+        return lambda record: run(inputs(record, state.metadata, state.now))
     if function is None:
         raise TypeError(f"{node.name} has neither a topic nor a function for one")
     call = function

@@ -86,15 +86,25 @@ class Task:
     # ---- what goes in, what comes out
 
     def process(
-        self, records: Iterable[Raw], now: int | None = None, *, awaited: Sequence[tuple[str, int]] = ()
+        self,
+        records: Iterable[Raw],
+        now: int | None = None,
+        *,
+        left: Iterable[Raw] = (),
+        awaited: Sequence[tuple[str, int]] = (),
     ) -> list[Raw]:
         """Takes records, each partition's in the order of offsets, and gives what comes out of them. When one of the
-        partitions that are `awaited` runs dry, the records of others wait: see `left`."""
+        partitions that are `awaited` runs dry, the records of others wait: a task that does not outlive a batch is
+        given them again in the next one (`left`)."""
         if now is not None:
             self._state.now = now
-        queues = self._inputs.fill(records)
-        # Of equal timestamps a table's record goes first, so that a stream's finds it.
-        queues.sort(key=lambda queue: not queue.source.is_table)
+        queues = self._inputs.fill(left)
+        has_begun = self._state.stream_time != NO_TIMESTAMP
+        # Of equal timestamps the record of a partition that waits goes first, as in Java's queue: then no result
+        # depends on where batches end. Where none has waited a table's goes first, so that a stream's finds it.
+        queues += sorted(self._inputs.fill(records), key=_tables_first)
+        if not has_begun:
+            queues.sort(key=_tables_first)
         needed = self._inputs.wait_for(awaited)
         if len(queues) == 1 and self._inputs.are_empty and all(each is queues[0] for each in needed):
             self._drain(queues[0])
@@ -107,7 +117,7 @@ class Task:
         return self.take()
 
     def left(self) -> list[Raw]:
-        """Records that wait for others. Where a task does not outlive a batch, they go into the next one."""
+        """Records that wait for others, in the order in which their partitions stand in line."""
         return self._inputs.left()
 
     def add(self, records: Iterable[Raw]) -> None:
@@ -333,3 +343,7 @@ class Task:
             except Exception as error:  # noqa: BLE001  the handler decides
                 self._errors.in_processing(schedule.node, error, timestamp=now)
             punctuations.done(schedule, now)
+
+
+def _tables_first(queue: Queue) -> tuple[bool, tuple[str, int]]:
+    return not queue.source.is_table, queue.place

@@ -6,15 +6,15 @@ from typing import Any
 
 from ottla.serdes.types import Type
 from ottla.streams.expressions import Aggregate, Expression, ExpressionError
-from ottla.streams.topology.graph import GlobalTable, Graph, Node, ProcessorNode, SinkNode, SourceNode, TopologyError
+from ottla.streams.topology.errors import TopologyError
+from ottla.streams.topology.graph import GlobalTable, Graph, Node, ProcessorNode, SinkNode, SourceNode
 from ottla.streams.topology.node_types import Join, NodeTypes, Types, type_of
 from ottla.streams.topology.operations import Fold, Operation
 
 
-def check_expressions(graph: Graph) -> None:
+def check_expressions(graph: Graph, types: NodeTypes) -> None:
     """Serdes have to be filled in. Raises TopologyError, which names the node and the part that is wrong."""
     try:
-        types = NodeTypes(graph)
         for node in graph.nodes.values():
             for expression, names in _bound_at(node, types):
                 _bind(node, expression, names)

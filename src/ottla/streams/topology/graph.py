@@ -22,10 +22,6 @@ Partitioner = Callable[..., "int | Collection[int] | None"]
 partitions get a record each, and with none of them it is dropped (KIP-837)."""
 
 
-class TopologyError(Exception):
-    """A topology that cannot be: the text says which node, store or topic and why."""
-
-
 class Form(Enum):
     """How the values of an internal topic are wrapped; the serde beside it is that of what is inside."""
 

@@ -44,13 +44,13 @@ _RESULT_KEPT = StreamAggregate | _Windowed | TableMapValues | TableTransformValu
 _INPUT_KEPT = (TableSource, TableFilter, TableMerge, BufferSide, Suppress)
 
 
-def with_serdes(graph: Graph, key: Serde[Any] | None, value: Serde[Any] | None) -> Graph:
-    """A copy with as many serdes as can be told."""
+def with_serdes(graph: Graph, key: Serde[Any] | None, value: Serde[Any] | None) -> tuple[Graph, NodeTypes]:
+    """A copy with as many serdes as can be told, and its types."""
     resolving = _Resolving(_with_sources(graph, key, value), key, value)
     for default in (False, True):  # what is known goes first: a default might be wrong further down
         while resolving.fill(default=default):
             pass
-    return resolving.graph
+    return resolving.graph, resolving.known()
 
 
 def missing(graph: Graph) -> Iterator[str]:
@@ -149,16 +149,25 @@ class _Resolving:
     graph: Graph
     key: Serde[Any] | None
     value: Serde[Any] | None
+    types: NodeTypes | None = None
+    """Of the graph as it is, if that has been asked."""
+
+    def known(self) -> NodeTypes:
+        if self.types is None:
+            self.types = NodeTypes(self.graph)
+        return self.types
 
     def fill(self, *, default: bool) -> bool:
         """One pass. Says whether it found something: then types further down may be known now."""
-        types = NodeTypes(self.graph)
+        types = self.known()
         found = False
         for node in list(self.graph.nodes.values()):
             if isinstance(node, SinkNode):
                 found |= self._fill_sink(node, types.given[node.name], default)
             elif isinstance(node, ProcessorNode):
                 found |= self._fill_stores(node, types, default)
+        if found:
+            self.types = None
         return found
 
     def _fill_sink(self, node: SinkNode, types: Types, default: bool) -> bool:

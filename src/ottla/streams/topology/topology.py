@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.streams.topology.describe import describe
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.topology.graph import (
     GlobalTable,
     Graph,
@@ -18,7 +19,6 @@ from ottla.streams.topology.graph import (
     SourceNode,
     SubTopology,
     TimestampExtractor,
-    TopologyError,
 )
 from ottla.streams.topology.operations import Function, Operation, UserProcessor
 from ottla.streams.topology.partition_counts import partition_counts
@@ -27,6 +27,11 @@ from ottla.streams.topology.stores import StateStore, StateStoreContext, StoreKi
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
+    from ottla.streams.topology.node_types import NodeTypes
+
+
+_GENERATED: Final = re.compile(r"-\d{10}(-|$)")
+"""The number in a name of the DSL's making."""
 
 
 class Stores:
@@ -181,11 +186,14 @@ class Topology:
         self._default_value_serde = default_value_serde
         self._rebuilt = rebuilt
         self._written: frozenset[str] = frozenset()
-        self._resolved: Graph | None = None
+        self._resolved: tuple[Graph, NodeTypes] | None = None
 
     @property
     def graph(self) -> Graph:
         """To be run: with a serde wherever one was given, follows from the types, or is the default."""
+        return self._with_types()[0]
+
+    def _with_types(self) -> "tuple[Graph, NodeTypes]":
         if self._resolved is None:
             from ottla.streams.topology.serde_defaults import with_serdes  # noqa: PLC0415  `describe` needs no serdes
 
@@ -447,10 +455,24 @@ class Topology:
         made.declared = self.declared
         if sure or all_sources_say_how(self.declared, made._default_key_serde, made._default_value_serde):
             try:
-                check_expressions(made.graph)
+                check_expressions(*made._with_types())
             except TypeError as error:
                 raise TopologyError(str(error)) from None
         return self
+
+    def require_own_names(self) -> None:
+        """Raises TopologyError if a store or an internal topic has a name that was made of a number (KIP-1111): one
+        that is another when a node in front of it comes or goes, and then its state is lost."""
+        graph = self.graph
+        stores = [name for name in graph.stores if _GENERATED.search(name)]
+        topics = [name for name in graph.repartition_topics if _GENERATED.search(name)]
+        if not stores and not topics:
+            return
+        told = [f"the store {name}" for name in stores] + [f"the topic {name}" for name in topics]
+        raise TopologyError(
+            f"ensure.explicit.internal.resource.naming: nobody has named {', '.join(told)}. Materialized names the "
+            "store of a table, StreamJoined those of a join; Grouped, Joined, Repartitioned and TableJoined name topics"
+        )
 
     def is_written(self) -> None:
         """Nodes that come from now on are not the builder's."""

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ottla.client import groups
-from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.consumer import Consumer
 from ottla.client.errors import ClientError, KafkaError
 from ottla.client.fetching import Fetched
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from ottla.client.reach import Reach
 from ottla.model.ids import TopicPartition
 from ottla.streams.views.view import BadKey, Change, View
 
@@ -50,9 +50,9 @@ class _Look(NamedTuple):
 class Follower:
     """`views` by changelog topic. `start` it once; `stop` waits for the thread and leaves the views open."""
 
-    def __init__(self, bootstrap_servers: str, views: Mapping[str, View], *, group: str) -> None:
+    def __init__(self, reach: Reach, views: Mapping[str, View], *, group: str) -> None:
         """`group` is the application's, whose offsets tell which input is behind what the changelogs hold."""
-        self._addresses = parse_bootstrap(bootstrap_servers)
+        self._reach = reach
         self._group = group
         self._views = dict(views)
         self._processed: dict[TopicPartition, int] = {}
@@ -128,7 +128,7 @@ class Follower:
     def _follow(self) -> None:
         """Until a topic appears that was missing, or something goes wrong."""
         self._looked = []
-        with Cluster(self._addresses, client_id=f"{self._group}-queries", timeout_s=PATIENCE_S) as cluster:
+        with self._reach.cluster(client_id=f"{self._group}-queries", timeout_s=PATIENCE_S) as cluster:
             there = self._existing(cluster)
             missing = self._views.keys() - there
             starts = self._starts(cluster, there)

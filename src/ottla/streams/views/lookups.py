@@ -261,7 +261,7 @@ class QueryableStores(Mapping[str, QueryableStore]):
                 self._views[topic] = view
             self._stores[spec.name] = QueryableStore(spec, topic, view, *_serdes(app, spec))
         self._inputs = {name: _inputs(app, name) for name in self._stores}
-        self.follower = Follower(app.config["bootstrap.servers"], self._views, group=app.application_id)
+        self.follower = Follower(app.config.reach("restore.consumer"), self._views, group=app.application_id)
 
     def __enter__(self) -> "QueryableStores":
         self.follower.start()

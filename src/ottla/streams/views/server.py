@@ -18,6 +18,7 @@ import json
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -27,11 +28,14 @@ from ottla import __version__
 from ottla.http import answers, media, openapi
 from ottla.http.addresses import Address
 from ottla.http.application import Application, Manners
+from ottla.http.auth import OPEN_DOOR
 from ottla.http.call import Call
 from ottla.http.listening import Listening
 from ottla.http.problems import Problem
 from ottla.http.routes import Route
 from ottla.http.threads import ThreadedServer
+from ottla.model.permissions import DESCRIBE_CLUSTER, DESCRIBE_TOPIC, READ_TOPIC, Permission
+from ottla.streams.run.config import ConfigError
 from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.views.lookups import LIMIT, Entries, Found, NoSuchStore, QueryableStore, QueryableStores, WrongStore
 from ottla.streams.views.prometheus import metrics_text
@@ -41,6 +45,7 @@ from ottla.streams.views.view import LEAST, MOST, Place
 if TYPE_CHECKING:
     from ottla.streams.app import StreamsApp
     from ottla.streams.run.running import Metric, Running
+    from ottla.streams.views.doors import QueryDoor
 
 HIGHEST_LIMIT: Final = 10_000
 LONGEST_WAIT_MS: Final = 60_000
@@ -78,10 +83,32 @@ class ViewServer:
         port: int = 0,
         runner: "Running | None" = None,
     ) -> None:
+        """Raises ConfigError for a file that says what cannot be."""
         self._app = app
         self._stores = stores
         self._runner = runner
-        self._server = ThreadedServer(Listening(Address("http", host, port), self._application))
+        self._door: QueryDoor | None = None
+        file = app.config["application.server.settings.file"]
+        self._server = (
+            self._guarded(host, port, Path(file))
+            if file
+            else ThreadedServer(Listening(Address("http", host, port), self._application))
+        )
+
+    def _guarded(self, host: str, port: int, file: Path) -> ThreadedServer:
+        from ottla.streams.views.doors import Safety  # noqa: PLC0415  for who has one
+
+        try:
+            safety = Safety(file, self._app.config.reach("admin"), self._topic_of)
+        except ValueError as error:
+            raise ConfigError(f"application.server.settings.file: {file}: {error}") from error
+        self._door = safety.door
+        tls = None if safety.tls is None else safety.tls.server()
+        address = Address("http" if tls is None else "https", host, port)
+        return ThreadedServer(Listening(address, self._application, tls=tls), safety.alongside)
+
+    def _topic_of(self, store: str) -> str | None:
+        return self._stores[store].topic if store in self._stores else None
 
     def start(self) -> str:
         """Its URL. Raises OSError when the port is taken."""
@@ -120,13 +147,19 @@ class ViewServer:
             Route("GET", "/metrics", _answered(self._metrics_text), "Metrics for Prometheus"),
             Route("GET", "/status", _answered(self._status), "What the application does"),
         )
-        told = openapi.described(self._app.application_id, __version__, routes, _MEDIA, _PROBLEM)
-        return Application(told, address, Manners(media=_MEDIA, problem_body=_problem_body))
+        guarded = [replace(each, needs=_needs(each.path)) for each in routes]
+        told = openapi.described(self._app.application_id, __version__, guarded, _MEDIA, _PROBLEM)
+        manners = Manners(media=_MEDIA, problem_body=_problem_body, doorkeeper=self._door or OPEN_DOOR)
+        return Application(told, address, manners)
 
     # ---- stores
 
     def _listed(self, call: Call) -> answers.Answer:
-        return _json(self._overview())
+        overview = self._overview()
+        door = self._door
+        if door is not None:
+            overview["stores"] = [each for each in overview["stores"] if door.sees(call.caller, each["changelog"])]
+        return _json(overview)
 
     def _shown_store(self, call: Call) -> answers.Answer:
         return _json(self._store(self._stores[call.path["store"]]))
@@ -384,6 +417,15 @@ _PROBLEM: Final = {
     "required": ["error", "message"],
 }
 _MEDIA: Final = media.Media(offered=(media.JSON,), problems=media.JSON)
+
+
+def _needs(path: str) -> Permission | None:
+    """What is asked of the topic that keeps a store, or of the cluster where it is about all of them."""
+    if path.startswith("/stores/{store}/"):
+        return READ_TOPIC
+    if path == "/stores/{store}":
+        return DESCRIBE_TOPIC
+    return DESCRIBE_CLUSTER if path in ("/metrics", "/status") else None
 
 
 def _answered(answer: Callable[[Call], answers.Answer]) -> Callable[[Call], Awaitable[answers.Answer]]:

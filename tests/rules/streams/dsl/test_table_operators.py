@@ -9,7 +9,7 @@ from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.options import Grouped, Materialized, Produced, Suppressed
 from ottla.streams.errors import StreamsError
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.windows import SessionWindows, TimeWindows
 from tests.rules.streams.driving import driver_of, feed, results, run
 

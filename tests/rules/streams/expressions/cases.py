@@ -41,6 +41,8 @@ def decimal(number: str) -> Expression:
     return lit(Decimal(number))
 
 
+NOW = 1_794_978_630_999
+"""What time it is."""
 NOTHING = lit(None)
 NO_TEXT = NOTHING.cast("string")
 NO_TEXTS = value["none"]
@@ -264,7 +266,7 @@ CASES: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     "map_values": [((pairs(b=1, a=2),), [2, 1]), ((NOTHING,), None)],
     "entries": [((pairs(b=1, a=None),), [{"K": "a", "V": None}, {"K": "b", "V": 1}]), ((NOTHING,), None)],
     # ---- dates
-    "now": [],
+    "now": [((), NOW)],
     "from_days": [((0,), date(1970, 1, 1)), ((-1,), date(1969, 12, 31)), ((INT_MAX,), None)],
     "unix_date": [((date(1970, 1, 2),), 1), ((NOTHING,), None)],
     "from_unixtime": [((long(1500),), at(1970, 1, 1, 0, 0, 1, 500)), ((long(LONG_MAX),), None)],
@@ -402,6 +404,7 @@ CASES: dict[str, list[tuple[tuple[Any, ...], Any]]] = {
     ],
     "ksql_divide": [
         ((decimal("1.0"), 4), Decimal("0.2500000000000")), ((decimal("1.0"), 0), None),
+        ((decimal("1.0"), 3), None),
         ((7, 2), 3), ((-7, 2), -3), ((7, 0), None), ((INT_MIN, -1), INT_MIN), ((long(LONG_MIN), -1), LONG_MIN),
         ((7.0, 2), 3.5),
         ((1.0, 0), math.inf), ((-1.0, 0), -math.inf), ((1.0, -0.0), -math.inf), ((0.0, 0), math.nan),

@@ -45,7 +45,7 @@ from ottla.streams.expressions import (
 from ottla.streams.expressions.fold_states import StateSerde
 from ottla.streams.expressions.folds import FoldFunctions
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.errors import TopologyError
 from ottla.streams.windows import SessionWindows, TimeWindows
 from tests.rules.streams.driving import driver_of, feed, results
 

@@ -9,19 +9,21 @@ from typing import Any
 
 import pytest
 
+import ottla.streams.expressions.functions.python  # noqa: F401  declared when SQL needs it
 from ottla.serdes.types import STRING, parse_schema
 from ottla.streams import expressions
 from ottla.streams.expressions import Expression, ExpressionError, Inputs, lit, value
 from ottla.streams.expressions.bound import FUNCTIONS
 from ottla.streams.expressions.functions import FAMILIES
-from tests.rules.streams.expressions.cases import CASES, calls
+from tests.rules.streams.expressions.cases import CASES, NOW, calls
 
 ROOT = Path(__file__).resolve().parents[4]
 TYPES = {"key": STRING, "value": parse_schema("none array<string>, xs array<long>, name string")}
-INPUTS = Inputs(value={"none": None, "xs": [1, 2], "name": "Ann"}, topic="t", partition=0, offset=7)
+INPUTS = Inputs(value={"none": None, "xs": [1, 2], "name": "Ann"}, topic="t", partition=0, offset=7, now=NOW)
 SPELLED_BY_PYTHON = frozenset(
     (
-        "field", "entry", "window_field", "item", "json_field", "json_item", "struct", "array", "spark", "cast", "case",
+        "python_call", "field", "entry", "window_field", "item", "json_field", "json_item", "struct", "array", "spark",
+        "cast", "case",
         "substr", "rlike", "split", "eq", "ne", "lt", "gt", "le", "ge", "isin", "is_null", "is_not_null", "and", "or",
         "not", "add", "sub", "mul", "div", "mod", "negate", "abs", "floor", "ceil", "round",
     )

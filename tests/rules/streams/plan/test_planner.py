@@ -25,7 +25,8 @@ from ottla.streams.plan.plan import Mode, Plan, QueryPlan, in_order
 from ottla.streams.plan.planner import plan
 from ottla.streams.record import Record
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import InvalidTimestamp, TimestampExtractor, TopologyError
+from ottla.streams.topology.errors import TopologyError
+from ottla.streams.topology.graph import InvalidTimestamp, TimestampExtractor
 from ottla.streams.topology.processor import Processor
 from ottla.streams.windows import Emit, JoinWindows, SessionWindows, TimeWindows
 
@@ -348,38 +349,11 @@ def test_what_might_be_unreadable_is_looked_at_though_nobody_needs_it() -> None:
     assert unread(builder) == []
 
 
-def counted_by_source(builder: StreamsBuilder, no_windows: str | None = None) -> bool:
-    query = only(plan(builder.build().with_default_serdes().sub_topologies(), None, no_windows))
-    return query.aggregate is not None and query.aggregate.counted_by_source
-
-
-def test_a_source_counts_by_key_and_window_when_nothing_is_in_between() -> None:
+def test_windows_are_tasks_where_there_are_no_files() -> None:
     builder = StreamsBuilder()
-    builder.stream("in", CONSUMED).group_by_key(GROUPED).windowed_by(MINUTE).count(COUNTS).to_stream()
-    assert counted_by_source(builder)
-    assert "keeps the open windows" in reason(only(planned(builder)), "KSTREAM-SOURCE-0000000000")
-    # What tasks keep lies in files: there are none where state.dir is a URL.
-    assert not counted_by_source(builder, "state.dir is a URL")
-
-
-def test_a_source_does_not_count_what_has_to_be_looked_at_or_changed_first() -> None:
-    numbers: Consumed[str, int] = Consumed(key_serde=TEXT, value_serde=Serdes.long)
-    in_time: Consumed[str, str] = Consumed(
-        key_serde=TEXT,
-        value_serde=TEXT,
-        timestamp_extractor=TimestampExtractor(on_invalid=InvalidTimestamp.PARTITION_TIME),
-    )
-    for consumed in (numbers, in_time):
-        builder = StreamsBuilder()
-        builder.stream("in", consumed).group_by_key().windowed_by(MINUTE).count(COUNTS)
-        assert not counted_by_source(builder)
-    filtered = StreamsBuilder()
-    filtered.stream("in", CONSUMED).filter(value.length() > 3).group_by_key(GROUPED).windowed_by(MINUTE).count(COUNTS)
-    assert not counted_by_source(filtered)
-    some = StreamsBuilder()
-    windowed = some.stream("in", CONSUMED).group_by_key(GROUPED).windowed_by(MINUTE)
-    windowed.aggregate(count(value), materialized=Materialized("some", key_serde=TEXT))
-    assert not counted_by_source(some)
+    builder.stream("in", CONSUMED).group_by_key(GROUPED).windowed_by(MINUTE).count(COUNTS)
+    query = only(plan(builder.build().with_default_serdes().sub_topologies(), None, "state.dir is a URL"))
+    assert (query.first.mode, query.aggregate) == (Mode.TASK, None)
 
 
 # ---- timestamps that depend on records before

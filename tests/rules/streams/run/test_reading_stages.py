@@ -1,6 +1,7 @@
 """A stage that runs where records are read: its rows, and what it tells of them."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,25 +9,21 @@ import pyarrow as pa
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import HEADERS_TYPE, Columns
 from ottla.pipelines.source.data_source import Span
+from ottla.serdes.types import BINARY
+from ottla.streams.expressions.parts import RECORDS
 from ottla.streams.record import Raw
-from ottla.streams.run.reading_stages import LARGEST_BYTES, pickled, rows_of
-from ottla.streams.run.stages import CountingStage, PythonStage
+from ottla.streams.run.reading_stages import LARGEST_BYTES, ReadingTask, Seen, is_large, pickled, rows_of, schema_of
+from ottla.streams.run.stages import COUNTED, CountingStage, PythonStage
 from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION
 from tests.rules.streams.run.test_stages import spec_of, words
 
 SPAN = Span(TopicPartition("in", 1), 4, 7, base=100)
-PACKED = pa.schema([("rows", pa.binary()), ("records", pa.int64()), ("dropped", pa.map_(pa.string(), pa.int64()))])
-COUNTED = pa.schema(
-    [
-        ("kb", pa.binary()),
-        ("task", pa.int32()),
-        ("ts", pa.int64()),
-        ("origin", pa.int64()),
-        ("n", pa.int64()),
-        ("records", pa.int64()),
-        ("dropped", pa.map_(pa.string(), pa.int64())),
-    ]
-)
+PACKED = schema_of({"rows": BINARY})
+COUNTS = schema_of(COUNTED.columns())
+
+
+def told_by(stage: PythonStage, schema: pa.Schema) -> list[dict[str, Any]]:
+    return [row for batch in rows_of(stage, ReadingTask(SPAN, Seen()), read(), schema) for row in batch.to_pylist()]
 
 
 def read() -> Iterator[Columns]:
@@ -44,9 +41,7 @@ def read() -> Iterator[Columns]:
 
 
 def test_rows_leave_packed_and_the_last_row_tells_what_was_read_and_left_out() -> None:
-    *cells, told = [
-        row for batch in rows_of(PythonStage(spec_of(words)), SPAN, read(), PACKED) for row in batch.to_pylist()
-    ]
+    *cells, told = told_by(PythonStage(spec_of(words)), PACKED)
     rows = [row for cell in cells for batch in pa.ipc.open_stream(cell["rows"]) for row in batch.to_pylist()]
     assert [(row["key"], row["timestamp"], row["src_partition"], row["src_offset"]) for row in rows] == [
         (b"a", 40, 1, 4),
@@ -61,8 +56,8 @@ def test_counts_lead_back_to_the_number_of_the_last_piece() -> None:
     spec = spec_of(words)
     topic = next(raw.topic for raw in spec.task(1, dict.__getitem__, 0).process([Raw("in", 1, 0, None, b"a", 5)]))  # type: ignore[arg-type]
     stage = CountingStage(spec, topic, by_partition=True)
-    *counts, told = [row for batch in rows_of(stage, SPAN, read(), COUNTED) for row in batch.to_pylist()]
-    found = {row["kb"]: (row["task"], row["ts"], row["origin"] >> 1, row["n"]) for row in counts}
+    *counts, told = told_by(stage, COUNTS)
+    found = {row["kb"]: (row["task"], row["ts"], row["origin"] >> 1, row[RECORDS.name]) for row in counts}
     assert found == {b"a": (1, 50, 104, 2), b"b": (1, 60, 106, 2)}
     assert (told["kb"], told["records"], told["dropped"]) == (None, 3, [(NO_KEY_FOR_REPARTITION, 1)])
 
@@ -70,5 +65,5 @@ def test_counts_lead_back_to_the_number_of_the_last_piece() -> None:
 def test_a_stage_with_a_large_function_stays_behind_the_reading_tasks() -> None:
     model = bytes(LARGEST_BYTES)
     large = spec_of(lambda builder: builder.stream("in").filter(lambda k, v: bool(model)).to("out"))
-    assert pickled(PythonStage(large)) is None
-    assert pickled(PythonStage(spec_of(words))) is not None
+    assert is_large(pickled(PythonStage(large)))
+    assert not is_large(pickled(PythonStage(spec_of(words))))

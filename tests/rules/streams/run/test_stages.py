@@ -13,6 +13,7 @@ from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Produced
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import key, timestamp, value
+from ottla.streams.expressions.parts import RECORDS
 from ottla.streams.record import Raw
 from ottla.streams.run.stages import CountingStage, PythonStage, StageSpec, chained, for_python
 from ottla.streams.serdes import Serdes
@@ -174,7 +175,7 @@ def test_counting_in_the_stage_counts_what_the_task_writes(headers: bool) -> Non
         stage = CountingStage(spec, topic, by_partition=False)
         rows = [row for batch in stage(iter([batch_of(records, origin=origin)])) for row in batch.to_pylist()]
         written = by_task(spec, records).get(topic, [])
-        assert {row["kb"]: row["n"] for row in rows} == Counter(each[0] for each in written)
+        assert {row["kb"]: row[RECORDS.name] for row in rows} == Counter(each[0] for each in written)
         latest: dict[Any, int] = {}
         for name, _, time_ms, _ in written:
             latest[name] = max(time_ms, latest.get(name, -1))

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.partitioner import partition_of_key
+from ottla.streams.expressions.parts import RECORDS, Merge, Of, Part
+from ottla.streams.run.partials import Partials
 from ottla.streams.run.windowing import Windowing, late_windows
 from ottla.streams.windows import TimeWindows
 
@@ -71,12 +73,15 @@ def test_hopping_windows_take_a_record_several_times_and_none_begins_before_the_
     assert sorted(starts(stage, batch([(b"a", 3, 0, 0), (b"a", 13, 0, 1)]))) == [(3, 0), (13, 4), (13, 8), (13, 12)]
 
 
-def test_counts_are_of_records_and_of_values_that_are_there(tmp_path: Path) -> None:
-    stage = Windowing(str(tmp_path), None, WINDOWS, counts=True)
+def test_parts_leave_in_a_row_for_each_key_and_window(tmp_path: Path) -> None:
+    values, largest = Part(Of.PRESENT, Merge.SUM, "a0"), Part(Of.VALUE, Merge.MAX, "a0")
+    partials = Partials(("kb", "task", "hash", "start"), (RECORDS, values, largest))
+    stage = Windowing(str(tmp_path), None, WINDOWS, partials)
     one = batch([(b"a", 5, 0, 0), (b"a", 7, 0, 1), (b"b", 6, 0, 2)]).append_column("a0", pa.array([1, None, None]))
     two = batch([(b"a", 4, 0, 3)]).append_column("a0", pa.array([7], pa.int64()))
-    found = {row["kb"]: (row["start"], row["ts"], row["all"], row["a0"]) for row in rows_of(stage, one, two)}
-    assert found == {b"a": (0, 7, 3, 2), b"b": (0, 6, 1, 0)}
+    names = ("start", "ts", RECORDS.name, values.name, largest.name)
+    found = {row["kb"]: tuple(row[name] for name in names) for row in rows_of(stage, one, two)}
+    assert found == {b"a": (0, 7, 3, 2, 7), b"b": (0, 6, 1, 0, None)}
 
 
 @given(

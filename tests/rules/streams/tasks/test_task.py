@@ -1,7 +1,7 @@
 """A task: order of records, time, bad input, exceptions, what survives from batch to batch."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Materialized, Produced
 from ottla.streams.errors import ErrorContext, StreamsError
-from ottla.streams.expressions import BatchAggregate, own, value
+from ottla.streams.expressions import BatchAggregate, concat, max_, now, own, value
 from ottla.streams.record import Raw, Record
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.memory_stores import MemoryBackend
@@ -370,18 +370,45 @@ class Longest(BatchAggregate):
         return state
 
 
-@pytest.mark.parametrize("windowed", [False, True])
-def test_an_aggregate_over_columns_is_called_once_for_each_key_of_a_batch(windowed: bool) -> None:
+def longest(*, windowed: bool, caching: bool) -> Callable[[StreamsBuilder], None]:
     def build(builder: StreamsBuilder) -> None:
         grouped: Any = builder.stream("a").group_by_key()
-        longest = (grouped.windowed_by(TimeWindows.of(100, grace_ms=0)) if windowed else grouped).aggregate(
-            own(Longest(), value), materialized=Materialized("kept", Serdes.string, Serdes.string)
+        found = (grouped.windowed_by(TimeWindows.of(100, grace_ms=0)) if windowed else grouped).aggregate(
+            own(Longest(), value), materialized=Materialized("kept", Serdes.string, Serdes.string, caching=caching)
         )
-        longest.to_stream(lambda key, _: key.key if windowed else key).to("out", Produced(Serdes.string, Serdes.string))
+        found.to_stream(lambda key, _: key.key if windowed else key).to("out", Produced(Serdes.string, Serdes.string))
 
+    return build
+
+
+@pytest.mark.parametrize("windowed", [False, True])
+def test_without_a_cache_an_aggregate_over_columns_tells_each_of_its_updates(windowed: bool) -> None:
+    batches = Batches(longest(windowed=windowed, caching=False))
+    told = batches.run(*raws("a", 5, 10, 1))
+    assert told == [("out", b"k", b"a5", 5), ("out", b"k", b"a10", 10), ("out", b"k", b"a10", 10)]
+
+
+@pytest.mark.parametrize("windowed", [False, True])
+def test_an_aggregate_over_columns_is_called_once_for_each_key_of_a_batch(windowed: bool) -> None:
     Longest.sizes.clear()
-    batches = Batches(build)
+    batches = Batches(longest(windowed=windowed, caching=True))
     first = batches.run(*raws("a", 5, 10, 1), *raws("a", 7, key=b"j"))
     assert first == [("out", b"k", b"a10", 10), ("out", b"j", b"a7", 7)]
     assert batches.run(*raws("a", 3, 20)) == [("out", b"k", b"a10", 20)]
     assert Longest.sizes == [3, 1, 2]
+
+
+# ---- expressions that ask for the time
+
+
+def test_an_expression_is_told_the_time_of_its_task_wherever_it_stands() -> None:
+    builder = StreamsBuilder(default_key_serde=Serdes.string, default_value_serde=Serdes.string)
+    stream = builder.stream("in").map_values(now().cast("string"))
+    stream.to(concat("at-", now().cast("string")))
+    stream.group_by_key().aggregate(max_(now()), materialized=Materialized("last", value_serde=Serdes.long))
+    with TopologyTestDriver(builder.build(), initial_wall_clock_ms=5_000) as driver:
+        driver.pipe_raw("in", b"k", b"v", 7)
+        driver.advance_wall_clock_time(250)
+        driver.pipe_raw("in", b"k", b"v", 8)
+        assert [raw.value for raw in (*driver.output("at-5000"), *driver.output("at-5250"))] == [b"5000", b"5250"]
+        assert driver.get_key_value_store("last").get("k") == 5_250

@@ -22,6 +22,7 @@ from ottla.streams.expressions.functions import (
     urls,
 )
 from ottla.streams.expressions.functions import casts as casts  # what all others convert with
+from ottla.streams.expressions.functions import python as python  # no function by itself, but workers have to know it
 
 FAMILIES = (
     structure,

@@ -22,6 +22,7 @@ from ottla.streams.expressions.functions.declare import (
     number,
     one,
     some_list,
+    strict,
     takes,
     text,
     text_or_binary,
@@ -155,8 +156,6 @@ def _double_quotient(left: float, right: float) -> float:
 
 def _divide_column(spark: Spark, node: Bound, args: list[Any]) -> Any:
     F, (left, right) = spark.F, args
-    if node.type.name == "decimal":
-        return calculated("try_divide")(spark, node, args)
     if node.type == DOUBLE:
         # Spark knows no division by zero. The sign of a zero shows in its text alone.
         negative = F.startswith(right.cast("string"), F.lit("-")) != (left < 0)
@@ -164,25 +163,34 @@ def _divide_column(spark: Spark, node: Bound, args: list[Any]) -> Any:
         odd = F.when((left == 0) | F.isnan(left), F.lit(math.nan)).otherwise(infinite)
         return F.when(right == 0, F.when(left.isNotNull(), odd)).otherwise(F.try_divide(left, right))
     lowest = F.lit(v.INT_MIN if node.type == INT else v.LONG_MIN).cast(spark.ddl(node.type))
-    made = F.call_function("div", left, right).cast(spark.ddl(node.type))
     overflows = (left == lowest) & (right == -1)
-    return F.when(overflows, lowest).when(right != 0, made)
+    # Null where `div` would end the query, which a branch alone does not keep from being computed.
+    divisor = F.when(~overflows & (right != 0), right)
+    return F.when(overflows, lowest).otherwise(F.call_function("div", left, divisor).cast(spark.ddl(node.type)))
+
+
+_QUOTIENTS: Final = by_type(
+    int=lambda left, right: None if right == 0 else wrap_int(_quotient(left, right) or 0),
+    long=lambda left, right: None if right == 0 else wrap_long(_quotient(left, right) or 0),
+    double=_double_quotient,
+)
+
+
+def _build_quotient(node: Bound, args: list[Evaluator]) -> Evaluator:
+    if node.type.name != "decimal":
+        return _QUOTIENTS(node, args)
+    return strict(lambda left, right: decimals.exact_quotient(Decimal(left), Decimal(right), node.type))(node, args)
 
 
 ksql_divide: Final = declare(
     "ksql_divide",
     "left, right",
     arithmetic,
-    build=calculating(
-        by_type(
-            int=lambda left, right: None if right == 0 else wrap_int(_quotient(left, right) or 0),
-            long=lambda left, right: None if right == 0 else wrap_long(_quotient(left, right) or 0),
-            double=_double_quotient,
-        )
-    ),
+    build=_build_quotient,
     typed_column=_divide_column,
-    no_column=lambda node: "Spark's div gives longs" if node.type.is_integer else None,
-    about="A quotient of the type of its sides: 7 / 2 is 3, null for a division by zero; doubles become infinite.",
+    no_column=lambda node: "Spark rounds quotients of decimals" if node.type.name == "decimal" else None,
+    about="A quotient of the type of its sides: 7 / 2 is 3, null for a division by zero; doubles become infinite, "
+    "decimals whose digits do not end are null.",
 )
 
 

@@ -345,3 +345,10 @@ def random_(salt: int = 0) -> Expression:
 def random_uuid(salt: int = 0) -> Expression:
     """A UUID (version 4 in form) by topic, partition and offset; other salts give others."""
     return _random_uuid(topic, partition, offset, lit(salt))
+
+
+def salted(made: Expression, salt: int) -> Expression:
+    """Of dice that were called without a salt: with one. All else stays what it is."""
+    if made.function not in {"random", "random_uuid"}:
+        return made
+    return Expression(made.function, (*made.args[:-1], lit(salt)))

@@ -5,7 +5,7 @@ record and cannot be used gives null.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,16 +13,26 @@ from ottla.serdes import values as v
 from ottla.serdes.types import BOOLEAN, STRING, Type, array_of
 from ottla.streams.expressions.bound import Bound, Refused, Rule
 from ottla.streams.expressions.functions.declare import Kind, family, not_literal, one, takes, text, whole
+from ottla.streams.expressions.pattern_runs import NOTHING_MORE, runner
 from ottla.streams.expressions.patterns import checked_pattern, matches_nothing
 
 __all__ = ["like", "regexp_extract", "regexp_extract_all", "regexp_replace", "regexp_split"]
 declare: Final = family("regex")
 
+
+def _finds(pattern: Any) -> Callable[[str], bool]:
+    return lambda given: pattern.search(given) is not None
+
+
+def _splits(pattern: Any) -> Callable[[str], list[str]]:
+    return lambda given: v.split(given, pattern)
+
+
 declare(
     "rlike",
     "text, pattern",
     takes(text, gives=BOOLEAN),
-    build=lambda node, args: one(lambda given: node.options[0].search(given) is not None, args[0]),
+    build=lambda node, args: one(_finds(runner(node.options[0])), args[0]),
     typed_column=lambda spark, node, args: args[0].rlike(node.options[0].pattern),
     about="Whether the pattern is found anywhere in it.",
 )
@@ -30,7 +40,7 @@ declare(
     "split",
     "text, pattern",
     takes(text, gives=array_of(STRING)),
-    build=lambda node, args: one(lambda given: v.split(given, node.options[0]), args[0]),
+    build=lambda node, args: one(_splits(runner(node.options[0])), args[0]),
     typed_column=lambda spark, node, args: spark.F.split(args[0], node.options[0].pattern, -1),
     about='The parts between the matches of a pattern; empty parts stay. "" splits characters.',
 )
@@ -51,13 +61,13 @@ def _like_pattern(text: str, escape: str | None) -> "re.Pattern[str]":
         else:
             made.append({"%": r"[\s\S]*", "_": r"[\s\S]"}.get(character) or re.escape(character))
         at += 1
-    return re.compile(f"^{''.join(made)}(?![\\s\\S])", re.ASCII)
+    return re.compile(f"^{''.join(made)}{NOTHING_MORE}", re.ASCII)
 
 
 def _like(given: str | None, pattern: str | None, escape: str | None) -> bool | None:
     if given is None or pattern is None:
         return None
-    return _like_pattern(pattern, escape).search(given) is not None
+    return runner(_like_pattern(pattern, escape)).search(given) is not None
 
 
 def _like_rule(name: str, args: Sequence[Bound], options: tuple[Any, ...]) -> Bound:
@@ -106,12 +116,12 @@ _EMPTY: Final = "Java and Python find empty matches each in its own way"
 
 
 def _extract(pattern: str, given: str, group: int) -> str | None:
-    found = checked_pattern(pattern).search(given)
+    found = runner(checked_pattern(pattern)).search(given)
     return None if found is None else found[group]
 
 
 def _extract_all(pattern: str, given: str, group: int) -> list[str | None]:
-    compiled = checked_pattern(pattern)
+    compiled = runner(checked_pattern(pattern))
     if not 0 <= group <= compiled.groups:
         raise LookupError(f"there is no group {group}")
     return [found[group] for found in compiled.finditer(given)]
@@ -175,7 +185,8 @@ def _java_replacement(replacement: str) -> str:
 
 
 def _replace(given: str, pattern: str, replacement: str) -> str:
-    return checked_pattern(pattern).sub(_java_replacement(replacement), given)
+    made: str = runner(checked_pattern(pattern)).sub(_java_replacement(replacement), given)
+    return made
 
 
 def _plain_replacement(node: Bound) -> str | None:
@@ -202,7 +213,7 @@ regexp_replace: Final = declare(
 
 
 def _regexp_split(given: str, pattern: str) -> list[str]:
-    return v.split(given, checked_pattern(pattern))
+    return v.split(given, runner(checked_pattern(pattern)))
 
 
 def _no_empty_match(node: Bound) -> str | None:

@@ -90,17 +90,17 @@ def folding_of(fold: Fold, context: OperatorContext) -> Folding:
 
 def _native(aggregate: Aggregate, context: OperatorContext) -> Folding:
     functions = aggregate.bind(context.types.given[context.node_name].named()).fold()
-    add, metadata = functions.add, context.record_metadata
+    add, metadata, now = functions.add, context.record_metadata, context.current_system_time_ms
     needed = frozenset().union(*(expression.leaves() for expression in aggregate.expressions()))
 
     def add_record(record: Record, state: Any) -> Any:
         return add(state, record)
 
     def add_with_origin(record: Record, state: Any) -> Any:
-        return add(state, inputs(record, metadata()))
+        return add(state, inputs(record, metadata(), now()))
 
     plain = needed <= IN_A_RECORD
-    seen = (lambda record: record) if plain else (lambda record: inputs(record, metadata()))
+    seen = (lambda record: record) if plain else (lambda record: inputs(record, metadata(), now()))
     return Folding(
         functions.initial,
         add_record if plain else add_with_origin,

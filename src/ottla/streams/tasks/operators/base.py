@@ -81,14 +81,14 @@ def evaluator(context: OperatorContext, expression: Expression, types: Mapping[s
         return run
 
     def with_origin(record: Any) -> Any:
-        return run(inputs(record, context.record_metadata()))
+        return run(inputs(record, context.record_metadata(), context.current_system_time_ms()))
 
     return with_origin
 
 
-def inputs(record: Record, origin: RecordMetadata | None, left: Any = None, right: Any = None) -> Inputs:
+def inputs(record: Record, origin: RecordMetadata | None, now: int, left: Any = None, right: Any = None) -> Inputs:
     topic, partition, offset = (None, None, None) if origin is None else origin
-    return Inputs(*record, topic, partition, offset, left, right)
+    return Inputs(*record, topic, partition, offset, left, right, now)
 
 
 def of_key_and_value(context: OperatorContext, function: Function) -> Callable[[Record], Any]:
@@ -123,8 +123,8 @@ def joiner_of(context: OperatorContext, function: Function, with_key: bool, type
     """A function (left value, right value), or with the key in front. `types` are those that an expression sees."""
     if isinstance(function, Expression):
         run = function.compile(types)
-        metadata = context.record_metadata
-        return lambda record, left, right: run(inputs(record, metadata(), left, right))
+        metadata, now = context.record_metadata, context.current_system_time_ms
+        return lambda record, left, right: run(inputs(record, metadata(), now(), left, right))
     call = function
     if with_key:
         return lambda record, left, right: call(record[0], left, right)

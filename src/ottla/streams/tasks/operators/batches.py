@@ -1,7 +1,7 @@
 """Aggregates that are given the records of a key at once: they wait until the batch ends, or there are many.
 
 One result for each key (and window) goes out then, with the headers of the last record that led to it, as with a cache.
-In the test driver a batch is a record.
+Where the store has none every update goes out, so nothing waits. In the test driver a batch is a record.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from ottla.streams.tasks.operators.aggregates import (
 )
 from ottla.streams.tasks.operators.base import LATE, NULL_KEY, NULL_KEY_OR_VALUE, Operator, OperatorContext
 from ottla.streams.topology.operations import Fold, StreamAggregate, UnlimitedAggregate, WindowAggregate
-from ottla.streams.topology.stores import IS_LATEST, NOT_PUT
+from ottla.streams.topology.stores import IS_LATEST, NOT_PUT, StoreSpec
 from ottla.streams.windows import Window, Windowed
 
 MOST_WAITING: Final = 100_000
@@ -39,7 +39,10 @@ class _Group:
 class _Waiting:
     """Groups in the order of their first record."""
 
-    def __init__(self, context: OperatorContext, batches: Batches, fold: Callable[[Any, _Group], None]) -> None:
+    def __init__(
+        self, context: OperatorContext, batches: Batches, fold: Callable[[Any, _Group], None], store: StoreSpec
+    ) -> None:
+        self._most = MOST_WAITING if store.caching else 1
         self._groups: dict[Any, _Group] = {}
         self._count = 0
         self._fold = fold
@@ -59,7 +62,7 @@ class _Waiting:
 
     @property
     def is_full(self) -> bool:
-        return self._count >= MOST_WAITING
+        return self._count >= self._most
 
     def fold_all(self) -> bool:
         """Says whether there were any."""
@@ -90,7 +93,7 @@ class BatchAggregating(Aggregating):
     def begin(self, context: OperatorContext) -> None:
         super().begin(context)
         assert self._folding.batches is not None
-        self._waiting = _Waiting(context, self._folding.batches, self._fold)
+        self._waiting = _Waiting(context, self._folding.batches, self._fold, self._store.spec)
 
     def process(self, record: Record) -> None:
         if record.key is None or record.value is None:
@@ -120,7 +123,7 @@ class BatchWindowAggregating(WindowAggregating):
     def begin(self, context: OperatorContext) -> None:
         super().begin(context)
         assert self._folding.batches is not None
-        self._waiting = _Waiting(context, self._folding.batches, self._fold)
+        self._waiting = _Waiting(context, self._folding.batches, self._fold, self._store.spec)
 
     def process(self, record: Record) -> None:
         key, timestamp = record.key, record.timestamp
