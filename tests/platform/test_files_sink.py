@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fastavro
 import pyarrow.parquet as pq
@@ -75,7 +75,7 @@ def test_a_store_that_was_away_is_given_only_what_it_lacks(tmp_path: Path) -> No
     from ottla.connect.connectors.files.stores import store_of  # noqa: PLC0415
 
     flaky = Flaky(store_of(sink.config))
-    sink._store = flaky
+    sink._store = cast("Store", flaky)
     with pytest.raises(spi.TryAgain):
         sink.end()
     assert list(sink.end()) == []

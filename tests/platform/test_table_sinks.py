@@ -1,8 +1,5 @@
 """Sinks into Delta and Iceberg tables, on real tables in a folder and in a store that speaks S3."""
 
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -24,7 +21,7 @@ from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import Field, Schema
 from ottla.connect.data.struct import Struct
 from ottla.connect.data.types import Instant, Type
-from tests.support.patience import eventually
+from tests.platform.systems.object_store import object_store
 
 Make = Callable[..., TableSink[Any]]
 
@@ -193,24 +190,8 @@ def test_deep_nesting_is_refused_and_never_a_crash() -> None:
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def listens() -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            return False
-        return True
-
-    try:
-        eventually(listens, "the store")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+    with object_store() as url:
+        yield url
 
 
 def test_a_table_may_lie_in_a_store_that_speaks_s3(store: str) -> None:

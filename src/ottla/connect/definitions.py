@@ -8,11 +8,11 @@ says what is wrong in words of our own.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import isnan, nan
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ottla.model.properties.property import (
     BOOLEAN,
@@ -34,6 +34,7 @@ from ottla.model.properties.property import (
     closest,
     java_double,
 )
+from ottla.model.properties.typed import TypedValues
 
 __all__ = [
     "BOOLEAN",
@@ -212,58 +213,19 @@ class ConfigValue:
         return replace(self, errors=(*self.errors, problem))
 
 
-class ParsedConfig(Mapping[str, Value]):
-    """Typed values by name, as `ConfigDef.parse` gives them. A wrong getter is a bug: it raises TypeError."""
+class ParsedConfig(TypedValues[Value], Mapping[str, Value]):
+    """What `ConfigDef.parse` gives."""
 
-    __slots__ = ("_values",)
+    __slots__ = ()
 
     def __init__(self, values: Mapping[str, Value]) -> None:
-        self._values = dict(values)
+        super().__init__(dict(values))
 
-    def __getitem__(self, name: str) -> Value:
-        return self._values[name]
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
-
-    def get_bool(self, name: str) -> bool:
-        value = self._values[name]
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} is no boolean")
-        return value
-
-    def get_int(self, name: str) -> int:
-        value = self._values[name]
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} is no whole number")
-        return value
-
-    def find_int(self, name: str) -> int | None:
-        return None if self._values[name] is None else self.get_int(name)
-
-    def get_float(self, name: str) -> float:
-        value = self._values[name]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError(f"{name} is no number")
-        return float(value)
-
-    def get_str(self, name: str) -> str:
-        value = self._values[name]
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is no text")
-        return value
-
-    def find_str(self, name: str) -> str | None:
-        return None if self._values[name] is None else self.get_str(name)
-
-    def get_list(self, name: str) -> tuple[str, ...]:
-        value = self._values[name]
-        if not isinstance(value, tuple):
-            raise TypeError(f"{name} is no list")
-        return value
 
     def find_password(self, name: str) -> str | None:
         """The secret itself."""
@@ -331,11 +293,6 @@ class ConfigDef:
             if key.recommender is not None:
                 verdicts[name] = _recommended(key.recommender, parsed, verdicts[name])
         return verdicts
-
-    def unknown(self, given: Iterable[str], allowed_prefixes: tuple[str, ...] = ()) -> dict[str, str | None]:
-        """Names that no key has, each with the name that was probably meant."""
-        strange = [name for name in given if name not in self.keys and not name.startswith(allowed_prefixes or ("\0",))]
-        return {name: closest(name, self.keys) for name in strange}
 
     def _parse_one(self, key: ConfigKey, given: Texts) -> Value:
         if key.name in given:
@@ -532,3 +489,16 @@ class AllOf:
     def __call__(self, name: str, value: Value) -> None:
         for validator in self.validators:
             validator(name, value)
+
+
+MOST_NAMES: Final = 100
+LONGEST_NAME: Final = 100
+
+
+def misspelt(given: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+    """Names that are nearly those of a key, with the one that was probably meant. What is like none may be anybody's:
+    Java takes any key, and files of its users have to go on working. Very many, or very long ones, are not looked at:
+    comparing takes time."""
+    names = sorted(known)
+    strange = [name for name in given if name not in names and len(name) <= LONGEST_NAME]
+    return {name: near for name in strange[:MOST_NAMES] if (near := closest(name, names)) is not None}

@@ -70,7 +70,12 @@ class Say:
     record: StatusRecord
 
 
-Effect: TypeAlias = StartJob | StopJob | Say
+@dataclass(frozen=True, slots=True)
+class StandBy:
+    """Others run connectors that may fall to this worker at any moment: it gets ready for them."""
+
+
+Effect: TypeAlias = StartJob | StopJob | Say | StandBy
 
 
 @dataclass(slots=True)
@@ -90,11 +95,18 @@ class _Duty:
 
 
 class Duties:
-    __slots__ = ("_assigned", "_configs", "_duties", "_epochs", "_rule", "_statuses", "_versions", "generation",
-                 "worker_id")  # fmt: skip
+    __slots__ = ("_assigned", "_configs", "_duties", "_epochs", "_rule", "_stands_by", "_statuses", "_versions",
+                 "generation", "worker_id")  # fmt: skip
 
     def __init__(
-        self, worker_id: str, configs: Configs, statuses: Statuses, rule: RestartRule, versions: Mapping[str, str]
+        self,
+        worker_id: str,
+        configs: Configs,
+        statuses: Statuses,
+        rule: RestartRule,
+        versions: Mapping[str, str],
+        *,
+        stands_by: bool = True,
     ) -> None:
         """`versions`: of connector classes, for the status."""
         self.worker_id = worker_id
@@ -105,6 +117,8 @@ class Duties:
         self._assigned: dict[str, None] = {}
         self._duties: dict[str, _Duty] = {}
         self._epochs = 0
+        self._stands_by = stands_by
+        """It has not got ready yet, and should when others run something."""
         self.generation = -1
 
     @property
@@ -123,6 +137,16 @@ class Duties:
         for name in gone:
             effects += self._end(name, State.UNASSIGNED if name in self._configs.connectors else None)
         return effects + self.reconcile(now)
+
+    def may_inherit(self) -> list[Effect]:
+        """Other workers have connectors, that would fall to this one if they died."""
+        if not self._stands_by:
+            return []
+        run = [each.name for each in self._configs.connectors.values() if each.state is TargetState.STARTED]
+        if not run or any(name in self._assigned for name in run):
+            return []  # nobody needs to be ready, or what runs here sees to it
+        self._stands_by = False  # once is enough: what is ready stays so
+        return [StandBy()]
 
     def lost(self) -> list[Effect]:
         """Others may have them already: the jobs end, and nothing is said of them any more."""

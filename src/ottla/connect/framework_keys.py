@@ -52,12 +52,14 @@ class Names:
     """Recommends the plug-ins of a kind, or the versions there are."""
 
     values: tuple[str, ...]
+    always: bool = False
+    """Shown also where there is nothing to recommend."""
 
     def valid_values(self, name: str, parsed: Mapping[str, Value]) -> Sequence[Value]:
         return self.values
 
     def visible(self, name: str, parsed: Mapping[str, Value]) -> bool:
-        return bool(self.values)
+        return self.always or bool(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +297,7 @@ def _alias_keys(
         ConfigKey(f"{prefix}type", CLASS, REQUIRED, HIGH, f"Class for the '{alias}' {word}.", judge, group, 0,
                   Width.LONG, f"{label} type for {alias}", (), offered),
         ConfigKey(f"{prefix}plugin.version", STRING, version, HIGH, f"Version of the '{alias}' {word}.", None, group, 1,
-                  Width.LONG, f"{label} version for {alias}", (), Names((version,) if version else ())),
+                  Width.LONG, f"{label} version for {alias}", (), Names((version,) if version else (), always=True)),
     ]  # fmt: skip
     if row is None:
         return keys

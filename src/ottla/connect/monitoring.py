@@ -58,3 +58,16 @@ def _pieces(worker: Worker, progress: Mapping[str, Mapping[str, Any]]) -> Iterat
         samples = [(labels(connector=name), counts[key]) for name, counts in sorted(progress.items()) if key in counts]
         if samples:
             yield some(Family(f"{_NAME}{group}_{key.replace('-', '_')}", kind, told), samples)
+    yield from own_measures(progress)
+
+
+def own_measures(progress: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Metrics that connectors have of their own: `kafka.connect.mirror:type=MirrorSourceConnector`, slots of CDC."""
+    families: dict[str, list[tuple[str, float]]] = {}
+    for _, counts in sorted(progress.items()):
+        for group, name, told, value in counts.get("measures", ()):
+            family = f"{_NAME}{group.lower().replace('.', '_')}_{name.replace('-', '_')}"
+            families.setdefault(family, []).append((labels(**dict(told)), value))
+    for family, samples in sorted(families.items()):
+        kind = COUNTER if family.endswith("_count") else GAUGE
+        yield some(Family(family, kind, f"As Kafka's own: {family.removeprefix(_NAME)}."), samples)

@@ -79,6 +79,9 @@ class ConnectorRunner(Protocol):
     async def forget(self, connector: str) -> None:
         """Its checkpoint is dropped: where it begins is told by the offsets topic, or by its group."""
 
+    def stand_by(self) -> None:
+        """Connectors may come at any moment: gets ready behind the caller's back, as far as that takes long."""
+
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
         """By connector: counts under Connect's names."""
 

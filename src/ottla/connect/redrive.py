@@ -15,6 +15,7 @@ from ottla.client import groups
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.consumer import Consumer
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, Found, list_offsets
+from ottla.client.reach import Reach
 from ottla.connect.dead_letters import PREFIX, RawHeader
 from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.raw_record import RawRecord
@@ -202,7 +203,8 @@ def to_topics(
     for start in range(0, len(found), AT_ONCE):
         portion = list(zip(found[start : start + AT_ONCE], targets[start : start + AT_ONCE], strict=True))
         sender = transaction.sender
-        errand = Errand("", transaction.name, sender, second=transaction.second, sequences=dict(sequences.of(sender)))
+        sequences_now = dict(sequences.of(sender))
+        errand = Errand(Reach(""), transaction.name, sender, second=transaction.second, sequences=sequences_now)
         out = Outgoing(cluster, errand)
         try:
             out.send(_again(letter, target) for letter, target in portion)

@@ -28,11 +28,13 @@ from ottla.connect.validation import Judge, task_configs
 from ottla.connect.worker import State, Topics, Worker, followers
 from ottla.http.addresses import Address
 from ottla.http.asgi import AsgiApplication
+from ottla.http.auth import OPEN_DOOR, Doorkeeper
 from ottla.http.limits import Limits
-from ottla.http.listening import Listening
+from ottla.http.listening import Listening, opened
 
 if TYPE_CHECKING:
     from ottla.connect.api.loggers import Levels
+    from ottla.registry.tls import ServiceTls
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,10 @@ class ConnectService:
         self._bootstrap = bootstrap
         self._make_runner = make_runner
         self._ports = ports
+        self._security = security
+        self._door: Doorkeeper = OPEN_DOOR
+        self._tls: ServiceTls | None = None
+        self._renewal: asyncio.Task[None] | None = None
         self._cluster = Cluster(bootstrap, client_id=_CLIENT_ID, timeout_s=30.0, security=security)
         self._open: list[Listening] = []
         self._worker: Worker | None = None
@@ -80,6 +86,7 @@ class ConnectService:
             providers = Providers(self._settings.given)
         except ConfigError as error:
             raise StartFailed(str(error)) from error
+        self._make_safe()
         self._bind()
         worker = self._worker = self._made(providers)
         await self._read(worker)
@@ -88,13 +95,24 @@ class ConnectService:
         self._member = WorkerMember(worker, self._cluster, self._member_settings(), self.url)
         self._membership = asyncio.create_task(self._member.run(), name="connect-member")
 
+    def _make_safe(self) -> None:
+        """What is needed for it is loaded by who asks for it."""
+        settings = self._settings
+        if not settings.has_logins and all(address.scheme == "http" for address in settings.listeners):
+            return
+        from ottla.connect.doors import door_of, worker_tls  # noqa: PLC0415
+
+        try:
+            self._tls = worker_tls(settings)
+            self._door = door_of(settings, self._bootstrap, self._security, self._cluster)
+        except ValueError as error:
+            raise StartFailed(str(error)) from error
+        if self._tls is not None:
+            self._renewal = asyncio.create_task(self._tls.follow(), name="connect-certificates")
+
     def _bind(self) -> None:
-        for number, address in enumerate(self._settings.listeners):
-            listening = Listening(address, self._application)
-            if self._ports:
-                listening.adopt(self._ports[number])
-            else:
-                listening.open()
+        context = None if self._tls is None else self._tls.server()
+        for listening in opened(self._settings.listeners, self._application, self._ports, context):
             self._open.append(listening)
 
     def _made(self, providers: Providers) -> Worker:
@@ -113,7 +131,8 @@ class ConnectService:
             lambda config: task_configs(plugins, config),
             settings["inter.worker.key.ttl.ms"],
         )
-        duties = Duties(self.worker_id, state.configs, state.statuses, rule, versions)
+        stands_by = settings["connect.spark.standby"]
+        duties = Duties(self.worker_id, state.configs, state.statuses, rule, versions, stands_by=stands_by)
         return Worker(state, herder, duties, self._make_runner(self._facts()), providers)
 
     def _facts(self) -> WorkerFacts:
@@ -169,6 +188,8 @@ class ConnectService:
         of the start. Without `hand_over` nobody is told, as after kill -9."""
         for listening in self._open:
             await listening.stop()
+        if self._renewal is not None:
+            self._renewal.cancel()
         if self._worker is not None:
             if hand_over and self._worker.ready:
                 await self._worker.close()
@@ -206,8 +227,9 @@ class ConnectService:
         defaults = {"header.converter": settings["header.converter"], **converters}
         judge = Judge(defaults, worker.providers, settings["connector.client.config.override.policy"])
         limits = Limits(body_bytes=settings["connect.body.max.bytes"])
-        desk = Desk(worker, judge, settings, self.url)
-        return application(desk, self._cluster, self._cluster_id, self._levels, address, limits)
+        tls = self._tls
+        desk = Desk(worker, judge, settings, self.url, (lambda: tls.client) if tls is not None else None)
+        return application(desk, self._cluster, self._cluster_id, self._levels, address, limits, self._door)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -216,7 +238,9 @@ class ConnectService:
     @property
     def url(self) -> str:
         """Where other workers reach this one."""
-        first = self._open[0].address
+        wanted = self._settings["rest.advertised.listener"].lower()
+        addresses = [each.address for each in self._open]
+        first = next((each for each in addresses if each.scheme == wanted), addresses[0])
         host = self._settings["rest.advertised.host.name"] or first.host
         if host in ("", "0.0.0.0", "::"):
             host = socket.gethostname()

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ottla.http.addresses import Address, parse
+from ottla.http.addresses import Address, parse, why_wrong
+from ottla.model.properties import SettingsError
 from ottla.model.properties.property import (
     BOOLEAN,
     HIGH,
@@ -20,20 +21,26 @@ from ottla.model.properties.property import (
     closest,
     table,
 )
-
-
-class SettingsError(ValueError):
-    """Everything that is wrong, one problem a line."""
+from ottla.registry.doors.settings import login_settings
 
 
 def _listeners(value: Value) -> str | None:
+    return why_wrong(value) if value else "a worker needs at least one address"
+
+
+_BASIC_AUTH: Final = "BasicAuthSecurityRestExtension"
+
+
+def _extensions(value: Value) -> str | None:
+    """Java's one extension is known here by its name; those of others are code for the JVM."""
     assert isinstance(value, tuple)
-    try:
-        found = [parse(each) for each in value]
-    except ValueError as error:
-        return str(error)
-    if any(address.scheme != "http" for address in found):
-        return "http://host:port is what a worker speaks; put a proxy with the certificate in front of it"
+    for each in value:
+        if each.rpartition(".")[2] != _BASIC_AUTH:
+            return (
+                f"{each}: REST extensions are Java code, which a worker of ours does not run; "
+                f"org.apache.kafka.connect.rest.basic.auth.extension.{_BASIC_AUTH} is known by name, and means "
+                "connect.authentication.method=BASIC"
+            )
     return None
 
 
@@ -45,7 +52,8 @@ SETTINGS: Final = table(
             "connect.listeners",
             LIST,
             ("http://127.0.0.1:8083",),
-            "Where the worker listens: http://host:port, separated by commas. Kafka's name for it is listeners.",
+            "Where the worker listens: http://host:port or https://host:port, separated by commas. Kafka's name for it "
+            "is listeners.",
             check=_listeners,
         ),
         Property(
@@ -169,6 +177,15 @@ SETTINGS: Final = table(
         Property(
             "rest.advertised.port", INT, 0, "By which other workers reach this one; 0: that of the listener.", LOW
         ),
+        Property(
+            "rest.extension.classes",
+            LIST,
+            (),
+            "Java's BasicAuthSecurityRestExtension, or nothing.",
+            LOW,
+            check=_extensions,
+        ),
+        *login_settings("connect", "who looks needs DESCRIBE on the cluster, who changes anything ALTER"),
         Property("rest.advertised.listener", STRING, "", "http or https: which listener others are told.", LOW),
         Property(
             "connector.auto.restart",
@@ -186,6 +203,13 @@ SETTINGS: Final = table(
         ),
         Property("connect.spark.master", STRING, "local[*]", "Where connectors run, as Spark names it."),
         Property(
+            "connect.spark.standby",
+            BOOLEAN,
+            True,
+            "Whether a worker that runs nothing starts Spark as soon as another of its group runs something, to take "
+            "over in seconds.",
+        ),
+        Property(
             "connect.state.dir",
             STRING,
             "",
@@ -197,6 +221,7 @@ SETTINGS: Final = table(
 SYNONYMS: Final = {"listeners": "connect.listeners", "rest.port": "rest.advertised.port"}
 _IN_A_NODE: Final = "connect."
 _CLIENT: Final = ("security.", "ssl.", "sasl.")
+_HTTPS: Final = "listeners.https."
 _INHERITED: Final = (
     "key.converter",
     "value.converter",
@@ -244,6 +269,8 @@ class ConnectSettings:
     given: Mapping[str, str]
     client: Mapping[str, str]
     """Kafka's client settings, by which the worker reaches the brokers."""
+    https: Mapping[str, str]
+    """Kafka's `ssl.*` of https listeners: those behind `listeners.https.`, or the worker's own if there are none."""
     inherited: Mapping[str, str]
     """Converters with their own settings, and producer., consumer., admin.: what connectors have from their worker."""
     unused: tuple[str, ...] = ()
@@ -254,12 +281,16 @@ class ConnectSettings:
         problems: list[str] = []
         values: dict[str, Any] = {}
         client: dict[str, str] = {}
+        https: dict[str, str] = {}
         inherited: dict[str, str] = {}
         unused: list[str] = []
         for said, value in (given or {}).items():
             name = SYNONYMS.get(said, said)
             if name.startswith(_CLIENT):
                 client[name] = str(value)
+                continue
+            if name.startswith(_HTTPS):
+                https[name.removeprefix(_HTTPS)] = str(value)
                 continue
             if name.startswith(_INHERITED):
                 inherited[name] = str(value)
@@ -274,10 +305,11 @@ class ConnectSettings:
                     problems.append(f"{said} is not a setting of a Connect worker: did you mean {near}?")
                 unused.append(said)
         if problems:
-            raise SettingsError("\n".join(problems))
+            raise SettingsError(problems)
         defaults = {name: entry.default for name, entry in SETTINGS.items()}
         texts = {name: str(value) for name, value in (given or {}).items()}
-        return cls({**defaults, **values}, texts, client, inherited, tuple(unused))
+        # Java's rule, too: with one name behind `listeners.https.`, none of the others counts.
+        return cls({**defaults, **values}, texts, client, https or client, inherited, tuple(unused))
 
     @classmethod
     def beside_a_node(cls, given: Mapping[str, str]) -> "ConnectSettings":
@@ -287,10 +319,19 @@ class ConnectSettings:
         said = {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
         plain = {"key.converter.schemas.enable": "false", "value.converter.schemas.enable": "false"}
         converters = {"key.converter": _JSON, "value.converter": _JSON}
+        said |= {name: value for name, value in given.items() if name == "super.users"}
+        if not any(name.startswith(_HTTPS) for name in said):
+            # The node's own certificate is the worker's too.
+            said |= {_HTTPS + name: value for name, value in given.items() if name.startswith("ssl.")}
         return cls.of({**converters, **plain, **said})
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    @property
+    def has_logins(self) -> bool:
+        """Whether callers have to say who they are."""
+        return self["connect.authentication.method"].upper() == "BASIC" or bool(self["rest.extension.classes"])
 
     @property
     def listeners(self) -> list[Address]:

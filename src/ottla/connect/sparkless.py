@@ -29,6 +29,9 @@ class SparklessRunner:
     async def forget(self, connector: str) -> None:
         pass
 
+    def stand_by(self) -> None:
+        pass
+
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
         return {}
 

@@ -122,11 +122,8 @@ class Judge:
 
         if plugin.kind is PluginType.SINK:
             _judge_topics(config, blame)
-        elif (config.get("exactly.once.support") or "").lower() == "required" and not _is_exactly_once(plugin):
-            blame(
-                "exactly.once.support",
-                "The connector does not support exactly-once semantics with the provided configuration.",
-            )
+        else:
+            _judge_transactions(plugin, config, blame)
         aliases = [part.strip() for part in (config.get("predicates") or "").split(",") if part.strip()]
         for alias in [part.strip() for part in (config.get("transforms") or "").split(",") if part.strip()]:
             name = f"transforms.{alias}.predicate"
@@ -204,9 +201,23 @@ def _matches(regex: str, text: str) -> bool:
         return False  # judged by its own key
 
 
-def _is_exactly_once(plugin: Plugin) -> bool:
+def _judge_transactions(plugin: Plugin, config: Texts, blame) -> None:  # type: ignore[no-untyped-def]
+    if (config.get("exactly.once.support") or "").lower() == "required" and not _says(plugin, "exactly_once"):
+        blame(
+            "exactly.once.support",
+            "The connector does not support exactly-once semantics with the provided configuration.",
+        )
+    if (config.get("transaction.boundary") or "").lower() == "connector" and not _says(plugin, "defines_transactions"):
+        blame(
+            "transaction.boundary",
+            "The connector does not define transaction boundaries of its own: set poll or interval.",
+        )
+
+
+def _says(plugin: Plugin, flag: str) -> bool:
+    """What its class promises."""
     try:
-        return bool(getattr(plugin.load(), "exactly_once", True))
+        return bool(getattr(plugin.load(), flag, True))
     except (ImportError, AttributeError):
         return True  # said by whoever asks for its keys
 

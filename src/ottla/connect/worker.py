@@ -21,7 +21,7 @@ from ottla.connect import config_records, offsets, statuses
 from ottla.connect.config_records import ConnectorPut, LoggerLevelPut, RestartAsked, Unreadable
 from ottla.connect.configs import Configs
 from ottla.connect.definitions import ConfigError
-from ottla.connect.duties import Duties, Effect, Say, StartJob, StopJob
+from ottla.connect.duties import Duties, Effect, Say, StandBy, StartJob, StopJob
 from ottla.connect.herder import Command, Herder, PutSessionKey, Refusal, Reply
 from ottla.connect.journal import Follower, Superseded, Writer
 from ottla.connect.orders import ConnectorRunner, Event, Order, Report
@@ -280,6 +280,8 @@ class Worker:
                     self._queue(connector, self._stop(connector))
                 case Say(record):
                     self._queue(record.connector, self._say(record))
+                case StandBy():
+                    self.jobs.stand_by()
 
     def _queue(self, connector: str, work: Coroutine[Any, Any, None]) -> None:
         before = self._lanes.get(connector)

@@ -7,7 +7,6 @@ translation does not go backwards after a restart.
 import logging
 import time
 from collections.abc import Sequence
-from typing import Final
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError, KafkaError
@@ -17,6 +16,7 @@ from ottla.mirror.checkpoints import Checkpoints
 from ottla.mirror.config import CheckpointMirrorConfig
 from ottla.mirror.following import Follower, committed_of, groups_of, is_at_work
 from ottla.mirror.formats import Checkpoint, OffsetSync
+from ottla.mirror.measures import of_checkpoints
 from ottla.mirror.own_topics import ensure_compacted
 from ottla.mirror.policy import policy_of
 from ottla.mirror.selection import groups_of as groups_selected
@@ -27,9 +27,6 @@ from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 
 logger = logging.getLogger(__name__)
-
-_FOLLOWED: Final[dict[str, "_Followed"]] = {}
-"""By flow and connector: both topics are read once in a process, not once for each read."""
 
 
 class _Followed:
@@ -53,6 +50,10 @@ class _Followed:
         name = policy.offset_syncs_topic(config.target_cluster_alias if on_source else alias)
         self._follower = Follower(where, name, self._sync)
 
+    def close(self) -> None:
+        self.source.close()
+        self.target.close()
+
     def refresh(self) -> None:
         self.syncs.complete = _catch_up(self._follower) or self.syncs.complete
 
@@ -70,6 +71,10 @@ class _Followed:
 
 
 class MirrorCheckpoint(spi.Source[CheckpointMirrorConfig]):
+    def __init__(self, config: CheckpointMirrorConfig, name: str, partition: spi.Partition = {}) -> None:  # noqa: B006
+        super().__init__(config, name, partition)
+        self._known: _Followed | None = None
+
     def validate(self) -> None:
         try:
             policy_of(self.config.everything)
@@ -97,17 +102,23 @@ class MirrorCheckpoint(spi.Source[CheckpointMirrorConfig]):
         rows = [spi.Row(known.topic, each.value(), each.key(), timestamp=now_ms, partition=0) for each in news]
         return spi.Read(rows, {"offset": 0, "at": now_ms})
 
+    def observed(self, reads: Sequence[spi.Read], now_ms: int) -> Sequence[spi.Observed]:
+        flow = self.config.source_cluster_alias, self.config.target_cluster_alias
+        rows = [row for read in reads if isinstance(read.rows, list) for row in read.rows]
+        return of_checkpoints(flow, rows, now_ms)
+
     def poll_interval_ms(self) -> int:
         return min(self.config.emit_checkpoints_interval_seconds, 5) * 1000
 
-    @property
-    def _flow(self) -> str:
-        return f"{self.config.source_cluster_alias}->{self.config.target_cluster_alias}|{self.name}"
+    def close(self) -> None:
+        if self._known is not None:
+            self._known.close()
 
     def _followed(self) -> _Followed:
-        if self._flow not in _FOLLOWED:
-            _FOLLOWED[self._flow] = _Followed(self.config)
-        return _FOLLOWED[self._flow]
+        """Both topics are read once in a life, not once for each read."""
+        if self._known is None:
+            self._known = _Followed(self.config)
+        return self._known
 
     def _news(self, known: _Followed) -> list[Checkpoint]:
         config = self.config
@@ -122,7 +133,7 @@ class MirrorCheckpoint(spi.Source[CheckpointMirrorConfig]):
         for group in known.groups:
             found = known.checkpoints.news(group, committed_of(known.source, group), known.syncs)
             for checkpoint in found:
-                # Written in this batch; if that fails, the process that tries again has read the topic itself.
+                # Written in this batch; if that fails, the life that tries again has read the topic itself.
                 known.checkpoints.replay(checkpoint)
             news += found
         return news

@@ -7,22 +7,23 @@ they point at an offset at or before the copy that comes later, so whoever begin
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from ottla.client.blocking.cluster import Cluster
-from ottla.client.blocking.partition_reader import PartitionReader
+from ottla.client.blocking.partition_reader import Part, PartitionReader
 from ottla.client.blocking.producer import Producer
 from ottla.client.errors import ClientError, KafkaError
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets, offset_of
 from ottla.connect import spi
 from ottla.mirror.config import SourceMirrorConfig
 from ottla.mirror.formats import OffsetSync
+from ottla.mirror.measures import of_copies
 from ottla.mirror.own_topics import ensure_compacted
 from ottla.mirror.policy import policy_of
 from ottla.mirror.remote import Remote
@@ -35,8 +36,8 @@ from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import HEADERS_TYPE, Columns, read_columns
 
 _CLUSTER: Final = "cluster"
-_TENDED: dict[str, "_Tended"] = {}
-"""By flow and connector: `partitions` is asked of a new instance each time."""
+MANY: Final = 5_000
+"""Who asks for so many records at once has a backlog to read, and will ask again."""
 
 
 class _Tended:
@@ -54,6 +55,14 @@ class _Tended:
         return True
 
 
+class _Following(NamedTuple):
+    """A backlog that is read from one answer to the next."""
+
+    parts: Iterator[Part]
+    position: int
+    end: int
+
+
 class MirrorSource(spi.Source[SourceMirrorConfig]):
     exactly_once: ClassVar[bool] = True
 
@@ -63,6 +72,10 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
         self._alias = config.source_cluster_alias
         self._source: Cluster | None = None
         self._syncs = PartitionSyncs(config.offset_lag_max)
+        self._read_ms: int | None = None
+        self._following: _Following | None = None
+        self._topics: _Tended | None = None
+        """Of the instance that is asked for partitions."""
 
     def validate(self) -> None:
         try:
@@ -82,6 +95,13 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
             for partition in range(count)
         ]
 
+    @classmethod
+    def check_offset(cls, partition: spi.Partition, offset: spi.Offset | None) -> None:
+        spi.text_of(partition, _CLUSTER, "topic")
+        spi.number_of(partition, "partition", "partition")
+        if offset is not None:
+            spi.number_of(offset, "offset")
+
     def read(self, start: spi.Offset | None, limit: int) -> spi.Read:
         place = TopicPartition(str(self.partition["topic"]), int(self.partition["partition"]))
         try:
@@ -94,6 +114,7 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
             raise spi.TryAgain(str(error)) from error
         if last is None:
             return spi.Read([], None)
+        self._read_ms = time.time_ns() // 1_000_000
         return spi.Read(self._copies(place, columns), {"offset": last}, more)
 
     def delivered(self, reads: Sequence[spi.Read], first_offsets: Mapping[tuple[str, int], int]) -> Sequence[spi.Row]:
@@ -112,6 +133,15 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
         # The end of what was read, too: a quiet topic is exact there.
         return self._emitted([OffsetSync(topic, partition, *pair) for pair in dict.fromkeys([*pairs, last])])
 
+    def observed(self, reads: Sequence[spi.Read], now_ms: int) -> Sequence[spi.Observed]:
+        flow = self._alias, self.config.target_cluster_alias
+        return [
+            each
+            for read in reads
+            if isinstance(read.rows, spi.Copies) and len(read.rows.values)
+            for each in of_copies(flow, read.rows, self._read_ms or now_ms, now_ms)
+        ]
+
     def poll_interval_ms(self) -> int:
         return self.config.consumer_poll_timeout_ms
 
@@ -119,11 +149,17 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
         if self._source is not None:
             self._source.close()
             self._source = None
+        if self._topics is not None:
+            self._topics.tending.close()
+            self._topics = None
 
     def _columns(
         self, place: TopicPartition, start: spi.Offset | None, limit: int
     ) -> tuple[list[Columns], int | None, bool]:
         """What lies behind `start`, the last offset that was looked at, and whether there is more."""
+        following = self._following
+        if following is not None and start is not None and following.position == int(start["offset"]) + 1:
+            return self._followed(place, following)
         source = self._opened()
         committed = isolation_of(self.config.everything) == "read_committed"
         isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
@@ -136,11 +172,30 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
         stop = min(end, begin + limit)
         if begin >= stop:
             return [], None, False
+        reader = PartitionReader(
+            source, place, begin, end if limit >= MANY else stop, isolation=isolation, skip_lost=True
+        )
+        if limit >= MANY:
+            self._following = _Following(iter(reader), begin, end)
+            return self._followed(place, self._following)
         found: list[Columns] = []
-        reader = PartitionReader(source, place, begin, stop, isolation=isolation, skip_lost=True)
         for low, batches in reader:
             found += read_columns(str(place), batches, low, stop, with_headers=True)
         return found, stop - 1, stop < end
+
+    def _followed(self, place: TopicPartition, following: "_Following") -> tuple[list[Columns], int | None, bool]:
+        """One answer of the source; the next is under way meanwhile. What it takes in memory is used again by the next,
+        which costs less than the copying itself would with memory that nobody has touched."""
+        self._following = None  # whatever fails here, the next read begins anew
+        part = next(following.parts, None)
+        if part is None:
+            return [], following.end - 1, False
+        low, batches = part
+        found = list(read_columns(str(place), batches, low, following.end, with_headers=True))
+        position = min(batches[-1][0].last_offset + 1, following.end)
+        if position < following.end:
+            self._following = following._replace(position=position)
+        return found, position - 1, position < following.end
 
     def _copies(self, place: TopicPartition, found: Sequence[Columns]) -> spi.Copies | list[spi.Row]:
         taken = [columns for columns in found if len(columns)]
@@ -172,18 +227,15 @@ class MirrorSource(spi.Source[SourceMirrorConfig]):
         producer.flush()
         return ()
 
-    @property
-    def _flow(self) -> str:
-        return f"{self.config.source_cluster_alias}->{self.config.target_cluster_alias}|{self.name}"
-
     def _tended(self) -> dict[str, int]:
         config = self.config
-        known = _TENDED.get(self._flow)
-        if known is None:
-            known = _TENDED[self._flow] = _Tended(config)
-            self._make_syncs_topic(known.tending)
         now_s = time.monotonic()
         try:
+            known = self._topics
+            if known is None:
+                known = _Tended(config)
+                self._make_syncs_topic(known.tending)
+                self._topics = known
             if not known.topics or (
                 config.refresh_topics_enabled and known.is_due("topics", config.refresh_topics_interval_seconds, now_s)
             ):
@@ -232,4 +284,6 @@ def _stretches(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def _joined(arrays: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if len(arrays) == 1 and arrays[0].type == kind:
+        return arrays[0]
     return pa.concat_arrays([array.cast(kind) if array.type != kind else array for array in arrays])

@@ -40,6 +40,10 @@ class Tending:
     replication_factor: int
     _without_acls: bool = field(default=False)
 
+    def close(self) -> None:
+        self.source.close()
+        self.target.close()
+
     def refreshed(self) -> dict[str, int]:
         """The topics to copy and their partitions, once the target has them. Those that it could not be given are left
         out: there is nowhere to copy them to."""

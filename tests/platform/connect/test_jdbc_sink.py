@@ -1,20 +1,23 @@
-"""The JDBC sink on databases that are there: PostgreSQL and SQLite."""
+"""The JDBC sink on databases that are there: PostgreSQL, MariaDB and SQLite."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.connect import spi
 from ottla.connect.connectors.jdbc.config import SinkConfig
-from ottla.connect.connectors.jdbc.database import connected
+from ottla.connect.connectors.jdbc.connecting import connected
+from ottla.connect.connectors.jdbc.database import Rejected
+from ottla.connect.connectors.jdbc.mysql import MySQLDatabase
 from ottla.connect.connectors.jdbc.sink import JdbcSink
 from ottla.connect.connectors.jdbc.urls import parse_url
-from ottla.connect.data.logical import DATE, TIMESTAMP, decimal_schema
+from ottla.connect.data.logical import DATE, TIME, TIMESTAMP, decimal_schema
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import (
+    BOOLEAN,
     BYTES,
     FLOAT64,
     INT64,
@@ -26,41 +29,12 @@ from ottla.connect.data.schema import (
 )
 from ottla.connect.data.struct import Struct
 from ottla.connect.data.types import Instant
+from tests.platform.connect.cdc import Database
+from tests.platform.connect.databases import ask, run
 from tests.platform.systems.postgresql import postgresql
 
 KEY = struct_schema({"id": INT64})
 ROW = struct_schema({"name": STRING, "size": FLOAT64, "note": OPTIONAL_STRING, "good": OPTIONAL_BOOLEAN})
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with postgresql() as url:
-        yield url
-
-
-@pytest.fixture(params=["postgresql", "sqlite"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"jdbc:sqlite:{tmp_path / 'test.db'}"
-    address: str = request.getfixturevalue("server")
-    run(address, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    return address
-
-
-def run(url: str, sql: str) -> None:
-    database = connected(parse_url(url))
-    for each in sql.split(";"):
-        database.execute(each)
-    database.commit()
-    database.close()
-
-
-def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
-    database = connected(parse_url(url))
-    try:
-        return database.rows(sql)
-    finally:
-        database.close()
 
 
 MADE: list[JdbcSink] = []
@@ -169,31 +143,121 @@ def test_updates_touch_only_rows_that_are_there(url: str) -> None:
     assert ask(url, "SELECT id, name FROM t") == [(1, "new")]
 
 
-def test_all_types_arrive(server: str) -> None:
-    run(server, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    schema = struct_schema(
-        {
-            "day": DATE,
-            "at": TIMESTAMP,
-            "price": decimal_schema(2),
-            "raw": BYTES,
-            "list": array_schema(INT64),
-            "text": STRING,
-        }
-    )
-    value = Struct(
-        schema,
-        {
-            "day": Instant(19000 * 86_400_000),
-            "at": Instant(1_700_000_000_123),
-            "price": Decimal("-12345678901234567890.12"),
-            "raw": b"\x00\xff",
-            "list": [1, 2],
-            "text": 'é"\\',
-        },
-    )
-    target = sink(server, auto_create="true")
-    assert written(target, [ConnectRecord("t", 0, value_schema=schema, value=value, offset=0)]) == []
+TYPES = struct_schema(
+    {
+        "day": DATE,
+        "clock": TIME,
+        "at": TIMESTAMP,
+        "price": decimal_schema(2),
+        "raw": BYTES,
+        "list": array_schema(INT64),
+        "text": STRING,
+        "yes": BOOLEAN,
+        "nothing": OPTIONAL_STRING,
+        "empty": OPTIONAL_STRING,
+    }
+)
+AWKWARD = 'é"\\,\n\t\0NULL\\N;\'"'
+
+
+def of_all_types() -> ConnectRecord:
+    values = {
+        "day": Instant(19000 * 86_400_000),
+        "clock": Instant(3_723_004),
+        "at": Instant(1_700_000_000_123),
+        "price": Decimal("-12345678901234567890.12"),
+        "raw": b'\x00\xff"\n,\\',
+        "list": [1, 2],
+        "text": AWKWARD,
+        "yes": True,
+        "nothing": None,
+        "empty": "",
+    }
+    return ConnectRecord("t", 0, value_schema=TYPES, value=Struct(TYPES, values), offset=0)
+
+
+def test_all_types_arrive_in_postgresql(postgres: str) -> None:
+    target = sink(postgres, auto_create="true")
+    record = of_all_types()
+    record.value.put("text", AWKWARD.replace("\0", ""))  # which it does not take
+    assert written(target, [record]) == []
     target.close()
-    found = ask(server, "SELECT day::text, at::text, price::text, encode(raw, 'hex'), list::text, text FROM t")
-    assert found == [("2022-01-08", "2023-11-14 22:13:20.123", "-12345678901234567890.12", "00ff", "[1, 2]", 'é"\\')]
+    columns = "day::text, clock::text, at::text, price::text, encode(raw, 'hex'), list::text, text, yes, nothing, empty"
+    assert ask(postgres, f"SELECT {columns} FROM t") == [
+        (
+            *("2022-01-08", "01:02:03.004", "2023-11-14 22:13:20.123", "-12345678901234567890.12", "00ff220a2c5c"),
+            *("[1, 2]", AWKWARD.replace("\0", ""), True, None, ""),
+        )
+    ]
+
+
+@pytest.mark.parametrize("loads", ["ON", "OFF"])
+def test_all_types_arrive_in_mariadb(maria: str, loads: str) -> None:
+    """By LOAD DATA, and by INSERTs where the server does not take it."""
+    run(maria, f"SET GLOBAL local_infile = {loads}")
+    target = sink(maria, auto_create="true")
+    assert written(target, [of_all_types()]) == []
+    target.close()
+    run(maria, "SET GLOBAL local_infile = ON")
+    columns = (
+        "CAST(day AS char), CAST(clock AS char), CAST(at AS char), CAST(price AS char), hex(raw), list, `text`, yes, "
+        "nothing, empty"
+    )
+    assert ask(maria, f"SELECT {columns} FROM t") == [
+        (
+            *("2022-01-08", "01:02:03.004", "2023-11-14 22:13:20.123", "-12345678901234567890.12", "00FF220A2C5C"),
+            *("[1,2]", AWKWARD, 1, None, ""),
+        )
+    ]
+
+
+def test_mariadb_is_given_no_file_but_the_one_it_was_offered(maria: str) -> None:
+    """A server may answer any statement by asking for a file of ours."""
+    database = MySQLDatabase(parse_url(maria))
+    run(maria, "CREATE TABLE t (line text)")
+    try:
+        with pytest.raises((Rejected, RuntimeError), match="local_infile"):
+            database.execute("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE t")
+    finally:
+        database._connection._force_close()  # the server still waits for the file
+    assert ask(maria, "SELECT count(*) FROM t") == [(0,)]
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1e300])
+def test_a_number_that_mariadb_would_change_is_refused(maria: str, value: float) -> None:
+    """LOAD DATA puts another one there, and only warns."""
+    run(maria, "CREATE TABLE t (id bigint PRIMARY KEY, name varchar(5), size float)")
+    target = sink(maria, insert_mode="upsert", pk_mode="record_key", fields_whitelist="name,size")
+    records = [row(0, 1, "a"), row(1, 2, "b", value), row(2, 3, "too long"), row(3, 4, "d")]
+    assert written(target, records) == [1, 2]
+    target.close()
+    assert ask(maria, "SELECT id, name FROM t ORDER BY id") == [(1, "a"), (4, "d")]
+
+
+def test_columns_that_come_in_mid_transaction_are_there_when_the_batch_comes_again(maria: str) -> None:
+    """MariaDB lets nobody change a table that a transaction has written to."""
+    target = sink(maria, auto_create="true", auto_evolve="true")
+    span = spi.Span("t", 0, 0, 2)
+    records = [ConnectRecord("t", 0, value=value, offset=n) for n, value in enumerate(({"a": 1}, {"a": 2, "b": 3}))]
+    target.begin([span])
+    assert list(target.write(spi.Batch(records[:1], [span]))) == []
+    with pytest.raises(spi.ConnectorFailed, match="written when the connector is started again"):
+        target.write(spi.Batch(records[1:], [span]))
+    assert written(target, records) == []
+    target.close()
+    assert ask(maria, "SELECT a, b FROM t ORDER BY a") == [(1, None), (2, 3)]
+
+
+def test_a_server_that_crashed_under_an_open_connection_may_come_back() -> None:
+    with postgresql() as url:
+        database, beside = connected(parse_url(url)), Database(url)
+        try:
+            assert database.rows("SELECT 1") == [(1,)]
+            database.rollback()
+            beside.crash()
+            with pytest.raises(spi.TryAgain):
+                database.rows("SELECT 1")
+        finally:
+            beside.connection.close()
+            with suppress(spi.TryAgain):
+                database.close()

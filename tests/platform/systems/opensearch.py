@@ -3,18 +3,18 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.support.jvm import jars_of
+from tests.support.nodes import free_ports
 from tests.support.patience import eventually
 
 _POM = Path(__file__).parent / "opensearch-pom.xml"
@@ -22,8 +22,35 @@ _HEAP = "512m"
 
 
 class OpenSearch:
-    def __init__(self, url: str) -> None:
+    """A server that runs, until it is told to crash: then it runs again, at the same address."""
+
+    def __init__(self, url: str, command: list[str], environment: Mapping[str, str], output: Path) -> None:
         self.url = url
+        self._command = command
+        self._environment = environment
+        self._output = output
+        self._start()
+
+    def crash(self) -> None:
+        """kill -9."""
+        self.close()
+        self._start()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _start(self) -> None:
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                self._command, stdout=output, stderr=subprocess.STDOUT, env=self._environment
+            )
+        try:
+            eventually(lambda: self._process.poll() is not None or self.is_up(), "OpenSearch")
+            assert self._process.poll() is None, self._output.read_text()
+        except BaseException:
+            self.close()
+            raise
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -61,8 +88,7 @@ def _running(directory: Path) -> Iterator[OpenSearch]:
     home = _unpacked(directory)
     config = directory / "config"
     config.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as transport:
-        ports = http.getsockname()[1], transport.getsockname()[1]
+    ports = free_ports(2)
     (config / "opensearch.yml").write_text(
         f"discovery.type: single-node\nnetwork.host: 127.0.0.1\nhttp.port: {ports[0]}\ntransport.port: {ports[1]}\n"
         f"path.data: {directory}/data\npath.logs: {directory}/logs\n"
@@ -76,16 +102,11 @@ def _running(directory: Path) -> Iterator[OpenSearch]:
         for path in (directory, *directory.rglob("*")):
             shutil.chown(path, 65534, 65534)
     environment = {**os.environ, "OPENSEARCH_PATH_CONF": str(config), "OPENSEARCH_JAVA_HOME": _java_home()}
-    with (directory / "output").open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
-    server = OpenSearch(f"http://127.0.0.1:{ports[0]}")
+    server = OpenSearch(f"http://127.0.0.1:{ports[0]}", command, environment, directory / "output")
     try:
-        eventually(lambda: process.poll() is not None or server.is_up(), "OpenSearch")
-        assert process.poll() is None, (directory / "output").read_text()
         yield server
     finally:
-        process.kill()
-        process.wait()
+        server.close()
 
 
 def _unpacked(directory: Path) -> Path:

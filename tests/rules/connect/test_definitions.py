@@ -29,6 +29,7 @@ from ottla.connect.definitions import (
     Type,
     Validator,
     Value,
+    misspelt,
 )
 
 
@@ -116,5 +117,7 @@ def test_a_password_is_never_printed() -> None:
 
 
 def test_a_misspelt_key_finds_the_one_that_was_meant() -> None:
-    keys = ConfigDef(ConfigKey("topics.regex", STRING, "", HIGH, ""))
-    assert keys.unknown(["topic.regex", "zzz"]) == {"topic.regex": "topics.regex", "zzz": None}
+    assert misspelt(["topic.regex", "topics", "zzz"], ["topics.regex", "topics"]) == {"topic.regex": "topics.regex"}
+    assert misspelt(["x" * 1000, *(f"topic.rege{n}" for n in range(500))], ["topics.regex"]).keys() <= {
+        f"topic.rege{n}" for n in range(100)
+    }

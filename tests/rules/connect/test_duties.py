@@ -12,7 +12,7 @@ from ottla.connect.config_records import (
     TasksCommitted,
 )
 from ottla.connect.configs import Configs
-from ottla.connect.duties import Duties, Effect, RestartRule, Say, StartJob, StopJob
+from ottla.connect.duties import Duties, Effect, RestartRule, Say, StandBy, StartJob, StopJob
 from ottla.connect.statuses import ConnectorStatusPut, State, Status, Statuses, TaskStatusPut, TopicUsed
 from ottla.model.ids import Millis
 
@@ -178,3 +178,23 @@ def test_what_is_said_of_a_connector_that_nobody_had_when_it_was_deleted_is_take
     assert jobs(scene.heard(scene.duties.sweep())) == []
     assert (list(scene.statuses.connectors), dict(scene.statuses.tasks("a"))) == (["b"], {})
     assert scene.duties.sweep() == []
+
+
+def test_a_worker_with_nothing_to_run_gets_ready_once_others_run_something() -> None:
+    scene = Scene()
+    scene.duties.assigned([], 1, T0)
+    assert scene.duties.may_inherit() == []
+    scene.wanted(TargetStatePut("b", TargetState.STOPPED), *connector("b"))
+    assert scene.duties.may_inherit() == [], "what is stopped falls to nobody"
+    scene.wanted(*connector("a"))
+    assert scene.duties.may_inherit() == [StandBy()]
+    assert scene.duties.may_inherit() == [], "what is ready stays so"
+
+
+def test_what_runs_here_is_ready_already_and_who_does_not_want_to_stand_by_need_not() -> None:
+    scene = Scene().running()
+    scene.wanted(*connector("b"))
+    assert scene.duties.may_inherit() == []
+    other = Duties("w:2", scene.configs, scene.statuses, USUAL, {}, stands_by=False)
+    other.assigned([], 1, T0)
+    assert other.may_inherit() == []

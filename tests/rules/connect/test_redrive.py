@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.cli.connect.run import told_counts
 from ottla.connect.redrive import DeadLetter, Done, RedriveRefused, condition
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import Record
@@ -54,3 +55,11 @@ def test_a_condition_that_is_none_is_refused(text: str) -> None:
 
 def test_a_letter_keeps_its_own_headers_and_loses_what_was_said_of_its_failure() -> None:
     assert letter(stage="TASK_PUT").own_headers == [("own", b"1")]
+
+
+def test_one_that_is_run_by_hand_tells_what_became_of_its_records() -> None:
+    assert told_counts({"read": 3, "written": 3}) == "3 records read, 3 written"
+    assert told_counts({"read": 3, "failed": 3, "letters": 3}) == (
+        "3 records read, 0 written, 3 no good: 3 are dead letters"
+    )
+    assert told_counts({"read": 3, "written": 2, "failed": 1}) == "3 records read, 2 written, 1 no good: left out"

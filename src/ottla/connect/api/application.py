@@ -1,5 +1,6 @@
 """The worker as an ASGI application: its table of routes, and how it speaks."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +20,7 @@ from ottla.http.addresses import Address
 from ottla.http.answers import Answer
 from ottla.http.application import Application, Manners
 from ottla.http.asgi import Receive, Scope, Send
+from ottla.http.auth import OPEN_DOOR, Doorkeeper
 from ottla.http.call import Call
 from ottla.http.limits import Limits
 from ottla.http.media import JSON, PROMETHEUS, Media
@@ -66,13 +68,28 @@ class Pages:
 
 
 def application(
-    desk: Desk, cluster: Cluster, cluster_id: str, levels: Levels, address: Address, limits: Limits
+    desk: Desk,
+    cluster: Cluster,
+    cluster_id: str,
+    levels: Levels,
+    address: Address,
+    limits: Limits,
+    door: Doorkeeper = OPEN_DOOR,
 ) -> Pages:
-    manners = Manners(media=MEDIA, problem_body=confluent_body, limits=limits)
+    manners = Manners(media=MEDIA, problem_body=confluent_body, limits=limits, doorkeeper=door)
+    found, guard = routes(desk, cluster, cluster_id, levels), _guard(door)
 
     async def metrics(call: Call) -> Answer:
         return Answer((await page(desk.worker)).encode(), media_type=PROMETHEUS)
 
     watching = Route("GET", "/metrics", metrics, "Metrics in Prometheus' text format, under Connect's names.")
-    watched = Application((watching,), address, replace(manners, media=_WATCHED))
-    return Pages(Application(routes(desk, cluster, cluster_id, levels), address, manners), watched)
+    watched = Application(guard((watching,)), address, replace(manners, media=_WATCHED))
+    return Pages(Application(guard(found), address, manners), watched)
+
+
+def _guard(door: Doorkeeper) -> Callable[[Sequence[Route]], tuple[Route, ...]]:
+    if door is OPEN_DOOR:
+        return tuple
+    from ottla.connect.doors import with_needs  # noqa: PLC0415  for who has logins
+
+    return with_needs

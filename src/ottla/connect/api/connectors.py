@@ -88,7 +88,8 @@ class Connectors:
     def _created(self, call: Call, name: str) -> Answer:
         found = self._desk.get(name)
         reply = replies.info(found, self._desk.kind(found.config), tasks=False)
-        return Answer(reply, 201, headers={"location": f"{base_of(call)}/connectors/{quote(name, safe='+')}"})
+        base = base_of(call, self._desk.scheme)
+        return Answer(reply, 201, headers={"location": f"{base}/connectors/{quote(name, safe='+')}"})
 
     async def show(self, call: Call) -> Any:
         found = self._desk.get(call.path["connector"])

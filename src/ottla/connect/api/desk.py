@@ -10,13 +10,15 @@ import asyncio
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping
+import logging
+import ssl
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ottla.client.errors import ClientError
 from ottla.connect.configs import Connector
-from ottla.connect.definitions import Texts
+from ottla.connect.definitions import Texts, misspelt
 from ottla.connect.herder import Command, Done, Refusal, Reply, RestartPlan
 from ottla.connect.journal import TooLarge
 from ottla.connect.settings import ConnectSettings
@@ -26,6 +28,8 @@ from ottla.http.answers import Answer
 from ottla.http.asking import NoAnswer, ask
 from ottla.http.call import Call
 from ottla.http.problems import Problem
+
+logger = logging.getLogger(__name__)
 
 SIGNATURE: Final = "x-connect-authorization"
 SIGNATURE_ALGORITHM: Final = "x-connect-request-signature-algorithm"
@@ -49,13 +53,27 @@ class Passed(Exception):
 
 
 class Desk:
-    __slots__ = ("_url", "judge", "settings", "worker")
+    __slots__ = ("_tls", "_url", "judge", "settings", "worker")
 
-    def __init__(self, worker: Worker, judge: Judge, settings: ConnectSettings, url: str) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        judge: Judge,
+        settings: ConnectSettings,
+        url: str,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
+        """`tls`: how other workers are asked that speak https, as of now."""
+        self._tls = tls
         self.worker = worker
         self.judge = judge
         self.settings = settings
         self._url = url
+
+    @property
+    def scheme(self) -> str:
+        """That it speaks to callers."""
+        return urlsplit(self._url).scheme
 
     # Connectors.
 
@@ -84,6 +102,8 @@ class Desk:
         found = await self.judged(config)
         if found.error_count:
             raise Problem(400, found.complaint())
+        for name, meant in misspelt(config, (value.name for _, value in found.configs)).items():
+            logger.warning("connector %s: %s is no key of it; did you mean %s?", config.get("name"), name, meant)
 
     # Commands.
 
@@ -133,12 +153,19 @@ class Desk:
         timeout_s = self.settings.seconds("connect.request.timeout.ms")
         try:
             reply = await ask(
-                leader, call.method, target, headers, call.raw_body, connect_s=_CONNECT_S, answer_s=timeout_s
+                leader,
+                call.method,
+                target,
+                headers,
+                call.raw_body,
+                connect_s=_CONNECT_S,
+                answer_s=timeout_s,
+                tls=None if self._tls is None else self._tls(),
             )
         except NoAnswer as error:
             raise Problem(500, f"IO Error trying to forward REST request: {error}") from None
         found = urlsplit(reply.headers.get("location", "")).path
-        kept = {"location": f"{base_of(call)}{found}"} if found else {}
+        kept = {"location": f"{base_of(call, self.scheme)}{found}"} if found else {}
         return Answer(reply.body, reply.status, reply.headers.get("content-type"), kept)
 
     def _check_signature(self, call: Call) -> None:
@@ -171,10 +198,10 @@ class Desk:
             raise Problem(403, "Internal request contained invalid signature.")
 
 
-def base_of(call: Call) -> str:
+def base_of(call: Call, scheme: str) -> str:
     """By which the caller reached this worker."""
     host = call.headers.get("host", "")
-    return f"http://{host}" if host else ""
+    return f"{scheme}://{host}" if host else ""
 
 
 def _signed(key: bytes, method: str, url: str, body: bytes) -> str:

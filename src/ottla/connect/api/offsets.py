@@ -11,7 +11,7 @@ from ottla.connect.api.bodies import OffsetBody, OffsetsBody
 from ottla.connect.api.desk import Desk, passing
 from ottla.connect.configs import Connector
 from ottla.connect.herder import CheckStopped
-from ottla.connect.offsets import Members, value_of
+from ottla.connect.offsets import value_of
 from ottla.connect.statuses import State
 from ottla.http.call import Call
 from ottla.http.problems import Problem
@@ -115,9 +115,9 @@ class Offsets:
         await self._write(connector, written)
 
     def _checker(self, connector: Connector) -> Any:
-        """A source may say which partitions and offsets it understands."""
-        found = self._desk.judge.plugin(connector.config)
-        return getattr(found.load(), "check_offset", _anything)
+        """A source says which partitions and offsets it understands."""
+        source: Any = self._desk.judge.plugin(connector.config).load()
+        return source.check_offset
 
     async def _write(self, connector: Connector, changes: list[tuple[bytes, bytes | None]]) -> None:
         topic = connector.config.get("offsets.storage.topic") or self._desk.settings["offset.storage.topic"]
@@ -159,10 +159,6 @@ class Offsets:
             return await asking
         except ClientError as error:
             raise Problem(500, f"The brokers could not answer: {error}") from None
-
-
-def _anything(partition: Members, offset: Members | None) -> None:
-    pass
 
 
 def group_of(connector: Connector) -> str:

@@ -46,6 +46,12 @@ PLUGINS = (
         ("io.aiven.connect.jdbc.JdbcSourceConnector", "jdbc-source"),
     ),
     Plugin(
+        "io.debezium.connector.postgresql.PostgresConnector",
+        PluginType.SOURCE,
+        f"{_ROOM}.postgresql.source:PostgresSource",
+        ("postgres-cdc",),
+    ),
+    Plugin(
         "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector",
         PluginType.SINK,
         f"{_ROOM}.elasticsearch.sink:ElasticsearchSink",
@@ -59,6 +65,13 @@ PLUGINS = (
         PluginType.SINK,
         f"{_ROOM}.files.sink:FilesSink",
         ("io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector", "files-sink"),
+    ),
+    Plugin(
+        "io.confluent.connect.s3.source.S3SourceConnector",
+        PluginType.SOURCE,
+        f"{_ROOM}.files.source:FilesSource",
+        ("files-source",),
+        splits=True,
     ),
     Plugin(
         "io.delta.connect.DeltaSinkConnector",

@@ -49,6 +49,12 @@ class Datagen(spi.Source[DatagenConfig]):
     def partitions(self) -> Sequence[spi.Partition]:
         return [{"task.id": 0}]
 
+    @classmethod
+    def check_offset(cls, partition: spi.Partition, offset: spi.Offset | None) -> None:
+        spi.number_of(partition, "task.id", "partition")
+        if offset is not None:
+            spi.number_of(offset, "iteration")
+
     def read(self, start: spi.Offset | None, limit: int) -> spi.Read:
         made = self._making()
         begin = int((start or {}).get("iteration", 0))

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
 import msgspec
@@ -21,12 +21,13 @@ import pyarrow.compute as pc
 
 from ottla.connect import spi
 from ottla.connect.data.java_text import java_text
+from ottla.connect.definitions import HIGH, STRING, ConfigDef, ConfigKey
 
 _NULL: Final = b"null"
 
 
 class FileSinkConfig(spi.Config):
-    file: Annotated[str | None, msgspec.Meta(description="The file to append to; without one, standard output.")] = None
+    file: str | None = None
 
 
 class _Begun(msgspec.Struct, frozen=True):
@@ -39,6 +40,8 @@ class _Begun(msgspec.Struct, frozen=True):
 
 
 class FileStreamSink(spi.Sink[FileSinkConfig]):
+    CONFIG = ConfigDef(ConfigKey("file", STRING, None, HIGH, "The file to append to; without one, standard output."))
+    """The definitions of Java's."""
     exactly_once = True
     takes_columns = True
     first_records = 100_000

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.connect import spi
+from ottla.connect.definitions import HIGH, INT, LOW, REQUIRED, STRING, ConfigDef, ConfigKey, NonEmpty
 
 READ_BYTES: Final = 8 << 20
 """In one go."""
@@ -28,10 +29,10 @@ HEAD_BYTES: Final = 256
 _ENDS: Final = re.compile(rb"\r\n|\n|\r")
 
 
-class FileSourceConfig(spi.Config):
-    file: Annotated[str, msgspec.Meta(description="The file to read; it may come later.", min_length=1)]
-    topic: Annotated[str, msgspec.Meta(description="Where its lines go.", min_length=1)]
-    batch_size: Annotated[int, msgspec.Meta(ge=1, description="At most so many lines in one batch.")] = 1_000_000
+class FileSourceConfig(spi.Config, kw_only=True):
+    file: str = ""
+    topic: Annotated[str, msgspec.Meta(min_length=1)]
+    batch_size: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 class _Place(NamedTuple):
@@ -53,8 +54,29 @@ class _Place(NamedTuple):
 
 
 class FileStreamSource(spi.Source[FileSourceConfig]):
+    CONFIG = ConfigDef(
+        ConfigKey(
+            "file", STRING, None, HIGH, "The file to read, which may come later. Standard input is not read here."
+        ),
+        ConfigKey("topic", STRING, REQUIRED, HIGH, "Where its lines go.", NonEmpty()),
+        ConfigKey(
+            "batch.size", INT, 2000, LOW, "At most so many lines in one batch; unless it is set, as many as go quickly."
+        ),
+    )
+    """The definitions of Java's."""
+
+    def validate(self) -> None:
+        if not self.config.file:
+            raise spi.ConfigRefused("file", "is missing: a worker has no standard input to read")
+
     def partitions(self) -> Sequence[spi.Partition]:
         return [{"filename": self.config.file}]
+
+    @classmethod
+    def check_offset(cls, partition: spi.Partition, offset: spi.Offset | None) -> None:
+        spi.text_of(partition, "filename")
+        if offset is not None:
+            spi.number_of(offset, "position")
 
     def read(self, start: spi.Offset | None, limit: int) -> spi.Read:
         place = _Place.of(start)
@@ -106,7 +128,7 @@ class FileStreamSource(spi.Source[FileSourceConfig]):
     # Lines.
 
     def _read(self, file: BinaryIO, place: _Place, limit: int) -> spi.Read:
-        most = min(limit, self.config.batch_size)
+        most = min(limit, self.config.batch_size or limit)
         size = READ_BYTES
         while True:
             file.seek(place.position)

@@ -27,4 +27,6 @@ PLUGINS: Final = (
     _row("org.apache.kafka.connect.json.JsonConverter", "json:JsonConverter"),
     _row("org.apache.kafka.connect.storage.StringConverter", "string:StringConverter"),
     _row("io.confluent.connect.avro.AvroConverter", "avro:AvroConverter"),
+    _row("io.confluent.connect.json.JsonSchemaConverter", "json_schema:JsonSchemaConverter"),
+    _row("io.confluent.connect.protobuf.ProtobufConverter", "protobuf:ProtobufConverter"),
 )

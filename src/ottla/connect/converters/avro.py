@@ -7,9 +7,15 @@ import json
 from typing import Any
 
 from ottla.connect.converters.avro_reading import connect_schema, reader
-from ottla.connect.converters.avro_writing import avro_schema, writer
+from ottla.connect.converters.avro_writing import avro_schema, fitted, writer
 from ottla.connect.converters.base import Role
-from ottla.connect.converters.registered import REGISTRY_KEYS, Reading, RegisteredConverter, Rendered
+from ottla.connect.converters.registered import (
+    REGISTRY_KEYS,
+    Encoding,
+    Reading,
+    RegisteredConverter,
+    Rendered,
+)
 from ottla.connect.data.inference import inferred_schema
 from ottla.connect.data.schema import Schema
 from ottla.connect.definitions import BOOLEAN, LOW, ConfigDef, ConfigKey, Texts
@@ -56,10 +62,16 @@ class AvroConverter(RegisteredConverter):
     def rendered(self, schema: Schema | None, sample: Any) -> Rendered:
         of = inferred_schema(sample) if schema is None else schema
         tree = avro_schema(of, meta=self._meta, enums=self._enhanced)
-        text = json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
-        root = Avro().parse(text, (), Budget(DEFAULT_STEPS), new=False).root
-        write, convert = Binary(root).write, writer(of, schemaless=schema is None, enums=self._enhanced)
         name = tree.get("name") if isinstance(tree, dict) else None
         space = tree.get("namespace") if isinstance(tree, dict) else None
         full = f"{space}.{name}" if space and name else name
-        return Rendered(text, full, lambda value: write(convert(value)))
+        return Rendered(json.dumps(tree, separators=(",", ":"), ensure_ascii=False), full)
+
+    def encoding(self, registered: Registered, schema: Schema | None, sample: Any) -> Encoding:
+        of = inferred_schema(sample) if schema is None else schema
+        root = Avro().parse(registered.text, registered.resolved, Budget(DEFAULT_STEPS), new=False).root
+        write, convert = Binary(root).write, writer(of, schemaless=schema is None, enums=self._enhanced)
+        if not self.config.get_bool("use.latest.version"):
+            return Encoding(lambda value: write(convert(value)))
+        fit = fitted(root)
+        return Encoding(lambda value: write(fit(convert(value))))

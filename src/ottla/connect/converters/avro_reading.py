@@ -143,24 +143,24 @@ def _field(field: Field, inside: tuple[int, ...]) -> Schema:
         return schema
     node = field.type.branches[0] if isinstance(field.type, Union) else field.type
     try:
-        default = reader(node, schema)(_plain_default(node, field.default))
+        default = reader(node, schema)(plain_default(node, field.default))
     except (ValueError, LookupError, TypeError) as error:
         raise DataException(f"The default of the field {field.name} is not of its schema: {error}") from error
     return schema.but(default=default)
 
 
-def _plain_default(node: Node, default: Any) -> Any:
+def plain_default(node: Node, default: Any) -> Any:
     """Bytes are texts of Latin-1 in JSON; what else a default is, it is in bytes too."""
     if isinstance(node, Fixed) or node.kind == "bytes":
         return str(default).encode("latin-1")
     if isinstance(node, Enum):
         return plain_symbols(node)[node.symbols.index(default)]
     if isinstance(node, Array):
-        return [_plain_default(node.items, each) for each in default]
+        return [plain_default(node.items, each) for each in default]
     if isinstance(node, Map):
-        return {key: _plain_default(node.values, each) for key, each in default.items()}
+        return {key: plain_default(node.values, each) for key, each in default.items()}
     if isinstance(node, Record):
-        return {field.name: _plain_default(field.type, default.get(field.name, field.default)) for field in node.fields}
+        return {field.name: plain_default(field.type, default.get(field.name, field.default)) for field in node.fields}
     return default
 
 

@@ -13,6 +13,7 @@ from ottla.connect.converters.avro_reading import (
     PACKAGE,
     PRECISION,
     UNION,
+    plain_default,
 )
 from ottla.connect.data.errors import DataException
 from ottla.connect.data.java_text import java_class_name
@@ -30,6 +31,7 @@ from ottla.connect.data.logical import (
 from ottla.connect.data.schema import Schema
 from ottla.connect.data.struct import Struct, fits
 from ottla.connect.data.types import Type
+from ottla.registry.schemas.avro.tree import Array, Map, Node, Record, Union
 
 Write: TypeAlias = Callable[[Any], Any]
 
@@ -279,3 +281,58 @@ def _union_writer(schema: Schema, enums: bool) -> Write:
         raise DataException("A union of which no branch is there")
 
     return written
+
+
+# ---- by somebody else's schema
+
+
+def fitted(node: Node) -> Write:
+    """Values of one's own schema as another wants them: fields by name, defaults for those that are not there."""
+    return _Fitting().of(node)
+
+
+class _Fitting:
+    """A record that contains itself is met again."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, Write] = {}
+
+    def of(self, node: Node) -> Write:
+        if isinstance(node, Record):
+            return self._made.get(id(node)) or self._record(node)
+        if isinstance(node, Array):
+            items = self.of(node.items)
+            return lambda value: [items(each) for each in value]
+        if isinstance(node, Map):
+            values = self.of(node.values)
+            return lambda value: {key: values(each) for key, each in value.items()}
+        known = [each for each in node.branches if each.kind != "null"] if isinstance(node, Union) else []
+        if len(known) == 1:
+            inner = self.of(known[0])
+            return lambda value: None if value is None else inner(value)
+        return lambda value: value
+
+    def _record(self, node: Record) -> Write:
+        fields: list[tuple[str, Write, Any]] = []
+
+        def write(value: Any) -> dict[str, Any]:
+            made = {}
+            for name, inner, default in fields:
+                if name in value:
+                    made[name] = inner(value[name])
+                elif default is not None:
+                    made[name] = default()
+            return made
+
+        self._made[id(node)] = write
+        for field in node.fields:
+            default = None
+            if field.has_default:
+                of = field.type.branches[0] if isinstance(field.type, Union) else field.type
+                default = _giving(plain_default(of, field.default))
+            fields.append((field.name, self.of(field.type), default))
+        return write
+
+
+def _giving(value: Any) -> Callable[[], Any]:
+    return lambda: value

@@ -2,14 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from ottla.connect.data.errors import ConnectException
 from ottla.connect.data.record import SchemaAndValue
+from ottla.connect.data.schema import Schema
 from ottla.connect.definitions import LOW, REQUIRED, STRING, ConfigDef, ConfigKey, OneOf, ParsedConfig
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Role: TypeAlias = Literal["key", "value", "header"]
 RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
+OwnHeaders: TypeAlias = list[tuple[str, bytes | None]]
+"""Of a record that is being written: a converter may add to them."""
 Converted: TypeAlias = SchemaAndValue | ConnectException
 """What became of one record's bytes."""
 Written: TypeAlias = bytes | ConnectException | None
@@ -55,7 +61,10 @@ class Converter(ABC):
                 out.append(error)
         return out
 
-    def from_connect(self, topic: str, column: Sequence[SchemaAndValue]) -> list[Written]:
+    def from_connect(
+        self, topic: str, column: Sequence[SchemaAndValue], headers: Sequence[OwnHeaders] | None = None
+    ) -> list[Written]:
+        """`headers`: those of the same records, where a schema's id may be put."""
         write = self.write
         out: list[Written] = []
         for given in column:
@@ -64,6 +73,11 @@ class Converter(ABC):
             except ConnectException as error:
                 out.append(error)
         return out
+
+    def from_columns(self, topic: str, schema: Schema, table: "pa.Table") -> "pa.ChunkedArray | None":
+        """The same of the rows of a table (see `spi.Table`), all at once; None from those that cannot. Raises
+        ConnectException if any of them cannot be written."""
+        return None
 
     # ---- as a header converter
 

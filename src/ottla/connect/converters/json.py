@@ -1,12 +1,12 @@
 """JsonConverter: JSON with its schema in an envelope, or without."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from ottla.connect.converters.base import TYPE, Converted, Converter, RawHeaders, Role
-from ottla.connect.converters.json_reading import Read, needs_exact_numbers, reader_of
+from ottla.connect.converters.json_reading import Read, needs_exact_numbers, quick_reader, reader_of
 from ottla.connect.converters.json_schemas import known_value, schema_of, schema_text
 from ottla.connect.converters.json_texts import MISSING, parsed
 from ottla.connect.converters.json_writing import Writers, schemaless_bytes, schemaless_text
@@ -26,6 +26,9 @@ from ottla.connect.definitions import (
     Width,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _NO_ENVELOPE: Final = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields.'
     " If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
@@ -44,6 +47,7 @@ class _Known(NamedTuple):
     schema: Schema | None
     read: Read | None
     exact: bool
+    quick: Read | None = None
 
 
 _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
@@ -128,6 +132,15 @@ class JsonConverter(Converter):
         content = self.config.find_str("schema.content")
         self._given = None if not content else self._knowledge(content.encode())
 
+    @property
+    def has_schemas(self) -> bool:
+        return self._enveloped
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether decimals and nulls are written as without settings for them."""
+        return self._replace_null and not self._writers.decimals_as_numbers
+
     # ---- reading
 
     def to_connect(
@@ -172,6 +185,11 @@ class JsonConverter(Converter):
         return SchemaAndValue(schema, reader_of(schema, self._replace_null)(exact["payload"]))
 
     def _payload(self, known: _Known, data: Any) -> SchemaAndValue:
+        if known.quick is not None:
+            try:
+                return SchemaAndValue(known.schema, known.quick(data))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                pass  # Jackson may take it, or it is told what is wrong
         found = parsed(data, exact=known.exact)
         value = known_value(found)
         return SchemaAndValue(known.schema, value if known.read is None else known.read(value))
@@ -187,7 +205,7 @@ class JsonConverter(Converter):
         schema = None if found is MISSING else schema_of(found, replace_null=self._replace_null)
         if schema is None:
             return _Known(None, None, False)
-        return _Known(schema, reader_of(schema, self._replace_null), needs_exact_numbers(schema))
+        return _Known(schema, reader_of(schema, self._replace_null), needs_exact_numbers(schema), quick_reader(schema))
 
     # ---- writing
 
@@ -201,6 +219,13 @@ class JsonConverter(Converter):
             return self._encoded('{"schema":null,"payload":', schemaless_text(value), "}")
         payload = self._writers.of(schema)(value)
         return self._encoded(self._head(schema), payload, "}") if self._enveloped else self._encoded(payload)
+
+    def from_columns(self, topic: str, schema: Schema, table: "pa.Table") -> "pa.ChunkedArray | None":
+        from ottla.connect.converters.json_columns import object_texts  # noqa: PLC0415  pyarrow
+
+        if not self._enveloped:
+            return object_texts(schema, table, self._writers)
+        return object_texts(schema, table, self._writers, self._head(schema), "}")
 
     def _head(self, schema: Schema) -> str:
         head = self._heads.get(schema)

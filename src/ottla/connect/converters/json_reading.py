@@ -5,10 +5,13 @@ Here that is an error of the record, which a dead letter keeps.
 """
 
 import binascii
+import re
 from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
 
 from ottla.connect.data.errors import DataException
 from ottla.connect.data.java_text import as_float32
@@ -246,3 +249,49 @@ def _logical(schema: Schema) -> Read:
     if schema.name == TIME_NAME:
         return whole("Time", "integer", 32, time_from_millis)
     return whole("Timestamp", "integral", 64, timestamp_from_millis)
+
+
+# ---- rows of plain values
+
+
+def _int_of(bits: int) -> Any:
+    return Annotated[int, msgspec.Meta(ge=-(1 << (bits - 1)), le=(1 << (bits - 1)) - 1)]
+
+
+_QUICK: Final[dict[Type, Any]] = {
+    **{kind: _int_of(bits) for kind, bits in BITS.items()},
+    Type.FLOAT64: float,
+    Type.BOOLEAN: bool,
+    Type.STRING: str,
+}
+
+
+_PLAIN_NAME: Final = re.compile(r'[^"\\\x00-\x1f]*')
+"""Of which msgspec takes fields."""
+
+
+def quick_reader(schema: Schema) -> Read | None:
+    """Of the JSON itself, if it is an object of plain values. What it does not take (msgspec.DecodeError) may be fine
+    for `reader_of`, which tells what is wrong as well."""
+    if schema.type is not Type.STRUCT or schema.name in LOGICAL_NAMES or not schema.fields:
+        return None
+    fields: list[Any] = []
+    for index, inner in enumerate(field.schema for field in schema.fields):
+        kind = _QUICK.get(inner.type)
+        if (
+            kind is None
+            or not _PLAIN_NAME.fullmatch(schema.fields[index].name)
+            or inner.name in LOGICAL_NAMES
+            or inner.default is not None
+        ):
+            return None
+        fields.append((f"f{index}", kind | None, None) if inner.optional else (f"f{index}", kind))
+    names = {f"f{index}": field.name for index, field in enumerate(schema.fields)}
+    row = msgspec.defstruct("Row", fields, rename=names, kw_only=True, gc=False)
+    decode = msgspec.json.Decoder(row).decode
+    values_of = msgspec.structs.astuple
+
+    def read(data: Any) -> Struct:
+        return Struct.of(schema, list(values_of(decode(data))))
+
+    return read

@@ -15,6 +15,10 @@ _READ_EXACT: Final = msgspec.json.Decoder(float_hook=Decimal)
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![0-9.eE+])(-?)0+(?=[0-9])', re.S)
 _CONTROL: Final = re.compile(r"\\u00[01][0-9a-f]")
 _NOT_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+MOST_DEPTH: Final = 200
+"""Of arrays and objects in each other. Jackson goes to 1,000; here a sink that prints a value, or a transform that
+walks through it, would end at half of that, and with it the connector, for the sake of one record."""
+_TOO_DEEP: Final = f"{_NOT_JSON}arrays and objects in each other more than {MOST_DEPTH} deep"
 MISSING: Final = object()
 """What empty bytes are: no value at all."""
 
@@ -28,11 +32,35 @@ def quoted(text: str) -> str:
 def parsed(data: bytes, *, exact: bool = False) -> Any:
     """Numbers with a point are Decimal if `exact`, else float. Raises DataException."""
     try:
-        return (_READ_EXACT if exact else _READ).decode(data)
+        found = (_READ_EXACT if exact else _READ).decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return _leniently(data, exact, error)
+        found = _leniently(data, exact, error)
     except RecursionError as error:
-        raise DataException(_NOT_JSON + "arrays and objects in each other too deeply") from error
+        raise DataException(_TOO_DEEP) from error
+    if len(data) > 2 * MOST_DEPTH and _has_brackets(data) and _is_deep(found):
+        raise DataException(_TOO_DEEP)
+    return found
+
+
+def _has_brackets(data: bytes | msgspec.Raw) -> bool:
+    """Enough of them to be deep: most records have not."""
+    text = bytes(data)
+    return text.count(b"{") + text.count(b"[") > MOST_DEPTH
+
+
+def _is_deep(value: Any) -> bool:
+    """Level by level: what recurses is what such a value would break."""
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        level = [
+            part
+            for each in level
+            for part in (each.values() if type(each) is dict else each if type(each) is list else ())
+            if type(part) is dict or type(part) is list
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _leniently(data: bytes, exact: bool, why: Exception) -> Any:

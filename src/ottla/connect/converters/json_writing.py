@@ -68,7 +68,7 @@ def schemaless_text(value: Any, depth: int = 0) -> str:
     if kind in _INTS:
         return int.__repr__(value)
     if kind is float:
-        return _double(value)
+        return double_json(value)
     if kind is Float32:
         return _float(value)
     if kind is dict:
@@ -89,7 +89,7 @@ def _schemaless_map(value: dict[Any, Any], depth: int) -> str:
     return "[" + ",".join(pairs) + "]"
 
 
-def _double(value: float) -> str:
+def double_json(value: float) -> str:
     return double_text(value) if isfinite(value) else f'"{double_text(value)}"'
 
 
@@ -201,7 +201,7 @@ class Writers:
 _SCALARS: Final[dict[Type, Write]] = {
     **dict.fromkeys(BITS, int.__repr__),
     Type.FLOAT32: _float,
-    Type.FLOAT64: _double,
+    Type.FLOAT64: double_json,
     Type.BOOLEAN: lambda value: "true" if value else "false",
     Type.STRING: quoted,
     Type.BYTES: _base64,

@@ -1,8 +1,9 @@
 """Connectors in the Spark host: a source and a sink each as one Structured Streaming query.
 
-Theory of operation. Spark plans micro-batches, runs their tasks side by side with those of other connectors (a session
-and a FAIR pool each) and stops what fails; records never pass through it. The task that reads also converts,
-transforms and writes, and only a report of it goes back to the driver (`reports`).
+Theory of operation. The driver looks whether there is something to do (a thread for each connector, `looking`) and puts
+portions of work where Spark finds them (`feed`); Spark makes micro-batches of these, runs their tasks side by side with
+those of other connectors (a session and a FAIR pool each) and stops what fails; records never pass through it. The task
+that reads also converts, transforms and writes, and only a report of it goes back to the driver (`reports`).
 
 Where a connector stands is told by Kafka alone. A source's tasks write records, dead letters and source offsets into
 one transaction each, whose id is KIP-618's; the driver ends it. A sink's offsets are those of its group, committed
@@ -13,7 +14,7 @@ needed (the position is one), offsets altered by REST or by Kafka's tools count 
 which worker goes on.
 
 `spec` is what a job is given, `chain` converts and transforms with a verdict for each record, `outgoing` writes inside
-a transaction. `source_task` and `sink_task` run in Spark's workers; `source_query` and `sink_query` are the drivers'
-side, `source_reader` and `sink_reader` what plans their batches, in a process of its own. `start` is the host's entry,
-`runner` what a worker calls.
+a transaction. `source_task` and `sink_task` run in Spark's workers; `source_query` and `sink_query` are the driver's
+side, `source_planning` and `sink_planning` find out what there is to do. `start` is the host's entry, `runner` what a
+worker calls.
 """

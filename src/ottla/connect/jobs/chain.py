@@ -10,19 +10,21 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import pyarrow as pa
 
 from ottla.connect.catalogue import catalogue
 from ottla.connect.chain import Chain as TransformChain
 from ottla.connect.converters.base import Converter, Role
+from ottla.connect.converters.json import JsonConverter
 from ottla.connect.data.errors import ConnectException
-from ottla.connect.data.record import ConnectRecord, Header, SchemaAndValue
+from ottla.connect.data.record import NOTHING, ConnectRecord, Header, SchemaAndValue
 from ottla.connect.data.struct import Struct
 from ottla.connect.dead_letters import Failure, Letter, RawHeader, Stage, as_bytes
 from ottla.connect.definitions import ConfigError
 from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.plugins import PluginType
-from ottla.connect.spi import Columns, ConfigRefused, Partition, Row
+from ottla.connect.spi import Columns, ConfigRefused, JsonForm, Partition, Row, Table, Unreadable
 
 _RAW: Final = ("StringConverter", "ByteArrayConverter")
 _HEADER_DEFAULT: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
@@ -65,7 +67,7 @@ class Outbound(NamedTuple):
 class Chain:
     """Of one connector."""
 
-    __slots__ = ("_class_name", "_header", "_key", "_transforms", "_value", "is_raw")
+    __slots__ = ("_class_name", "_header", "_key", "_transforms", "_value", "is_raw", "json_form")
 
     def __init__(self, spec: JobSpec) -> None:
         """Raises ConfigRefused."""
@@ -76,14 +78,17 @@ class Chain:
         self._transforms = _transforms(spec)
         self.is_raw = not spec.config.get("transforms") and all(_is_raw(spec, side) for side in ("key", "value"))
         """Bytes pass as they are."""
+        self.json_form = _json_form(spec, self._key, self._value)
+        """Whoever can writes JSON at once; None: the converters are others, or there are transforms."""
 
     # Towards a sink.
 
     def inbound(self, columns: Columns) -> Inbound:
         """A letter has the bytes as they were."""
         raws = raw_records(columns)
-        keys = self._key.to_connect(columns.topic, [raw.key for raw in raws])
-        values = self._value.to_connect(columns.topic, [raw.value for raw in raws])
+        headers = None if columns.headers is None else [raw.headers for raw in raws]
+        keys = self._key.to_connect(columns.topic, [raw.key for raw in raws], headers)
+        values = self._value.to_connect(columns.topic, [raw.value for raw in raws], headers)
         made: list[ConnectRecord] = []
         letters: list[Letter] = []
         for raw, key, value in zip(raws, keys, values, strict=True):
@@ -141,16 +146,26 @@ class Chain:
     def outbound(self, rows: Sequence[Row], partition: Partition) -> Outbound:
         letters: list[Letter] = []
         now_ms = time.time_ns() // 1_000_000
-        kept, failed, skipped = self._transformed([_connect_record(row, now_ms) for row in rows])
+        read: list[ConnectRecord] = []
+        for row in rows:
+            if isinstance(row.value, Unreadable):
+                letters.append(self._unreadable(row, row.value, partition))
+            else:
+                read.append(_connect_record(row, now_ms))
+        kept, failed, skipped = self._transformed(read)
         for record, failure in failed:
             assert isinstance(record.origin, Row)
             letters.append(_source_letter(record.origin, partition, failure))
         records: list[RawRecord] = []
         for topic, these in _by_topic(kept).items():
-            keys = self._key.from_connect(topic, [SchemaAndValue(each.key_schema, each.key) for each in these])
-            values = self._value.from_connect(topic, [SchemaAndValue(each.value_schema, each.value) for each in these])
-            for record, key, value in zip(these, keys, values, strict=True):
-                made = self._raw(record, key, value)
+            told = [self._raw_headers(each) for each in these]
+            headers = [each if isinstance(each, list) else [] for each in told]
+            keys = self._key.from_connect(topic, [SchemaAndValue(each.key_schema, each.key) for each in these], headers)
+            values = self._value.from_connect(
+                topic, [SchemaAndValue(each.value_schema, each.value) for each in these], headers
+            )
+            for record, key, value, header in zip(these, keys, values, told, strict=True):
+                made = self._raw(record, key, value, header)
                 if isinstance(made, RawRecord):
                     records.append(made)
                 else:
@@ -158,19 +173,42 @@ class Chain:
                     letters.append(_source_letter(record.origin, partition, made))
         return Outbound(records, letters, skipped)
 
-    def _raw(
-        self, record: ConnectRecord, key: bytes | ConnectException | None, value: bytes | ConnectException | None
-    ) -> RawRecord | Failure:
-        if isinstance(key, ConnectException):
-            return self._failure(self._key, key)
-        if isinstance(value, ConnectException):
-            return self._failure(self._value, value)
+    def _unreadable(self, row: Row, found: Unreadable, partition: Partition) -> Letter:
+        failure = Failure.of(Stage.TASK_POLL, self._class_name, found.reason)
+        return _source_letter(row._replace(value=found.data), partition, failure)
+
+    def column(self, table: Table) -> pa.ChunkedArray | None:
+        """The values of all records, if they can be had without making any of them."""
+        if self._transforms.stages or self._key.from_connect(table.topic, [NOTHING]) != [None]:
+            return None
+        try:
+            return self._value.from_columns(table.topic, table.schema, table.values)
+        except ConnectException:
+            return None  # one by one it is found which
+
+    def _raw_headers(self, record: ConnectRecord) -> list[RawHeader] | Failure:
+        """First of all, as in Java: converters may put a schema's id among them."""
         headers: list[RawHeader] = []
         try:
             for name, schema, given in record.headers:
                 headers.append((name, self._header.write_header(record.topic, name, SchemaAndValue(schema, given))))
         except ConnectException as error:
             return self._failure(self._header, error)
+        return headers
+
+    def _raw(
+        self,
+        record: ConnectRecord,
+        key: bytes | ConnectException | None,
+        value: bytes | ConnectException | None,
+        headers: list[RawHeader] | Failure,
+    ) -> RawRecord | Failure:
+        if isinstance(headers, Failure):
+            return headers
+        if isinstance(key, ConnectException):
+            return self._failure(self._key, key)
+        if isinstance(value, ConnectException):
+            return self._failure(self._value, value)
         return RawRecord(key, value, record.topic, record.partition, record.timestamp, headers)
 
     def _failure(self, converter: Converter, error: ConnectException) -> Failure:
@@ -210,7 +248,7 @@ def _connect_record(row: Row, now_ms: int) -> ConnectRecord:
         value_schema,
         row.value,
         now_ms if row.timestamp is None else row.timestamp,
-        tuple(Header(name, None, value) for name, value in row.headers),
+        tuple(Header(name, value.schema if isinstance(value, Struct) else None, value) for name, value in row.headers),
         None,
         row,
     )
@@ -261,6 +299,14 @@ def java_name(plugin: object) -> str:
     location = f"{type(plugin).__module__}:{type(plugin).__qualname__}"
     row = next((each for each in catalogue().rows if each.location == location), None)
     return location if row is None else row.class_name
+
+
+def _json_form(spec: JobSpec, key: Converter, value: Converter) -> JsonForm | None:
+    if spec.config.get("transforms") or type(key) is not JsonConverter or type(value) is not JsonConverter:
+        return None
+    if not (key.is_usual and value.is_usual):
+        return None
+    return JsonForm(key.has_schemas, value.has_schemas)
 
 
 def _is_raw(spec: JobSpec, side: str) -> bool:

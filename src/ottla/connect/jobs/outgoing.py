@@ -15,7 +15,7 @@ import pyarrow as pa
 from ottla.client.blocking.cluster import Cluster
 from ottla.connect.jobs.internal_topics import ensure
 from ottla.connect.jobs.raw_record import RawRecord
-from ottla.connect.spi import Copies
+from ottla.connect.spi import Copies, Texts
 from ottla.connect.topic_creation import CreationRule
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
@@ -94,6 +94,18 @@ class Outgoing:
         step = max(1, len(rows.value) * RUN_BYTES // max(rows.value.nbytes, 1))
         for start in range(0, len(rows.value), step):
             self._encode(place, rows.slice(start, min(start + step, len(rows.value))))
+
+    def send_texts(self, texts: Texts, timestamp_ms: int) -> None:
+        count = len(texts.values)
+        arrays = [
+            pa.array(texts.keys, pa.binary()),
+            pa.array(texts.values, pa.binary()),
+            pa.repeat(pa.scalar(texts.topic, pa.string()), count),
+            pa.nulls(count, pa.int32()),
+            pa.repeat(pa.scalar(timestamp_ms, pa.int64()), count),
+            pa.nulls(count, HEADERS_TYPE),
+        ]
+        self.send_rows(pa.RecordBatch.from_arrays(arrays, schema=ROWS))
 
     def send_rows(self, rows: pa.RecordBatch) -> None:
         errand = self._errand

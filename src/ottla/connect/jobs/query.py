@@ -3,63 +3,59 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ottla.client.errors import ClientError
-from ottla.connect.dead_letters import Letter
-from ottla.connect.jobs.reports import Counts, Failed
+from ottla.connect.jobs.account import Account, Outcome
+from ottla.connect.jobs.feed import Feed, Work, reports_of
+from ottla.connect.jobs.looking import Looking, Looks
+from ottla.connect.jobs.reports import Failed
 from ottla.connect.jobs.spec import JobSpec
-from ottla.connect.spi import ConfigRefused, ConnectorFailed
+from ottla.connect.spi import ConfigRefused, Observed
 from ottla.pipelines.failures import told, told_by_us, was_fenced
 from ottla.pipelines.job import CannotStart
 from ottla.pipelines.settings import LOCAL_CHECKPOINT, POOL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming.query import StreamingQuery
 
 logger = logging.getLogger(__name__)
 
-TRIGGER_MS: Final = 500
-"""How often a query looks whether there is something to do. A batch of a backlog takes longer than that."""
-POLL_S: Final = 0.02
+POLL_MS: Final = 200
+"""How often Spark looks into the feed."""
+GLANCE_S: Final = 2.0
+"""How often it is asked whether the query still runs: all but what Spark itself fails at is known without."""
 LAST_BATCH_S: Final = 10.0
 """A batch that takes longer than this after `stop` is cut off: it is done again at the next start."""
-LOGGED_LETTERS: Final = 10
-"""Of one batch."""
+STOP_S: Final = 15
+"""A query whose connector does not return is left behind after this: whatever it still writes is fenced off."""
 
 
-class Delivering(Protocol):
+class Delivering(Looks, Protocol):
     """One kind of connector, on the driver."""
 
-    gather_ms: int
-    """How long records are gathered into a batch, at least."""
+    def open(self) -> Work:
+        """Asks Kafka where the connector stands, fences whoever ran it before, and tells what tasks do."""
 
-    def open(self) -> type[DataSource]:
-        """Asks Kafka where the connector stands, fences whoever ran it before, and gives what plans its batches."""
+    def settle(self, reports: Sequence[Any]) -> Outcome:
+        """Of all portions that `look` gave: commits them. Raises BatchFailed, ClientError."""
 
-    def write(self, rows: DataFrame, batch_id: int, checkpoint: str) -> Outcome:
-        """Runs a batch to its end. Raises BatchFailed, ClientError."""
+    def observed(self) -> Sequence[Observed]:
+        """Metrics that have nothing to do with a batch, as they are now."""
+
+    def alerts(self) -> Sequence[str]:
+        """What somebody should look at, though it goes on."""
 
     def close(self) -> None: ...
 
 
-class Outcome:
-    """Of one batch."""
-
-    __slots__ = ("counts", "letters", "topics")
-
-    def __init__(self, counts: Counts, topics: Iterable[str], letters: Iterable[Letter] = ()) -> None:
-        self.counts = counts
-        self.topics = list(topics)
-        self.letters = list(letters)
+class ConnectorStopped(Exception):
+    """It failed, and may come back: whoever started it decides when."""
 
 
 class BatchFailed(Exception):
@@ -70,11 +66,6 @@ class BatchFailed(Exception):
         super().__init__(f"[ottla] {failed.text} [end]")
 
 
-def reports_of(rows: DataFrame) -> list[Any]:
-    """Runs the batch: its one action."""
-    return [pickle.loads(row[0]) for row in rows.collect()]
-
-
 class ConnectorWork:
     """A connector as a job of the host: one query, from its start to its end."""
 
@@ -82,38 +73,41 @@ class ConnectorWork:
         self._spark = spark
         self._spec = spec
         self._delivering = delivering
-        self._stop = threading.Event()
-        self._failed: Failed | None = None
-        self._counts = Counts()
-        self._batches = 0
+        self._feed = Feed(spark)
+        self._ended = threading.Event()
+        """By `stop`, by a failure, or as there is nothing left to do."""
+        self._looking = Looking(delivering, self._feed.put, self._ended, once=spec.once)
+        self._stopped = False
+        self._error: BaseException | None = None
         self._begun = False
         """Its query runs: what could be refused at once was not."""
-        self._topics: dict[str, None] = {}
-        self._last_error_ms: int | None = None
+        self._account = Account(spec.name, spec.policy)
 
     def run(self) -> None:
-        """Raises CannotStart: whether it is started again is for the worker to decide."""
+        """Raises ConnectorStopped, and CannotStart where to try again would not help."""
         try:
-            query = self._begin()
+            work = self._delivering.open()
+            self._looking.start()  # what it finds meanwhile is there when Spark first asks
+            query = self._begin(work)
             self._begun = True
             self._watch(query)
-        except (ClientError, ConfigRefused, ConnectorFailed) as error:
+        except ConfigRefused as error:
             raise CannotStart(_text(Failed.of(error))) from error
+        except (ConnectorStopped, CannotStart):
+            raise
+        except BaseException as error:  # a connector may raise anything at all
+            raise _stopped(error, _failed(error)) from error
         finally:
-            self._delivering.close()
+            self._close()
 
     def stop(self) -> None:
-        self._stop.set()
+        self._stopped = True
+        self._ended.set()
 
     def progress(self) -> Mapping[str, Any]:
-        return {
-            "begun": self._begun,
-            "epoch": self._spec.epoch,
-            "counts": self._counts._asdict(),
-            "batches": self._batches,
-            "topics": list(self._topics),
-            "last-error-timestamp": self._last_error_ms,
-        }
+        self._account.observe(self._delivering.observed())
+        self._account.alert(self._delivering.alerts())
+        return {"begun": self._begun, "epoch": self._spec.epoch, **self._account.told()}
 
     # The query.
 
@@ -121,8 +115,7 @@ class ConnectorWork:
     def _checkpoint(self) -> str:
         return str(Path(self._spec.directory, "checkpoint"))
 
-    def _begin(self) -> StreamingQuery:
-        source = self._delivering.open()
+    def _begin(self, work: Work) -> StreamingQuery:
         # Where it stands is told by Kafka: a checkpoint of a former life would only say what may be out of date.
         shutil.rmtree(self._checkpoint, ignore_errors=True)
         Path(self._checkpoint).mkdir(parents=True)
@@ -130,62 +123,60 @@ class ConnectorWork:
         for name, value in LOCAL_CHECKPOINT.items():
             spark.conf.set(name, value)
         spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
-        spark.dataSource.register(source)
+        spark.conf.set("spark.sql.streaming.stopTimeout", f"{STOP_S}s")
+        if not self._spec.once:
+            spark.conf.set("spark.sql.streaming.pollingDelay", str(POLL_MS))
         spark.sparkContext.setLocalProperty(POOL, self._spec.name)
-        interval_ms = max(TRIGGER_MS, self._delivering.gather_ms)
-        trigger: dict[str, Any] = (
-            {"availableNow": True} if self._spec.once else {"processingTime": f"{interval_ms} milliseconds"}
-        )
         return (
-            spark.readStream.format(source.name())
-            .load()
+            self._feed.reports(work)
             .writeStream.queryName(self._spec.name)
             .option("checkpointLocation", self._checkpoint)
             .foreachBatch(self._write)
-            .trigger(**trigger)
+            .trigger(processingTime="0 seconds")
             .start()
         )
 
     def _write(self, rows: DataFrame, batch_id: int) -> None:
+        """In Spark's thread."""
         try:
-            outcome = self._delivering.write(rows, batch_id, self._checkpoint)
-        except BatchFailed as error:
-            self._failed = error.failed
+            reports = self._looking.gather(reports_of(rows))
+            if reports:
+                self._account.take(self._delivering.settle(reports))
+        except BaseException as error:
+            self._error = error
+            self._looking.given_up()
             raise
-        except ClientError as error:
-            self._failed = Failed.of(error)
-            raise
-        self._batches += 1
-        self._counts = self._counts.plus(outcome.counts)
-        self._topics.update(dict.fromkeys(outcome.topics))
-        if outcome.counts.failed:
-            self._last_error_ms = time.time_ns() // 1_000_000
-        self._log(outcome.letters)
-
-    def _log(self, letters: list[Letter]) -> None:
-        policy = self._spec.policy
-        if not policy.log:
-            return
-        for letter in letters[:LOGGED_LETTERS]:
-            content = f": key {letter.key!r}, value {letter.value!r}" if policy.log_messages else ""
-            failure = letter.failure
-            logger.error(
-                "%s: %s failed in %s (%s): %s%s",
-                self._spec.name, letter.where, failure.stage, failure.class_name, failure.message, content,
-            )  # fmt: skip
-        if len(letters) > LOGGED_LETTERS:
-            logger.error("%s: and %d more of this batch", self._spec.name, len(letters) - LOGGED_LETTERS)
+        if reports:
+            self._looking.settled()
 
     def _watch(self, query: StreamingQuery) -> None:
-        while query.isActive and not self._stop.wait(POLL_S):
+        while not self._ended.wait(GLANCE_S) and query.isActive:
             pass
         deadline = time.monotonic() + LAST_BATCH_S
-        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        query.stop()
-        error = query.exception()
-        if error is not None and not self._stop.is_set():
-            raise CannotStart(_text(self._failed or _foreign(error))) from error
+        while query.isActive and (left_s := deadline - time.monotonic()) > 0:
+            if self._looking.is_settled_within(min(GLANCE_S, left_s)):
+                break
+        try:
+            query.stop()
+        except Exception as late:  # noqa: BLE001  Spark's own, of many kinds
+            logger.warning("%s does not end, and is left behind: %s", self._spec.name, str(late).partition("\n")[0])
+            return
+        failed = self._error or self._looking.error or query.exception()
+        if failed is not None and not self._stopped:
+            raise failed
+
+    def _close(self) -> None:
+        self._ended.set()
+        if self._looking.has_begun and not self._looking.join(LAST_BATCH_S):
+            logger.warning("%s does not return from its connector, and is left behind", self._spec.name)
+            return
+        self._delivering.close()
+
+
+def _stopped(error: BaseException, failed: Failed) -> Exception:
+    """Who was fenced would drive away the one that came after."""
+    kind = CannotStart if was_fenced(error) else ConnectorStopped
+    return kind(_text(failed))
 
 
 def _text(failed: Failed) -> str:
@@ -193,8 +184,21 @@ def _text(failed: Failed) -> str:
     return f"[ottla] {failed.text}\n{failed.trace} [end]" if failed.trace.strip() else f"[ottla] {failed.text} [end]"
 
 
+def _failed(error: BaseException) -> Failed:
+    if isinstance(error, BatchFailed):
+        return error.failed
+    return _foreign(error) if _is_sparks(error) else Failed.of(error)
+
+
+def _is_sparks(error: BaseException) -> bool:
+    from py4j.protocol import Py4JError  # noqa: PLC0415  the driver's alone
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    return isinstance(error, Py4JError | PySparkException)
+
+
 def _foreign(error: BaseException) -> Failed:
-    """Of Spark, or of whatever plans the batches."""
+    """Of Spark."""
     if was_fenced(error):
         return Failed("another worker runs this connector now: this one was fenced and stops", "")
     return Failed(told(error), "" if told_by_us(error) else str(error).partition("=== Streaming Query ===")[0])

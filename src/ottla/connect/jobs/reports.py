@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ottla.client.errors import ClientError, KafkaError
 from ottla.client.transacting import Fenced
 from ottla.connect.dead_letters import MOST_TRACE, Letter
+from ottla.connect.spi import Observed
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 
@@ -63,6 +64,8 @@ class SourceReport(NamedTuple):
     """A read gave as many records as it was asked for: there is more."""
     letters: Sequence[Letter] = ()
     """For the log; they are written already."""
+    observed: Sequence[Observed] = ()
+    """Metrics of the connector's own."""
     failed: Failed | None = None
 
 

@@ -26,8 +26,12 @@ from ottla.pipelines.job import State
 logger = logging.getLogger(__name__)
 
 ENTRY: Final = "ottla.connect.jobs.start:start"
+WARM_UP: Final = "warm-up"
+"""The job of a worker that stands by."""
 LOOK_S: Final = 0.25
-"""Between two looks at the jobs."""
+"""Between two looks at the jobs, while one of them is to begin."""
+IDLE_LOOK_S: Final = 1.0
+"""When all of them run."""
 _PLAIN: Final = re.compile(r"[a-zA-Z0-9._-]{1,150}")
 
 
@@ -79,6 +83,9 @@ class HostRunner:
             self._threads, lambda: shutil.rmtree(folder, ignore_errors=True)
         )
 
+    def stand_by(self) -> None:
+        asyncio.get_running_loop().run_in_executor(self._threads, self._warm_up)
+
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
         return {name: _counts(found, self._kind(name)) for name, found in list(self._seen.items())}
 
@@ -106,6 +113,7 @@ class HostRunner:
             offsets_topic=resolved.get("offsets.storage.topic") or facts.offsets_topic,
             directory=str(self._folder(order.connector)),
             defaults=dict(facts.defaults),
+            client=dict(facts.client),
             tasks=order.tasks,
             epoch=order.epoch,
         )
@@ -118,6 +126,14 @@ class HostRunner:
                     client.stop(job_name(order.connector))
         except (HostGone, Refused) as error:
             self._tell(order, Event.FAILED, f"the Spark host could not begin it: {error}")
+
+    def _warm_up(self) -> None:
+        arguments = {"directory": str(self._directory / WARM_UP)}
+        try:
+            with self._host.client() as client:
+                client.start(WARM_UP, "ottla.connect.jobs.warm_up:start", arguments, keep=False)
+        except (HostGone, Refused) as error:
+            logger.info("the Spark host is not ready for connectors of others: %s", error)
 
     def _end(self, connector: str) -> None:
         try:
@@ -144,23 +160,25 @@ class HostRunner:
 
     def _look_on(self) -> None:
         pid = None
-        while not self._closing.wait(LOOK_S):
+        while not self._closing.wait(IDLE_LOOK_S if self._all_run() else LOOK_S):
             with self._lock:
                 orders = list(self._orders.values())
             if not orders:
                 continue
             try:
                 with self._host.client() as client:
-                    now, jobs = client.pid(), client.status()
-                    lost = pid is not None and pid != now
-                    pid = now
-                    self._compare(orders, jobs, client, lost=lost)
+                    now, jobs = client.look()
+                lost = pid is not None and pid != now
+                pid = now
+                self._compare(orders, jobs, lost=lost)
             except (HostGone, Refused) as error:
                 logger.info("the Spark host: %s", error)
 
-    def _compare(
-        self, orders: list[Order], jobs: Mapping[str, Mapping[str, Any]], client: HostClient, *, lost: bool
-    ) -> None:
+    def _all_run(self) -> bool:
+        with self._lock:
+            return all(self._told.get(name) == (order.epoch, Event.RUNNING) for name, order in self._orders.items())
+
+    def _compare(self, orders: list[Order], jobs: Mapping[str, Mapping[str, Any]], *, lost: bool) -> None:
         for order in orders:
             job = jobs.get(job_name(order.connector))
             if job is None or job["arguments"]["epoch"] != order.epoch:
@@ -169,7 +187,7 @@ class HostRunner:
                 continue
             match State(job["state"]):
                 case State.RUNNING:
-                    found = client.progress(job["name"])
+                    found = job["progress"]
                     self._seen[order.connector] = found
                     if found.get("begun"):
                         self._tell(order, Event.RUNNING, topics=found.get("topics", ()))
@@ -192,7 +210,7 @@ class HostRunner:
 
 def job_name(connector: str) -> str:
     """Names of connectors may have anything in them."""
-    if _PLAIN.fullmatch(connector):
+    if _PLAIN.fullmatch(connector) and connector != WARM_UP:
         return connector
     plain = re.sub(r"[^a-zA-Z0-9._-]", "_", connector)[:100]
     return f"{plain}-{hashlib.sha256(connector.encode()).hexdigest()[:16]}"
@@ -215,4 +233,5 @@ def _counts(found: Mapping[str, Any], kind: str) -> dict[str, Any]:
         "total-retries": counts.get("retries", 0),
         "deadletterqueue-produce-requests": counts.get("letters", 0),
         "last-error-timestamp": found.get("last-error-timestamp") or 0,
+        "measures": found.get("measures", ()),
     }

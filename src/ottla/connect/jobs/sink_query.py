@@ -10,38 +10,36 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ottla.client import groups
-from ottla.client.addresses import parse_bootstrap
-from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import KafkaError
 from ottla.client.offsets import Found, list_offsets
 from ottla.connect.dead_letters import Letter, letter_headers
+from ottla.connect.jobs.account import Outcome
 from ottla.connect.jobs.chain import Chain
+from ottla.connect.jobs.feed import Work
 from ottla.connect.jobs.internal_topics import ensure_letters
+from ottla.connect.jobs.looking import Pause
 from ottla.connect.jobs.outgoing import Outgoing
-from ottla.connect.jobs.query import BatchFailed, Outcome, reports_of
+from ottla.connect.jobs.query import BatchFailed
 from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.reports import Counts, SinkReport
-from ottla.connect.jobs.sink_reader import sink_source
+from ottla.connect.jobs.sink_planning import Portion, SinkPlanner, sink_work
 from ottla.connect.jobs.spec import JobSpec, opened_sink
-from ottla.connect.spi import ConfigRefused
+from ottla.connect.spi import ConfigRefused, Observed
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.checkpoint import offsets_of_batch
 from ottla.pipelines.sink.transaction import Sequences, Transaction
 from ottla.pipelines.sink.writer import Errand
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, to_json
 from ottla.pipelines.source.options import SourceOptions, parse_options
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.datasource import DataSource
-
 TIMEOUT_S: Final = 60.0
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 TARGET_MS: Final = 1000
 """A batch of a backlog takes about so long."""
+LOOK_S: Final = 0.5
+"""How often brokers are asked whether there is something new."""
 
 
 class SinkDelivery:
@@ -54,21 +52,29 @@ class SinkDelivery:
         chain = Chain(spec)
         self._with_headers = not (chain.is_raw and sink.takes_columns) or bool(spec.policy.topic)
         sink.close()
-        self._cluster = Cluster(parse_bootstrap(spec.bootstrap), client_id=f"connect-{spec.name}", timeout_s=TIMEOUT_S)
-        self._transaction = Transaction(self._cluster, spec.transactional_id(0), timeout_ms=TRANSACTION_TIMEOUT_MS)
+        self._consuming = spec.reach("consumer")
+        self._cluster = spec.cluster("consumer", TIMEOUT_S)
+        self._producing = spec.cluster("producer", TIMEOUT_S)
+        self._transaction = Transaction(self._producing, spec.transactional_id(0), timeout_ms=TRANSACTION_TIMEOUT_MS)
         self._sequences = Sequences()
+        self._planner: SinkPlanner | None = None
 
-    def open(self) -> type[DataSource]:
+    def open(self) -> Work:
         policy = self._spec.policy
-        ensure_letters(self._cluster, policy)
+        with self._spec.cluster("admin", TIMEOUT_S) as cluster:
+            ensure_letters(cluster, policy)
         if policy.topic:
             # Ends what a former life left open, so that its offsets are decided.
             self._transaction.initialise()
         options = self._options()
-        return sink_source(self._spec, options, self._first_records)
+        self._planner = SinkPlanner(self._spec, options, self._first_records)
+        return sink_work(self._spec, options)
 
     def close(self) -> None:
+        if self._planner is not None:
+            self._planner.close()
         self._cluster.close()
+        self._producing.close()
 
     # Where it begins.
 
@@ -77,7 +83,8 @@ class SinkDelivery:
         pattern = topics_pattern(self._spec.config)
         return parse_options(
             {
-                "kafka.bootstrap.servers": self._spec.bootstrap,
+                "kafka.bootstrap.servers": self._consuming.servers,
+                "clientSettingsFile": self._consuming.settings_file,
                 "subscribePattern": pattern,
                 "startingOffsets": json.dumps(to_json(self._starting(pattern))),
                 # Between two triggers a backlog waits too: what is gathered for long has to be as much.
@@ -125,9 +132,25 @@ class SinkDelivery:
 
     # A batch.
 
-    def write(self, rows: DataFrame, batch_id: int, checkpoint: str) -> Outcome:
-        ends = offsets_of_batch(checkpoint, batch_id)
-        reports: list[SinkReport] = reports_of(rows)
+    def look(self, pause: Pause) -> Sequence[Portion]:
+        assert self._planner is not None, "it was opened"
+        portions = self._planner.look()
+        if not portions and self._planner.has_moved:
+            self._commit(self._planner.ends, ())
+        return portions
+
+    def rest_s(self) -> float:
+        return LOOK_S
+
+    def observed(self) -> Sequence[Observed]:
+        return ()
+
+    def alerts(self) -> Sequence[str]:
+        return ()
+
+    def settle(self, reports: Sequence[SinkReport]) -> Outcome:
+        assert self._planner is not None, "it was opened"
+        ends = self._planner.ends
         for report in reports:
             if report.failed is not None:
                 raise BatchFailed(report.failed)
@@ -152,13 +175,13 @@ class SinkDelivery:
         transaction, spec = self._transaction, self._spec
         sender = transaction.sender
         errand = Errand(
-            bootstrap_servers=spec.bootstrap,
+            reach=spec.reach("producer"),
             transactional_id=transaction.name,
             sender=sender,
             second=transaction.second,
             sequences=dict(self._sequences.of(sender)),
         )
-        out = Outgoing(self._cluster, errand)
+        out = Outgoing(self._producing, errand)
         try:
             out.send(self._letter(*each) for each in letters)
             out.flush()

@@ -41,7 +41,7 @@ class SinkTask:
         """`columns` of all spans, in their order. What fails is told, not raised."""
         run = _Run(self._chain, self._sink, Retrying(self._policy), spans, self._policy.tolerates_all)
         try:
-            self._sink.begin(spans)
+            run.begin()
             for each in columns:
                 if self._by_columns:
                     run.write_columns(each)
@@ -82,6 +82,9 @@ class _Run:
 
     def where(self, error: BaseException) -> str:
         return f"while writing {self._at}: " if self._at and not isinstance(error, Refusal) else ""
+
+    def begin(self) -> None:
+        self._retrying.run(lambda: self._sink.begin(self._spans))
 
     def write_columns(self, columns: Columns) -> None:
         count = len(columns.offsets)

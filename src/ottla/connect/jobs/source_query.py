@@ -6,26 +6,27 @@ letters and the source offsets of what the task has read, so each of them is who
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
-from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.client.producing import CODECS
+from ottla.client.reach import Reach
+from ottla.connect.jobs.account import Outcome
+from ottla.connect.jobs.boundary import Boundary
+from ottla.connect.jobs.feed import Work
 from ottla.connect.jobs.internal_topics import ensure_letters, ensure_offsets
-from ottla.connect.jobs.query import BatchFailed, Outcome, reports_of
+from ottla.connect.jobs.looking import Pause
+from ottla.connect.jobs.query import BatchFailed
 from ottla.connect.jobs.reports import Counts, Failed, SourceReport
-from ottla.connect.jobs.source_reader import ERRANDS, errands_text, source_source
+from ottla.connect.jobs.source_planning import Share, SourcePlanner, source_work
 from ottla.connect.jobs.spec import JobSpec, opened_source
-from ottla.connect.jobs.standing import Standing, Stands, read_positions
+from ottla.connect.jobs.standing import Stands, read_positions
+from ottla.connect.spi import Observed
 from ottla.model.errors import Errors
 from ottla.pipelines.sink.transaction import FENCING, Sequences, Transaction
 from ottla.pipelines.sink.writer import Errand
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.datasource import DataSource
 
 TIMEOUT_S: Final = 60.0
 TRANSACTION_TIMEOUT_MS: Final = 5 * 60_000
@@ -34,20 +35,20 @@ TRANSACTION_TIMEOUT_MS: Final = 5 * 60_000
 class _Task:
     """The transaction of one task."""
 
-    __slots__ = ("sequences", "transaction")
+    __slots__ = ("reach", "sequences", "transaction")
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: Cluster, reach: Reach, name: str) -> None:
+        self.reach = reach
         self.transaction = Transaction(cluster, name, timeout_ms=TRANSACTION_TIMEOUT_MS)
         self.sequences = Sequences()
 
-    def errand(self, spec: JobSpec, batch_id: int) -> Errand:
+    def errand(self, spec: JobSpec) -> Errand:
         sender = self.transaction.sender
         return Errand(
-            bootstrap_servers=spec.bootstrap,
+            reach=self.reach,
             transactional_id=self.transaction.name,
             sender=sender,
             second=self.transaction.second,
-            batch_id=batch_id,
             sequences=dict(self.sequences.of(sender)),
             timeout_s=TIMEOUT_S,
             codec=CODECS[(spec.config.get("producer.override.compression.type") or "none").strip().lower()],
@@ -55,35 +56,46 @@ class _Task:
 
 
 class SourceDelivery:
-    gather_ms = 0
-
     def __init__(self, spec: JobSpec) -> None:
         """Raises ConfigRefused."""
+        self.gather_ms = Boundary.of(spec.config).gather_ms
         self._spec = spec
         opened_source(spec).close()
-        self._cluster = Cluster(parse_bootstrap(spec.bootstrap), client_id=f"connect-{spec.name}", timeout_s=TIMEOUT_S)
-        self._tasks = [_Task(self._cluster, spec.transactional_id(number)) for number in range(max(spec.tasks, 1))]
-        self._standing = Standing(str(Path(spec.directory, "standing")))
+        self._cluster, reach = spec.cluster("producer", TIMEOUT_S), spec.reach("producer")
+        count = max(spec.tasks, 1)
+        self._tasks = [_Task(self._cluster, reach, spec.transactional_id(number)) for number in range(count)]
+        self._planner = SourcePlanner(spec)
         self._stands = Stands(spec.name, {})
 
-    def open(self) -> type[DataSource]:
-        ensure_offsets(self._cluster, self._spec.offsets_topic)
-        ensure_letters(self._cluster, self._spec.policy)
+    def open(self) -> Work:
+        with self._spec.cluster("admin", TIMEOUT_S) as cluster:
+            ensure_offsets(cluster, self._spec.offsets_topic)
+            ensure_letters(cluster, self._spec.policy)
         # In this order: positions count only when everything that was ever written before is decided.
         for task in self._tasks:
             task.transaction.initialise()
-        self._stands = read_positions(self._cluster, self._spec.offsets_topic, self._spec.name)
-        Path(self._spec.directory).mkdir(parents=True, exist_ok=True)
-        self._standing.write(self._stands)
-        return source_source(self._spec, self._standing)
+        with self._spec.cluster("consumer", TIMEOUT_S) as cluster:
+            self._stands = read_positions(cluster, self._spec.offsets_topic, self._spec.name)
+        return source_work(self._spec)
 
     def close(self) -> None:
+        self._planner.close()
         self._cluster.close()
 
-    def write(self, rows: DataFrame, batch_id: int, checkpoint: str) -> Outcome:
-        errands = {number: task.errand(self._spec, batch_id) for number, task in enumerate(self._tasks)}
-        rows.sparkSession.sparkContext.setLocalProperty(ERRANDS, errands_text(errands))
-        reports: list[SourceReport] = reports_of(rows)
+    def look(self, pause: Pause) -> Sequence[Share]:
+        errands = {number: task.errand(self._spec) for number, task in enumerate(self._tasks)}
+        return self._planner.look(self._stands, errands, pause)
+
+    def rest_s(self) -> float:
+        return self._planner.rest_s()
+
+    def observed(self) -> Sequence[Observed]:
+        return self._planner.observed
+
+    def alerts(self) -> Sequence[str]:
+        return self._planner.alerts
+
+    def settle(self, reports: Sequence[SourceReport]) -> Outcome:
         failed = next((report for report in reports if report.failed is not None), None)
         if failed is not None:
             self._abort(reports)
@@ -95,7 +107,8 @@ class SourceDelivery:
             counts = counts.plus(report.counts)
         self._moved(reports)
         topics = dict.fromkeys(topic for report in reports for topic in report.topics)
-        return Outcome(counts, topics, [letter for report in reports for letter in report.letters])
+        letters = [letter for report in reports for letter in report.letters]
+        return Outcome(counts, topics, letters, [each for report in reports for each in report.observed])
 
     def _commit(self, report: SourceReport) -> None:
         if not report.written:
@@ -106,7 +119,7 @@ class SourceDelivery:
             task.sequences.wrote(sender, place, records)
         task.transaction.commit()
 
-    def _abort(self, reports: list[SourceReport]) -> None:
+    def _abort(self, reports: Sequence[SourceReport]) -> None:
         """The query stops: whoever starts next would do it as well, but readers need not wait for that."""
         for report in reports:
             self._tasks[report.task].transaction.abort()
@@ -118,8 +131,7 @@ class SourceDelivery:
             return BatchFailed(Failed(str(refusal), ""))
         return BatchFailed(report.failed)
 
-    def _moved(self, reports: list[SourceReport]) -> None:
+    def _moved(self, reports: Sequence[SourceReport]) -> None:
         """For the next batch."""
         ends = [end for report in reports for end in report.ends]
         self._stands = self._stands.moved(ends, full=any(report.full for report in reports))
-        self._standing.write(self._stands)

@@ -6,13 +6,14 @@ Records, dead letters and source offsets go into it; the driver ends it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.connect.dead_letters import Letter, letter_headers
+from ottla.connect.jobs.boundary import Boundary
 from ottla.connect.jobs.chain import Chain
 from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.raw_record import RawRecord
@@ -21,16 +22,28 @@ from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_task import Refusal
 from ottla.connect.jobs.spec import JobSpec, opened_source
 from ottla.connect.offsets import value_of
-from ottla.connect.spi import ConfigRefused, Copies, Lines, Offset, Partition, Read, Source
+from ottla.connect.spi import (
+    ConfigRefused,
+    Copies,
+    Lines,
+    Observed,
+    Offset,
+    Partition,
+    Prepared,
+    Read,
+    Source,
+    Table,
+    Texts,
+)
 from ottla.connect.topic_creation import creation_rules
 from ottla.pipelines.sink.writer import Errand
 
-TARGET_S: Final = 1.0
-"""A batch of a backlog takes about so long."""
 LIMIT: Final = 50_000
 """Records of one read."""
 
 
+PORTION_BYTES: Final = 64_000_000
+"""Of a table in Arrow's columns, converted at a time."""
 PEEK: Final = 500
 """At most so many records go along with a plan."""
 
@@ -57,6 +70,7 @@ class SourceTask:
             self._rules = creation_rules(spec.config)
         except ValueError as error:
             raise ConfigRefused("topic.creation", str(error)) from error
+        self._boundary = Boundary.of(spec.config)
         self._sources: dict[bytes, Source[Any]] = {}
 
     def close(self) -> None:
@@ -69,17 +83,18 @@ class SourceTask:
         run = _Run(self.spec, self._chain, Outgoing(cluster, errand, self._rules), number)
         try:
             for part in parts:
-                self._drain(run, part, limit, time.monotonic() + TARGET_S / len(parts))
+                self._drain(run, part, limit, len(parts))
             run.settle()
             return run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
             return SourceReport(number, run.counts, failed=Failed.of(error))
 
-    def _drain(self, run: _Run, part: Part, limit: int, until_s: float) -> None:
-        """Reads on while there is more, for about as long as a batch should take."""
-        start = part.start
+    def _drain(self, run: _Run, part: Part, limit: int, parts: int) -> None:
+        """Reads on while there is more and it belongs to the same transaction; `parts` share its time."""
+        start, began_s = part.start, time.monotonic()
         read, more = part.peeked, True
         asked = PEEK
+        taken = 0
         while more:
             if read is None:
                 asked = limit
@@ -88,7 +103,9 @@ class SourceTask:
             run.remember(self._source(part), read)
             more = read.has_more(asked)
             start = start if read.end is None else read.end
-            if more and time.monotonic() >= until_s:
+            taken += read.size
+            reading_s = (time.monotonic() - began_s) * parts
+            if more and not self._boundary.may_read_on(reading_s, few=taken < limit // 2):
                 run.full = True
                 break
             read = None
@@ -114,6 +131,7 @@ class _Run:
         """There is more than was read."""
         self._letters: list[Letter] = []
         self._asking: dict[int, tuple[Source[Any], list[Read]]] = {}
+        self._observed: list[Observed] = []
         self.counts = Counts()
         self.retrying = Retrying(self._policy)
 
@@ -123,6 +141,10 @@ class _Run:
             self._take_lines(rows, part.partition)
         elif isinstance(rows, Copies):
             self._take_copies(rows, part.partition)
+        elif isinstance(rows, Prepared):
+            self._take_prepared(rows, part.partition)
+        elif isinstance(rows, Table):
+            self._take_table(rows, part.partition)
         else:
             self._take_rows(rows, part.partition)
 
@@ -141,6 +163,18 @@ class _Run:
         self._out.send_values(lines.topic, lines.values, now_ms if lines.timestamp is None else lines.timestamp)
         self.counts = self.counts.plus(Counts(count, count))
 
+    def _take_table(self, table: Table, partition: Partition) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        for part in _portions(table):
+            values = self._chain.column(part)
+            if values is None:
+                self._take_rows(part.as_rows(), partition)
+                continue
+            for chunk in values.chunks:
+                self._out.send_values(part.topic, chunk, now_ms if part.timestamp is None else part.timestamp)
+            count = len(values)
+            self.counts = self.counts.plus(Counts(count, count))
+
     def _take_copies(self, copies: Copies, partition: Partition) -> None:
         if not self._chain.is_raw:
             self._take_rows(copies.as_rows(), partition)
@@ -149,16 +183,33 @@ class _Run:
         self._out.send_copies(copies)
         self.counts = self.counts.plus(Counts(count, count))
 
+    def _take_prepared(self, prepared: Prepared, partition: Partition) -> None:
+        form = self._chain.json_form
+        if form is None:
+            self._take_rows(prepared.as_rows(), partition)
+            return
+        for found in prepared.as_json(form):
+            if isinstance(found, Texts):
+                count = len(found.values)
+                self._out.send_texts(found, time.time_ns() // 1_000_000)
+                self.counts = self.counts.plus(Counts(count, count))
+            else:
+                self._take_rows(found, partition)
+
     def remember(self, source: Source[Any], read: Read) -> None:
         """For those who want to know where their records came to lie."""
-        if type(source).delivered is not Source.delivered:
-            self._asking.setdefault(id(source), (source, []))[1].append(read)
+        kind = type(source)
+        if kind.delivered is not Source.delivered or kind.observed is not Source.observed:
+            # Bytes that are sent already are let go: the next read finds their memory warm.
+            self._asking.setdefault(id(source), (source, []))[1].append(_without_bytes(read))
 
     def settle(self) -> None:
         if not self._asking:
             return
         self._out.flush()
+        now_ms = time.time_ns() // 1_000_000
         for source, reads in self._asking.values():
+            self._observed += source.observed(reads, now_ms)
             more = source.delivered(reads, self._out.first_offsets)
             self._out.send(self._chain.outbound(more, source.partition).records)
 
@@ -192,7 +243,23 @@ class _Run:
         own = {self._spec.offsets_topic, self._policy.topic}
         topics = [topic for topic in self._out.topics if topic not in own]
         letters = self._letters[:10]
-        return SourceReport(self._number, counts, self._ends, self._out.written, topics, self.full, letters)
+        return SourceReport(
+            self._number, counts, self._ends, self._out.written, topics, self.full, letters, self._observed
+        )
+
+
+def _without_bytes(read: Read) -> Read:
+    if isinstance(read.rows, Copies):
+        return read._replace(rows=read.rows.without_bytes())
+    return read._replace(rows=()) if isinstance(read.rows, Prepared) else read
+
+
+def _portions(table: Table) -> Iterator[Table]:
+    """A column of texts has to stay below 2 GB."""
+    rows = len(table.values)
+    step = max(1, rows * PORTION_BYTES // max(table.values.nbytes, 1))
+    for start in range(0, rows, step):
+        yield table._replace(values=table.values.slice(start, step))
 
 
 def partition_text(partition: Partition) -> str:

@@ -6,12 +6,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from ottla.client.blocking.cluster import Cluster
+from ottla.client.reach import Reach
+from ottla.client.security import SecurityRefused
 from ottla.connect.catalogue import catalogue
 from ottla.connect.dead_letters import LetterPolicy
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
 from ottla.connect.spi import ConfigRefused, Sink, Source, parse
+
+Role = Literal["consumer", "producer", "admin"]
 
 GROUP_PREFIX: Final = "connect-"
 """Of a sink's consumer group."""
@@ -28,7 +33,9 @@ class JobSpec:
     offsets_topic: str
     directory: str
     defaults: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Worker settings that connectors inherit: converters."""
+    """Worker settings that connectors inherit: converters, producer.*, consumer.*, admin.*."""
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The worker's own client settings: security.protocol and the like."""
     tasks: int = 1
     epoch: int = 0
     once: bool = False
@@ -50,6 +57,33 @@ class JobSpec:
     def transactional_id(self, task: int) -> str:
         """As KIP-618 names it."""
         return f"{self.group_id}-{self.name}-{task}"
+
+    def client_settings(self, role: Role) -> dict[str, str]:
+        """Of one of the connector's clients, under the names that Kafka's clients give them. The nearest wins: what the
+        connector overrides, what the worker says of such clients, what it has itself. Java's connectors do not have
+        the last one from their worker, so that a file has to say all of it three times more."""
+        found = dict(self.client)
+        for prefix, said in ((f"{role}.", self.defaults), (f"{role}.override.", self.config)):
+            found.update(
+                {
+                    name.removeprefix(prefix): value
+                    for name, value in said.items()
+                    if value is not None and name.startswith(prefix)
+                }
+            )
+        return found
+
+    def reach(self, role: Role) -> Reach:
+        """How that client reaches its cluster. Raises ConfigRefused."""
+        settings = self.client_settings(role)
+        try:
+            return Reach.of(settings.get("bootstrap.servers") or self.bootstrap, settings)
+        except SecurityRefused as error:
+            raise ConfigRefused(f"{role}.override.*", f"its {role} cannot be made: {error}") from error
+
+    def cluster(self, role: Role, timeout_s: float) -> Cluster:
+        """Not connected yet. Raises ConfigRefused."""
+        return self.reach(role).cluster(client_id=f"connect-{self.name}", timeout_s=timeout_s)
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """`key.converter.schemas.enable` for the prefix `key.converter.`; those of the worker hold as long as the

@@ -1,14 +1,9 @@
-"""Where a source stands: read from the offsets topic when it starts, handed to whoever plans its batches by a file.
-
-The topic is the truth. The file is rewritten at each start and after each commit, so what became of it in a crash does
-not matter.
-"""
+"""Where a source stands: read from the offsets topic when it starts, and moved on with each commit. The topic is the
+truth."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -50,23 +45,6 @@ class Stands(NamedTuple):
             if end is not None:
                 found[partition_text(partition)] = Stand(self.key(partition), dict(end))
         return Stands(self.name, found, full)
-
-
-class Standing:
-    """The file. Of one machine: the driver and what plans for it are neighbours."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def read(self) -> Stands:
-        return msgspec.msgpack.decode(Path(self._path).read_bytes(), type=Stands)
-
-    def write(self, stands: Stands) -> None:
-        unfinished = Path(f"{self._path}.unfinished")
-        unfinished.write_bytes(msgspec.msgpack.encode(stands))
-        os.replace(unfinished, self._path)
 
 
 def read_positions(cluster: Cluster, topic: str, connector: str) -> Stands:

@@ -23,7 +23,8 @@ Neither knows of Spark or of Kafka: `ottla.testing.connect` runs them without bo
 group `ottla.connectors`, or by `module:Class` in `connector.class`.
 
 `config` turns the strings of a connector's JSON into the model and tells which keys there are; `source` and `sink` are
-the two contracts; `failures` has the exceptions that mean something to whoever runs a connector.
+the two contracts; `measures` are metrics of its own that a source may have; `failures` has the exceptions that mean
+something to whoever runs a connector.
 """
 
 from ottla.connect.spi.config import Config as Config
@@ -36,6 +37,12 @@ from ottla.connect.spi.config import parse as parse
 from ottla.connect.spi.failures import BadRecord as BadRecord
 from ottla.connect.spi.failures import ConnectorFailed as ConnectorFailed
 from ottla.connect.spi.failures import TryAgain as TryAgain
+from ottla.connect.spi.measures import METER as METER
+from ottla.connect.spi.measures import VALUE as VALUE
+from ottla.connect.spi.measures import Observed as Observed
+from ottla.connect.spi.measures import gauge as gauge
+from ottla.connect.spi.positions import number_of as number_of
+from ottla.connect.spi.positions import text_of as text_of
 from ottla.connect.spi.sink import Batch as Batch
 from ottla.connect.spi.sink import Columns as Columns
 from ottla.connect.spi.sink import Refused as Refused
@@ -43,9 +50,14 @@ from ottla.connect.spi.sink import Sink as Sink
 from ottla.connect.spi.sink import Span as Span
 from ottla.connect.spi.sink import Verdicts as Verdicts
 from ottla.connect.spi.source import Copies as Copies
+from ottla.connect.spi.source import JsonForm as JsonForm
 from ottla.connect.spi.source import Lines as Lines
 from ottla.connect.spi.source import Offset as Offset
 from ottla.connect.spi.source import Partition as Partition
+from ottla.connect.spi.source import Prepared as Prepared
 from ottla.connect.spi.source import Read as Read
 from ottla.connect.spi.source import Row as Row
 from ottla.connect.spi.source import Source as Source
+from ottla.connect.spi.source import Table as Table
+from ottla.connect.spi.source import Texts as Texts
+from ottla.connect.spi.source import Unreadable as Unreadable

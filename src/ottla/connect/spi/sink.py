@@ -71,7 +71,7 @@ class Sink(Generic[C]):
 
     PLUGIN_TYPE: ClassVar = PluginType.SINK
     CONFIG: ClassVar[ConfigDef] = ConfigDef()
-    """Made of the model."""
+    """Made of the model, unless the class has one of its own."""
     model: ClassVar[type[Config]] = Config
     """What stands in the brackets behind `Sink`."""
     version: ClassVar[str] = ""
@@ -87,7 +87,8 @@ class Sink(Generic[C]):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         cls.model = model_of(cls) or cls.model
-        cls.CONFIG = definition_of(cls.model)
+        if "CONFIG" not in cls.__dict__:
+            cls.CONFIG = definition_of(cls.model)
 
     def __init__(self, config: C, name: str) -> None:
         """`name`: the connector's."""

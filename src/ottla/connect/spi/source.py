@@ -6,13 +6,15 @@ never seen then. It holds no position of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-from ottla.connect.data.schema import BYTES, STRING
+from ottla.connect.data.schema import BYTES, STRING, Schema
 from ottla.connect.definitions import ConfigDef
 from ottla.connect.plugins import PluginType
 from ottla.connect.spi.config import Config, definition_of, model_of
+from ottla.connect.spi.measures import Observed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +43,14 @@ class Row(NamedTuple):
     value_schema: Any = None
     """A Schema; None: none, or that of the Struct."""
     key_schema: Any = None
+
+
+class Unreadable(NamedTuple):
+    """In place of a row's value: what lay there, and why it is no record. It becomes a dead letter."""
+
+    data: bytes
+    reason: str
+    """With the place where it was read."""
 
 
 class Lines(NamedTuple):
@@ -79,6 +89,13 @@ class Copies(NamedTuple):
     offsets: pa.Array
     """int64: where they lay in the topic that they come from."""
 
+    def without_bytes(self) -> Copies:
+        """What is remembered of them until they are acknowledged: in place of values, how long each is."""
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        nothing = self.offsets.slice(0, 0)
+        return self._replace(keys=nothing, values=pc.binary_length(self.values), headers=nothing)
+
     def as_rows(self) -> list[Row]:
         columns = (self.keys, self.values, self.timestamps, self.headers)
         return [
@@ -94,18 +111,80 @@ class Copies(NamedTuple):
         ]
 
 
+class JsonForm(NamedTuple):
+    """How the JsonConverters of a connector are set, without which there is no short way."""
+
+    keys_have_schemas: bool
+    values_have_schemas: bool
+
+
+class Texts(NamedTuple):
+    """Records of one topic, as they are to lie there."""
+
+    topic: str
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+
+
+class Prepared(ABC):
+    """Many records that their source can write as JSON by itself: with JsonConverters and no transforms no Struct is
+    made for any of them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def as_rows(self) -> Sequence[Row]: ...
+
+    @abstractmethod
+    def as_json(self, form: JsonForm) -> Iterable[Texts | list[Row]]:
+        """The bytes that the converters would make of `as_rows`, in the order of each topic; rows among them go the
+        long way, in their place."""
+
+
+class Table(NamedTuple):
+    """Many records of one topic without keys: Arrow's columns with Connect's schema. Where the converter writes columns
+    and there are no transforms no object is made for any of them."""
+
+    topic: str
+    schema: Schema
+    """Of a struct, whose fields are the columns in their order."""
+    values: pa.Table
+    """In the types that `data.columns.arrow_type` gives to the schema, decimals as texts."""
+    timestamp: int | None = None
+
+    def as_rows(self) -> list[Row]:
+        from ottla.connect.data.columns import structs  # noqa: PLC0415  pyarrow
+
+        return [
+            Row(self.topic, each, timestamp=self.timestamp, value_schema=self.schema)
+            for each in structs(self.schema, self.values)
+        ]
+
+
 class Read(NamedTuple):
     """What was read, and where the next read begins."""
 
-    rows: Sequence[Row] | Lines | Copies
+    rows: Sequence[Row] | Lines | Copies | Table | Prepared
     end: Offset | None
     """None: as before. It is written down even if there are no rows."""
     more: bool | None = None
     """Whether there is more behind `end` already; None: if there are about as many rows as were asked for."""
 
-    def has_more(self, limit: int) -> bool:
+    @property
+    def size(self) -> int:
+        """In records."""
         rows = self.rows
-        count = len(rows.values) if isinstance(rows, Lines | Copies) else len(rows)
+        return len(rows.values) if isinstance(rows, Lines | Copies | Table) else len(rows)
+
+    def as_rows(self) -> Sequence[Row]:
+        rows = self.rows
+        return rows.as_rows() if isinstance(rows, Lines | Copies | Table | Prepared) else rows
+
+    def has_more(self, limit: int) -> bool:
+        count = self.size
         return bool(count) and self.end is not None and (count >= limit // 2 if self.more is None else self.more)
 
 
@@ -114,18 +193,21 @@ class Source(Generic[C]):
 
     PLUGIN_TYPE: ClassVar = PluginType.SOURCE
     CONFIG: ClassVar[ConfigDef] = ConfigDef()
-    """Made of the model."""
+    """Made of the model, unless the class has one of its own."""
     model: ClassVar[type[Config]] = Config
     """What stands in the brackets behind `Source`."""
     version: ClassVar[str] = ""
     """Of the connector; that of its distribution if empty."""
     exactly_once: ClassVar[bool] = True
     """Whether `read` from the same start gives what comes next, with nothing left out and nothing twice."""
+    defines_transactions: ClassVar[bool] = False
+    """Whether each `read` is to be one transaction where `transaction.boundary` is `connector`."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         cls.model = model_of(cls) or cls.model
-        cls.CONFIG = definition_of(cls.model)
+        if "CONFIG" not in cls.__dict__:
+            cls.CONFIG = definition_of(cls.model)
 
     def __init__(self, config: C, name: str, partition: Partition = NOWHERE) -> None:
         """`name`: the connector's. `partition`: one of `partitions`."""
@@ -153,14 +235,28 @@ class Source(Generic[C]):
 
     def delivered(self, reads: Sequence[Read], first_offsets: Mapping[tuple[str, int], int]) -> Sequence[Row]:
         """What these reads gave lies in its topics, from these offsets on, but is not committed. What is returned is
-        written and committed with it."""
+        written and committed with it. Of Copies there is what `without_bytes` leaves, of Prepared nothing."""
+        return ()
+
+    def observed(self, reads: Sequence[Read], now_ms: int) -> Sequence[Observed]:
+        """Metrics of its own: of what these reads gave, which is acknowledged now. Asked without any now and then, for
+        what is known without a read (`spi.gauge`)."""
         return ()
 
     def written(self, end: Offset) -> None:
         """All before `end` is written for good: an acknowledgement for those who need one. May come late, or twice."""
 
+    def alert(self) -> str | None:
+        """What somebody should look at, though it goes on. Logged as a warning when it appears."""
+        return None
+
     def validate(self) -> None:
         """Beyond what the model says. Raises ConfigRefused."""
+
+    @classmethod
+    def check_offset(cls, partition: Partition, offset: Offset | None) -> None:
+        """Before a position is set by hand, or forgotten (None). Raises ValueError for one that no `read` of this
+        source begins at; `text_of` and `number_of` help to find out."""
 
     def close(self) -> None:
         """Lets go of what it holds open."""

@@ -211,9 +211,10 @@ class EventRouter(Transform):
     def _routed(self, record: ConnectRecord, event: "_StructRow | _MapRow", seen_ms: Any) -> ConnectRecord:
         payload_name = self.config.get_str("table.field.event.payload")
         id_name = self.config.get_str("table.field.event.id")
-        for what, name in (("payload", payload_name), ("event-id", id_name)):
-            if not event.has(name):
-                raise ConnectException(f"Unable to find {what} field {name} in event")
+        if not event.has(payload_name):
+            raise ConnectException(f"Unable to find payload field {payload_name} in event")
+        if not event.has(id_name):
+            raise DataException(f"{id_name} is not a valid field name")
         schema, payload = self._expanded(payload_name, event.schema_of(payload_name), event.get(payload_name))
         topic = event.get(self.config.get_str("route.by.field"))
         if not isinstance(topic, str):
@@ -267,6 +268,8 @@ class EventRouter(Transform):
         schema = event.schema_of(name)
         if schema is None:
             return found
+        if schema.type is not Type.INT64:
+            raise DataException(f"Field '{name}' is not of type INT64")
         if schema.name not in _PER_MILLI:
             shown = f"{schema.type} (without logical schema name)" if schema.name is None else schema.name
             raise ConnectException(f"Unsupported field type {shown} for event timestamp")
@@ -370,6 +373,8 @@ def schema_of_json(key: str, found: Any, keep_null: bool) -> Schema | None:
 def _element_schema(key: str, found: list[Any], keep_null: bool) -> Schema:
     known = [each for each in found if each is not None]
     if not known:
+        if keep_null:
+            return OPTIONAL_BYTES
         raise ConnectException("Array has unrecognized member schema.")
     if all(isinstance(each, dict) for each in known):
         merged: dict[str, Schema] = {}

@@ -6,11 +6,12 @@ Debezium passes on records without schemas unchanged. Here an envelope is one wi
 
 from typing import Any, Final, NamedTuple
 
-from ottla.connect.data.errors import IllegalArgumentException
+from ottla.connect.data.errors import ClassCastException, DataException, NullPointerException
 from ottla.connect.data.record import ConnectRecord, Header
 from ottla.connect.data.schema import STRING as STRING_SCHEMA
 from ottla.connect.data.schema import Schema, struct_schema
 from ottla.connect.data.struct import Struct, validate_value
+from ottla.connect.data.types import Type
 from ottla.connect.definitions import (
     BOOLEAN,
     LIST,
@@ -61,7 +62,7 @@ class Reference(NamedTuple):
         if self.struct is not None:
             parent = schema.field(self.struct)
             if parent is None:
-                raise IllegalArgumentException(f"The envelope has no field {self.struct}")
+                raise NullPointerException(f"The envelope has no field {self.struct}")
             found = parent.schema.field(self.field)
         found = found or schema.field(self.field)
         return None if found is None else found.schema.but(optional=True, default=None)
@@ -208,12 +209,12 @@ class ExtractNewRecordState(Transform):
     def _routed(self, record: ConnectRecord, row: Any) -> ConnectRecord:
         if not self._route_by:
             return record
+        if row.found(self._route_by).schema.type is not Type.STRING:
+            raise DataException(f"Field '{self._route_by}' is not of type STRING")
         topic = row.get_without_default(self._route_by)
         return record.with_topic(topic) if isinstance(topic, str) and topic.strip() else record
 
     def _with_fields(self, record: ConnectRecord, envelope: Struct) -> ConnectRecord:
-        if not self._fields:
-            return record
         row = require_struct(record.value, _PURPOSE)
         make = self._added.get(envelope.schema)
         if make is None:
@@ -241,6 +242,8 @@ class ExtractNewRecordState(Transform):
         header = next((each for each in record.headers if wanted and each.key == wanted), None)
         if header is None or not header.value:
             return record
+        if not isinstance(header.value, list):
+            raise ClassCastException(f"the header {header.key} is no list of fields")
         if self.config.get_bool("drop.fields.from.key") and record.key_schema is not None and record.key is not None:
             names = self._droppable(record.key_schema, header.value)
             record = ReplaceFieldKey({"exclude": ",".join(names)}).apply(record) or record

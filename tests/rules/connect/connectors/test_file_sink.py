@@ -1,5 +1,6 @@
 """FileStreamSink: Java's lines, and each of them once."""
 
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,13 @@ def columns(*values: bytes | None) -> spi.Columns:
 def write(path: Path, start: int, *values: bytes | None, end: bool = True) -> None:
     sink = FileStreamSink(FileSinkConfig(file=str(path)), "c")
     spans = [spi.Span("t", 0, start, start + len(values))]
-    sink.begin(spans)
-    sink.write(spi.Batch((), spans, (columns(*values),)))
-    if end:
-        sink.end()
-    sink.close()
+    try:
+        sink.begin(spans)
+        sink.write(spi.Batch((), spans, (columns(*values),)))
+        if end:
+            sink.end()
+    finally:
+        sink.close()
 
 
 def test_a_batch_that_comes_again_leaves_nothing_twice_even_if_it_is_longer_now(tmp_path: Path) -> None:
@@ -71,3 +74,18 @@ def test_a_struct_is_printed_with_its_name(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_may_come(tmp_path: Path) -> None:
     with pytest.raises(spi.TryAgain, match="cannot be opened"):
         write(tmp_path / "nowhere" / "out", 0, b"a")
+
+
+def test_a_disk_that_was_full_leaves_every_record_once(tmp_path: Path) -> None:
+    """A limit on the size of files stands for it: both cut a write short and then refuse."""
+    path = tmp_path / "out.txt"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    write(path, 0, *(b"a%d" % number for number in range(100)))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 50, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write(path, 100, *(b"b%d" % number for number in range(100)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    write(path, 100, *(b"b%d" % number for number in range(100)))
+    assert path.read_text().splitlines() == [f"{kind}{number}" for kind in "ab" for number in range(100)]

@@ -15,6 +15,7 @@ from ottla.connect.connectors.elasticsearch.config import ElasticsearchConfig
 MOST_ANSWER_BYTES: Final = 256 << 20
 _TOO_BUSY: Final = 429
 _UNAVAILABLE: Final = (502, 503, 504)
+_DONE: Final = range(200, 300)
 _EXISTS: Final = "resource_already_exists_exception"
 
 
@@ -56,7 +57,8 @@ class Connection:
             self._refuse("a bulk request", status, answer)
         items = answer.get("items")
         if not isinstance(items, list) or len(items) != len(actions):
-            raise Unreachable(f"the server answered for {len(items or ())} of {len(actions)} documents")
+            answered = len(items) if isinstance(items, list) else 0
+            raise Unreachable(f"the server answered for {answered} of {len(actions)} documents")
         return [_verdict(item) for item in items]
 
     def make_index(self, name: str, mapping: Mapping[str, Any] | None) -> None:
@@ -89,7 +91,7 @@ class Connection:
         for _ in self._config.connection_url:
             try:
                 return self._exchange(method, path, body, media)
-            except (OSError, http.client.HTTPException, msgspec.DecodeError) as failed:
+            except (OSError, http.client.HTTPException, msgspec.DecodeError, RecursionError) as failed:
                 error = failed
                 self.close()
                 self._place += 1
@@ -128,14 +130,16 @@ class Connection:
 
 
 def _verdict(item: object) -> Verdict:
-    """Of `{"index": {"status": 201, …}}` or with an `error`."""
+    """Of `{"index": {"status": 201, …}}` or with an `error`. Raises Unreachable where it is neither: what such a server
+    has done is not known, and a document that comes again changes nothing."""
     match item:
         case {**actions} if len(actions) == 1:
-            (result,) = actions.values()
-            if isinstance(result, dict):
-                error = result.get("error")
-                return Verdict(int(result.get("status", 0)), None if error is None else _reason(error) or "refused")
-    return Verdict(0, "the server's answer cannot be read")
+            match next(iter(actions.values())):
+                case {"status": int() as status, "error": error} if error is not None:
+                    return Verdict(status, _reason(error) or "refused")
+                case {"status": int() as status}:
+                    return Verdict(status, None if status in _DONE else f"the server answered {status}")
+    raise Unreachable(f"the server's answer cannot be read: {str(item)[:200]}")
 
 
 def _kind(answer: Mapping[str, Any]) -> str | None:

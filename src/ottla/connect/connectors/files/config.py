@@ -7,7 +7,9 @@ from msgspec import Meta
 from ottla.connect import spi
 
 
-class FilesConfig(spi.Config, kw_only=True):
+class StoreConfig(spi.Config, kw_only=True):
+    """Where files lie and what they hold: the sink's and the source's."""
+
     directory: Annotated[str, Meta(description="The folder of files that lie on this machine.")] = ""
     s3_bucket_name: Annotated[str, Meta(description="The bucket of files that lie in a store.")] = ""
     s3_region: Annotated[str, Meta(description="Of the bucket.")] = "us-east-1"
@@ -20,6 +22,12 @@ class FilesConfig(spi.Config, kw_only=True):
     ] = "io.confluent.connect.s3.format.json.JsonFormat"
     format_bytearray_extension: Annotated[str, Meta(description="Of files of raw bytes.")] = ".bin"
     format_bytearray_separator: Annotated[str, Meta(description="Behind each record of such a file.")] = "\n"
+    file_delim: Annotated[str, Meta(description="Between the parts of a file's name.")] = "+"
+
+
+class FilesConfig(StoreConfig, kw_only=True):
+    """The sink's."""
+
     s3_compression_type: Annotated[Literal["none", "gzip"], Meta(description="Of JSON, CSV and raw bytes.")] = "none"
     avro_codec: Annotated[Literal["null", "deflate", "snappy"], Meta(description="Of Avro files.")] = "null"
     parquet_codec: Annotated[
@@ -49,8 +57,34 @@ class FilesConfig(spi.Config, kw_only=True):
         Literal["Wallclock", "Record", "RecordField"], Meta(description="Which time a record has.")
     ] = "Record"
     timestamp_field: Annotated[str, Meta(description="For RecordField.")] = "timestamp"
-    file_delim: Annotated[str, Meta(description="Between the parts of a file's name.")] = "+"
     filename_offset_zero_pad_width: Annotated[int, Meta(ge=0, le=20, description="Digits of the offset.")] = 10
     behavior_on_null_values: Annotated[
         Literal["fail", "ignore"], Meta(description="What happens to records without a value.")
     ] = "fail"
+
+
+class FilesSourceConfig(StoreConfig, kw_only=True):
+    """The source's."""
+
+    mode: Annotated[
+        Literal["RESTORE_BACKUP", "GENERIC"],
+        Meta(description="Files as the sink names them, to the topic of their folder; or any, by topic.regex.list."),
+    ] = "RESTORE_BACKUP"
+    topic_regex_list: Annotated[
+        tuple[str, ...], Meta(description="For GENERIC: topic:regex of paths, the first that matches counts.")
+    ] = ()
+    s3_poll_interval_ms: (
+        Annotated[int, Meta(ge=1, description="Between looks for new files; else a minute, and a second for a folder.")]
+        | None
+    ) = None
+    record_batch_max_size: (
+        Annotated[int, Meta(ge=1, description="Records of one read; else as many as go quickly.")] | None
+    ) = None
+    task_batch_size: Annotated[int, Meta(ge=1, description="Files opened in one read, at most.")] = 1_000
+    file_discovery_starting_timestamp: Annotated[
+        int, Meta(ge=0, description="Files that were last written before it, in ms since 1970, are left out.")
+    ] = 0
+    file_settle_ms: Annotated[
+        int, Meta(ge=0, description="So long after its last write a file that is not whole may still become so.")
+    ] = 10_000
+    file_max_bytes: Annotated[int, Meta(ge=1, description="Of one file, also when it is unpacked.")] = 1 << 30

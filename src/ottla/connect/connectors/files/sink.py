@@ -1,6 +1,7 @@
 """The connector: records of a micro-batch into files, named after the first offset in each."""
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -36,7 +37,7 @@ class FilesSink(spi.Sink[FilesConfig]):
         self._folder = partitioner_of(config)
         self._store: Store | None = None
         self._open: dict[Place, _File] = {}
-        self._files: list[tuple[Place, _File]] = []
+        self._files: deque[tuple[Place, _File]] = deque()
         self._seen = 0
         self._refused: list[spi.Refused] = []
 
@@ -48,7 +49,7 @@ class FilesSink(spi.Sink[FilesConfig]):
 
     def begin(self, spans: Sequence[spi.Span]) -> None:
         self._open = {}
-        self._files = []
+        self._files.clear()
         self._refused = []
         self._seen = 0
 
@@ -71,8 +72,8 @@ class FilesSink(spi.Sink[FilesConfig]):
 
     def end(self) -> spi.Verdicts:
         while self._files:
-            self._put(*self._files[-1])
-            self._files.pop()
+            self._put(*self._files[0])  # in the order of offsets: who reads them meanwhile misses none
+            self._files.popleft()
         return self._refused
 
     def _gather(self, place: Place, record: ConnectRecord, at: int) -> None:

@@ -88,11 +88,22 @@ class SourceConfig(Connection, kw_only=True):
     table_blacklist: Annotated[tuple[str, ...], said("The tables not to read.")] = ()
     query: Annotated[str, said("A SELECT in place of tables.")] = ""
     topic_prefix: Annotated[str, said("What stands before a table's name in its topic; of a query, the topic.")]
-    poll_interval_ms: Annotated[int, msgspec.Meta(ge=1, description="How long to wait when nothing is new.")] = 5000
+    poll_interval_ms: Annotated[int, msgspec.Meta(ge=0, description="How long to wait when nothing is new.")] = 5000
     batch_max_rows: Annotated[int, msgspec.Meta(ge=1, description="At most so many rows at a time.")] = 10_000
     timestamp_delay_interval_ms: Annotated[
         int, msgspec.Meta(ge=0, description="Rows younger than this are left for later, so that late commits are seen.")
     ] = 0
+    timestamp_look_back_ms: Annotated[
+        int,
+        msgspec.Meta(ge=0, description="How far below the last time is looked again, for rows committed late; 0: not."),
+    ] = 0
+    snapshot_safe: Annotated[
+        bool,
+        said(
+            "PostgreSQL: rows are read by the transactions that wrote them, so that none is missed whatever its number "
+            "or time. Each poll looks at the whole table."
+        ),
+    ] = False
     incrementing_look_back: Annotated[
         int,
         msgspec.Meta(

@@ -24,6 +24,36 @@ class Dialect(Protocol):
     def cast(self, column: str, type_name: str) -> str:
         """A staged column as one of the table."""
 
+    def literal(self, value: int | float | str) -> str: ...
+
+    def page(self, limit: int | None, skipped: int) -> str:
+        """The tail of a query: at most `limit` rows behind the first `skipped`."""
+
+    def delete(self, table: str, stage: str, same: str) -> str:
+        """Rows that have one like them in the stage."""
+
+    def update(self, table: str, stage: str, changed: Sequence[tuple[str, str]], same: str) -> str:
+        """Columns, quoted, and what they become."""
+
+
+def _literal(value: int | float | str) -> str:
+    return str(value) if isinstance(value, int | float) else "'" + value.replace("'", "''") + "'"
+
+
+def _delete(table: str, stage: str, same: str) -> str:
+    return f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {stage} WHERE {same})"
+
+
+def _update(table: str, stage: str, changed: Sequence[tuple[str, str]], same: str) -> str:
+    return f"UPDATE {table} SET {', '.join(f'{name} = {value}' for name, value in changed)} FROM {stage} WHERE {same}"
+
+
+def _page(limit: int | None, skipped: int, without: str) -> str:
+    if limit is None and not skipped:
+        return ""
+    behind = f" OFFSET {skipped}" if skipped else ""
+    return f"{without if limit is None else f' LIMIT {limit}'}{behind}"
+
 
 class PostgreSQL:
     name: DialectName = "postgresql"
@@ -59,6 +89,18 @@ class PostgreSQL:
     def cast(self, column: str, type_name: str) -> str:
         return f"CAST({column} AS {type_name})"
 
+    def literal(self, value: int | float | str) -> str:
+        return _literal(value)
+
+    def page(self, limit: int | None, skipped: int) -> str:
+        return _page(limit, skipped, "")
+
+    def delete(self, table: str, stage: str, same: str) -> str:
+        return _delete(table, stage, same)
+
+    def update(self, table: str, stage: str, changed: Sequence[tuple[str, str]], same: str) -> str:
+        return _update(table, stage, changed, same)
+
 
 class SQLite:
     """Times are numbers there, milliseconds or days since 1970, as Confluent's connector has them."""
@@ -92,6 +134,18 @@ class SQLite:
 
     def cast(self, column: str, type_name: str) -> str:
         return column
+
+    def literal(self, value: int | float | str) -> str:
+        return _literal(value)
+
+    def page(self, limit: int | None, skipped: int) -> str:
+        return _page(limit, skipped, " LIMIT -1")
+
+    def delete(self, table: str, stage: str, same: str) -> str:
+        return _delete(table, stage, same)
+
+    def update(self, table: str, stage: str, changed: Sequence[tuple[str, str]], same: str) -> str:
+        return _update(table, stage, changed, same)
 
 
 class MySQL:
@@ -132,6 +186,21 @@ class MySQL:
 
     def cast(self, column: str, type_name: str) -> str:
         return column
+
+    def literal(self, value: int | float | str) -> str:
+        # A backslash may stand for itself or not, by the server's mode: in hexadecimal there is none.
+        return str(value) if isinstance(value, int | float) else f"_utf8mb4 x'{value.encode().hex()}'"
+
+    def page(self, limit: int | None, skipped: int) -> str:
+        return _page(limit, skipped, f" LIMIT {(1 << 64) - 1}")
+
+    def delete(self, table: str, stage: str, same: str) -> str:
+        # An EXISTS would look through the stage for each row of the table.
+        return f"DELETE {table} FROM {table} JOIN {stage} ON {same}"
+
+    def update(self, table: str, stage: str, changed: Sequence[tuple[str, str]], same: str) -> str:
+        each = ", ".join(f"{table}.{name} = {value}" for name, value in changed)
+        return f"UPDATE {table} JOIN {stage} ON {same} SET {each}"
 
 
 def dialect_of(name: DialectName) -> Dialect:

@@ -33,8 +33,11 @@ class Holes(NamedTuple):
         """What has not been read."""
         if self.last is None:
             return f"{column} IS NOT NULL"
+        if not self.ranges:
+            return f"{column} > {self.last}"
         parts = [f"{column} > {self.last}", *(f"{column} BETWEEN {low} AND {high}" for low, high in self.ranges)]
-        return f"({' OR '.join(parts)})"
+        # The bound lets an index begin there, which it could not by the alternatives alone.
+        return f"({column} >= {self.ranges[0][0]} AND ({' OR '.join(parts)}))"
 
     def after(self, found: Sequence[int], look_back: int) -> Holes:
         """With numbers that were read now, in order."""

@@ -49,12 +49,14 @@ class Change(NamedTuple):
 class Shapes:
     """Of one sink. Records with schemas are laid out by places that were found once."""
 
-    __slots__ = ("_config", "_known", "_loose")
+    __slots__ = ("_config", "_known", "_loose", "_typed")
 
     def __init__(self, config: SinkConfig) -> None:
         self._config = config
         self._known: dict[tuple[str, Schema, Schema], tuple[Shape, list[int], list[int]]] = {}
         self._loose: dict[tuple[Any, ...], Shape] = {}
+        self._typed: dict[tuple[Any, ...], tuple[Shape, list[tuple[bool, str]]]] = {}
+        """Of values without schemas, by the names and Python's types of what is in them."""
 
     def change(self, record: ConnectRecord, at: int) -> Change:
         """Raises DataException."""
@@ -72,7 +74,37 @@ class Shapes:
                 if None in values[: len(from_key)]:
                     raise DataException("A key column is null in the record's key")
             return Change(at, shape, values)
+        if type(value) is dict and self._config.key_mode != "kafka":
+            return self._by_types(record, at)
         return self._slowly(record, at)
+
+    def _by_types(self, record: ConnectRecord, at: int) -> Change:
+        """Where a record like it was laid out before, its values are only picked."""
+        key, value = record.key, record.value
+        if self._config.key_mode != "record_key":
+            key = None
+        of_key = (*key, *map(type, key.values())) if type(key) is dict else type(key)
+        seen = (record.topic, of_key, *value, *map(type, value.values()))
+        known = self._typed.get(seen)
+        if known is None:
+            made = self._slowly(record, at)
+            if key is None or type(key) is not Struct:
+                self._learn(seen, record, made.shape)
+            return made
+        shape, picked = known
+        if type(key) is dict:
+            return Change(at, shape, [key[name] if of_key else value[name] for of_key, name in picked])
+        return Change(at, shape, [key if of_key else value[name] for of_key, name in picked])
+
+    def _learn(self, seen: tuple[Any, ...], record: ConnectRecord, shape: Shape) -> None:
+        """A decimal's type does not tell its scale."""
+        inside = [*record.value.values(), *(record.key.values() if type(record.key) is dict else [record.key])]
+        if any(type(each) not in _TELLING for each in inside):
+            return
+        if len(self._typed) >= MOST_SHAPES:
+            self._typed.clear()
+        by_key = shape.keys if self._config.key_mode == "record_key" else ()
+        self._typed[seen] = shape, [(name in by_key, name) for name in shape.columns]
 
     def _slowly(self, record: ConnectRecord, at: int) -> Change:
         shape, found = shaped(record, self._config)
@@ -92,6 +124,7 @@ class Shapes:
         return made
 
 
+_TELLING: Final = frozenset((str, int, float, bool, bytes, list, dict, type(None)))
 MOST_SHAPES: Final = 1000
 """That a sink remembers."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from ottla.connect import spi
 from ottla.connect.connectors.jdbc.config import SinkConfig
-from ottla.connect.connectors.jdbc.database import STAGE, Database, Rejected, connected
+from ottla.connect.connectors.jdbc.connecting import connected
+from ottla.connect.connectors.jdbc.database import STAGE, Database, Rejected
 from ottla.connect.connectors.jdbc.ledger import Ledger
 from ottla.connect.connectors.jdbc.rows import Change, Shapes, staged
 from ottla.connect.connectors.jdbc.tables import Tables
@@ -22,14 +23,6 @@ from ottla.connect.data.errors import ConnectException
 from ottla.connect.data.record import ConnectRecord
 
 _SAVED: Final = "ottla_before"
-
-
-@runtime_checkable
-class _Placed(Protocol):
-    """A record as it lay in its topic."""
-
-    topic: str
-    partition: int
 
 
 class JdbcSink(spi.Sink[SinkConfig]):
@@ -54,6 +47,7 @@ class JdbcSink(spi.Sink[SinkConfig]):
             self._open = _Open(connected(self._address), self.config, self.name)
         try:
             self._open.database.rollback()
+            self._open.tables.touched.clear()
             self._spans = spans
             self._passed = self._open.ledger.begin(spans)
         except (spi.TryAgain, Rejected) as error:
@@ -61,20 +55,26 @@ class JdbcSink(spi.Sink[SinkConfig]):
             raise spi.TryAgain(f"the ledger of offsets cannot be read: {error}") from error
 
     def write(self, batch: spi.Batch) -> spi.Verdicts:
-        assert self._open is not None, "begin comes before"
+        if self._open is None:
+            raise spi.ConnectorFailed(
+                "The connection was lost in the middle of a batch, which is written when the connector is started again"
+            )
         changes: list[Change] = []
         refused: list[spi.Refused] = []
         change_of = self._shapes.change
         for at, record in enumerate(batch.records):
-            if self._is_there(record):
+            if self._passed and self._is_there(record):
                 continue
             try:
                 changes.append(change_of(record, at))
             except ConnectException as error:
                 refused.append(spi.Refused(at, error))
         try:
-            for group in _grouped(changes):
-                refused += self._open.written(group)
+            groups = list(_grouped(changes))
+            # All tables first: MariaDB changes none that the transaction has written to.
+            types = [self._open.types(group) for group in groups]
+            for group, known in zip(groups, types, strict=True):
+                refused += self._open.written(group, known)
         except spi.TryAgain:
             self._drop()
             raise
@@ -82,8 +82,8 @@ class JdbcSink(spi.Sink[SinkConfig]):
 
     def _is_there(self, record: ConnectRecord) -> bool:
         # A transform may have changed the topic: the offset counts where the record was read.
-        read = record.origin if isinstance(record.origin, _Placed) else record
-        assert record.offset is not None and read.partition is not None
+        read: Any = record if record.origin is None else record.origin
+        assert record.offset is not None
         return record.offset < self._passed.get((read.topic, read.partition), -1)
 
     def end(self) -> spi.Verdicts:
@@ -117,10 +117,14 @@ class _Open:
         self.ledger = Ledger(database, name)
         self.tables = Tables(database, makes=config.makes_tables, adds=config.adds_columns)
 
-    def written(self, group: list[Change]) -> Iterator[spi.Refused]:
-        """Those that the database does not take."""
+    def types(self, group: Sequence[Change]) -> Mapping[str, str]:
+        """Of the columns, all of which are there now."""
         shape = group[0].shape
-        types = self.tables.columns(shape.table, shape.columns, shape.keys)
+        return self.tables.columns(shape.table, shape.columns, shape.keys)
+
+    def written(self, group: Sequence[Change], types: Mapping[str, str]) -> Iterator[spi.Refused]:
+        """Those that the database does not take."""
+        self.tables.touched.add(group[0].shape.table)
         yield from self._halved(group, types)
 
     def _halved(self, group: Sequence[Change], types: Mapping[str, str]) -> Iterator[spi.Refused]:
@@ -141,30 +145,23 @@ class _Open:
 
     def _put(self, group: Sequence[Change], types: Mapping[str, str]) -> None:
         dialect, shape = self.database.dialect, group[0].shape
-        self.database.stage(staged(group, dialect.name))
         table = self.tables.quoted(shape.table)
+        self.database.stage(staged(group, dialect.name), table)
         names, keys = list(shape.columns), list(shape.keys)
         of = {name: dialect.cast(f"{STAGE}.{dialect.quoted(name)}", types[name]) for name in names}
         same = " AND ".join(f"{table}.{dialect.quoted(name)} = {of[name]}" for name in keys)
         if shape.deletes:
-            self.database.execute(f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {STAGE} WHERE {same})")
+            self.database.execute(dialect.delete(table, STAGE, same))
             return
         others = [name for name in names if name not in keys]
         if self._config.insert_mode == "update":
-            self.database.execute(self._update(table, others, of, same))
+            changed = [(dialect.quoted(name), of[name]) for name in others]
+            self.database.execute(dialect.update(table, STAGE, changed, same))
             return
         columns = ", ".join(map(dialect.quoted, names))
         tail = dialect.upsert_tail(keys, others) if self._config.insert_mode == "upsert" else ""
         values = ", ".join(of[name] for name in names)
         self.database.execute(f"INSERT INTO {table} ({columns}) SELECT {values} FROM {STAGE}{tail}")
-
-    def _update(self, table: str, others: Sequence[str], of: Mapping[str, str], same: str) -> str:
-        dialect = self.database.dialect
-        if dialect.name == "mysql":
-            changed = ", ".join(f"{table}.{dialect.quoted(name)} = {of[name]}" for name in others)
-            return f"UPDATE {table}, {STAGE} SET {changed} WHERE {same}"
-        changed = ", ".join(f"{dialect.quoted(name)} = {of[name]}" for name in others)
-        return f"UPDATE {table} SET {changed} FROM {STAGE} WHERE {same}"
 
 
 def _grouped(changes: Sequence[Change]) -> Iterator[list[Change]]:

@@ -14,8 +14,8 @@ _COLUMNS: Final = {
     ),
     "sqlite": "SELECT name, type FROM pragma_table_info(?)",
     "mysql": (
-        "SELECT column_name, column_type FROM information_schema.columns WHERE table_schema = database() "
-        "AND table_name = %s ORDER BY ordinal_position"
+        "SELECT column_name, column_type FROM information_schema.columns WHERE table_schema = "
+        "COALESCE(%s, database()) AND table_name = %s ORDER BY ordinal_position"
     ),
 }
 
@@ -23,13 +23,15 @@ _COLUMNS: Final = {
 class Tables:
     """Of one connection. What was seen is remembered until something was changed or refused."""
 
-    __slots__ = ("_adds", "_database", "_known", "_makes")
+    __slots__ = ("_adds", "_database", "_known", "_makes", "touched")
 
     def __init__(self, database: Database, *, makes: bool, adds: bool) -> None:
         self._database = database
         self._makes = makes
         self._adds = adds
         self._known: dict[str, dict[str, str]] = {}
+        self.touched: set[str] = set()
+        """Tables that the transaction has written to."""
 
     def forget(self) -> None:
         self._known.clear()
@@ -48,6 +50,8 @@ class Tables:
                 )
             self._create(table, wanted, keys)
             known = self._looked(table)
+        if any(name not in known for name in wanted):
+            known = self._looked(table)  # somebody else may have added it
         missing = [name for name in wanted if name not in known]
         if missing:
             self._add(table, {name: wanted[name] for name in missing})
@@ -57,15 +61,20 @@ class Tables:
 
     def _looked(self, table: str) -> dict[str, str]:
         dialect = self._database.dialect
-        named = self.quoted(table) if dialect.name == "postgresql" else table.rpartition(".")[2]
-        return {name: kind for name, kind in self._database.rows(_COLUMNS[dialect.name], [named])}
+        schema, _, bare = table.rpartition(".")
+        named: Sequence[str | None] = [bare]
+        if dialect.name != "sqlite":
+            named = [self.quoted(table)] if dialect.name == "postgresql" else [schema or None, bare]
+        return {name: kind for name, kind in self._database.rows(_COLUMNS[dialect.name], named)}
 
     def _create(self, table: str, wanted: Mapping[str, Schema], keys: Sequence[str]) -> None:
         dialect = self._database.dialect
         parts = [self._column(name, schema, name in keys) for name, schema in wanted.items()]
         if keys:
             parts.append(f"PRIMARY KEY ({', '.join(map(dialect.quoted, keys))})")
-        self._define(f"CREATE TABLE IF NOT EXISTS {self.quoted(table)} ({', '.join(parts)})", table)
+        # MariaDB's own choice may be one that takes only some of the letters.
+        letters = " CHARACTER SET utf8mb4" if dialect.name == "mysql" else ""
+        self._define(f"CREATE TABLE IF NOT EXISTS {self.quoted(table)} ({', '.join(parts)}){letters}", table)
 
     def _column(self, name: str, schema: Schema, is_key: bool) -> str:
         dialect = self._database.dialect
@@ -85,10 +94,19 @@ class Tables:
                     " for it: make the field optional, give it a default, or add the column by hand"
                 )
             column = self._column(name, schema.but(optional=True), False)
-            self._define(f"ALTER TABLE {self.quoted(table)} ADD COLUMN {column}", table)
+            unless = "IF NOT EXISTS " if self._database.dialect.name == "postgresql" else ""
+            self._define(f"ALTER TABLE {self.quoted(table)} ADD COLUMN {unless}{column}", table)
 
     def _define(self, sql: str, table: str) -> None:
+        waits = self._database.dialect.name == "mysql" and table in self.touched
+        if waits:  # for our own transaction, for ever
+            self._database.rollback()
         try:
             self._database.define(sql)
         except Rejected as error:
             raise spi.ConnectorFailed(f"Table {table} cannot be made or changed: {error}; tried: {sql}") from error
+        if waits:
+            raise spi.ConnectorFailed(
+                f"Table {table} had to be changed in the middle of a transaction, which MariaDB does not do: it is "
+                "changed now, and the batch is written when the connector is started again"
+            )

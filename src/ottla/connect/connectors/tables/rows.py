@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ottla.connect.data.logical import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
+from ottla.connect.data.columns import MOST_DIGITS, TIMESTAMP_TYPE, arrow_type
+from ottla.connect.data.logical import DATE_NAME, TIME_NAME
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.data.schema import Schema
 from ottla.connect.data.struct import Struct
@@ -15,20 +16,6 @@ from ottla.connect.data.types import Instant, Type
 
 MOST_LEVELS: Final = 50
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST_DIGITS: Final = 38
-
-_ARROW: Final = {
-    Type.INT8: pa.int8(),
-    Type.INT16: pa.int16(),
-    Type.INT32: pa.int32(),
-    Type.INT64: pa.int64(),
-    Type.FLOAT32: pa.float32(),
-    Type.FLOAT64: pa.float64(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.STRING: pa.string(),
-    Type.BYTES: pa.binary(),
-}
-_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
 class Misfit(Exception):
@@ -75,24 +62,6 @@ def rows_of(
     fields = [pa.field(name, kind) for name, kind in types.items() if not pa.types.is_null(kind)]
     arrays = [pa.array([row.get(field.name) for row in taken], field.type) for field in fields]
     return Rows(pa.table(arrays, schema=pa.schema(fields)), sorted(refused))
-
-
-def arrow_type(schema: Schema) -> pa.DataType:
-    if schema.name in (DATE_NAME, TIME_NAME, TIMESTAMP_NAME):
-        return {DATE_NAME: pa.date32(), TIME_NAME: pa.time64("us"), TIMESTAMP_NAME: _TIMESTAMP}[schema.name]
-    if schema.name == DECIMAL_NAME:
-        scale = int((schema.parameters or {}).get("scale", "0"))
-        return pa.decimal128(_MOST_DIGITS, scale)
-    if schema.type is Type.STRUCT:
-        return pa.struct([pa.field(field.name, arrow_type(field.schema)) for field in schema.fields])
-    if schema.type is Type.ARRAY:
-        assert schema.value_schema is not None
-        return pa.list_(arrow_type(schema.value_schema))
-    if schema.type is Type.MAP:
-        assert schema.key_schema is not None
-        assert schema.value_schema is not None
-        return pa.map_(arrow_type(schema.key_schema), arrow_type(schema.value_schema))
-    return _ARROW[schema.type]
 
 
 def _row(record: ConnectRecord) -> dict[str, Any]:
@@ -175,9 +144,9 @@ def _inferred(values: Sequence[Any]) -> pa.DataType:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         found = pa.infer_type([next(value for value in values if value is not None)])
     if pa.types.is_timestamp(found):
-        return _TIMESTAMP
+        return TIMESTAMP_TYPE
     if pa.types.is_decimal(found):
-        return pa.decimal128(_MOST_DIGITS, found.scale)
+        return pa.decimal128(MOST_DIGITS, found.scale)
     return _without_nulls(found)
 
 

@@ -1,0 +1,84 @@
+"""What a connector has done so far, for people and for metrics."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from ottla.connect.dead_letters import Letter, LetterPolicy
+from ottla.connect.jobs.reports import Counts
+from ottla.connect.measures import Measures
+from ottla.connect.spi import Observed
+
+logger = logging.getLogger(__name__)
+
+LOGGED_LETTERS: Final = 10
+"""Of one batch."""
+
+
+class Outcome(NamedTuple):
+    """Of one batch."""
+
+    counts: Counts
+    topics: Iterable[str]
+    letters: Sequence[Letter] = ()
+    observed: Sequence[Observed] = ()
+
+
+class Account:
+    def __init__(self, name: str, policy: LetterPolicy) -> None:
+        self._name = name
+        self._policy = policy
+        self._counts = Counts()
+        self._batches = 0
+        self._topics: dict[str, None] = {}
+        self._last_error_ms: int | None = None
+        self._alerted: set[str] = set()
+        """What was logged, by what stands before its colon, and still holds."""
+        self._measures = Measures()
+
+    def take(self, outcome: Outcome) -> None:
+        self._batches += 1
+        self._counts = self._counts.plus(outcome.counts)
+        self._topics.update(dict.fromkeys(outcome.topics))
+        self.observe(outcome.observed)
+        if outcome.counts.failed:
+            self._last_error_ms = _now_ms()
+        self._log(outcome.letters)
+
+    def observe(self, observed: Sequence[Observed]) -> None:
+        self._measures.take(observed, _now_ms())
+
+    def alert(self, alerts: Sequence[str]) -> None:
+        for each in alerts:
+            if each.partition(":")[0] not in self._alerted:
+                logger.warning("%s: %s", self._name, each)
+        self._alerted = {each.partition(":")[0] for each in alerts}
+
+    def told(self) -> Mapping[str, Any]:
+        return {
+            "counts": self._counts._asdict(),
+            "batches": self._batches,
+            "topics": list(self._topics),
+            "last-error-timestamp": self._last_error_ms,
+            "measures": self._measures.samples(_now_ms()),
+        }
+
+    def _log(self, letters: Sequence[Letter]) -> None:
+        if not self._policy.log:
+            return
+        for letter in letters[:LOGGED_LETTERS]:
+            content = f": key {letter.key!r}, value {letter.value!r}" if self._policy.log_messages else ""
+            failure = letter.failure
+            logger.error(
+                "%s: %s failed in %s (%s): %s%s",
+                self._name, letter.where, failure.stage, failure.class_name, failure.message, content,
+            )  # fmt: skip
+        if len(letters) > LOGGED_LETTERS:
+            logger.error("%s: and %d more of this batch", self._name, len(letters) - LOGGED_LETTERS)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

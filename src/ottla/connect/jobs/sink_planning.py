@@ -1,0 +1,93 @@
+"""What there is to do for a sink, and what its tasks do.
+
+The planning is that of `pipelines.source`: offsets by wire, a backlog in portions of about a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from ottla.connect.jobs.feed import Work
+from ottla.connect.jobs.reports import Counts, Failed, SinkReport
+from ottla.connect.jobs.sink_task import SinkTask, spi_columns
+from ottla.connect.jobs.spec import JobSpec
+from ottla.connect.jobs.workers import forget, kept
+from ottla.connect.spi import Columns
+from ottla.connect.spi import Span as SpiSpan
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_of
+from ottla.pipelines.source.offsets import from_json
+from ottla.pipelines.source.options import SourceOptions
+
+
+class Portion(NamedTuple):
+    """What one task writes."""
+
+    task: int
+    spans: Sequence[Span]
+
+
+class SinkPlanner:
+    """Where a sink stands in its topics. Asked by one thread."""
+
+    def __init__(self, spec: JobSpec, options: SourceOptions, first_records: int) -> None:
+        self._tasks = spec.tasks
+        self._reader = OttlaStreamReader(options, first_records)
+        self._at = self._end = self._reader.initialOffset()
+        if spec.once:
+            self._reader.prepareForTriggerAvailableNow()
+
+    @property
+    def ends(self) -> Mapping[TopicPartition, int]:
+        """Of all partitions, also of those in which there was nothing new."""
+        return from_json(self._end)
+
+    def look(self) -> list[Portion]:
+        """What lies behind where the last look's portions ended: they are written by now."""
+        self._at = self._end
+        self._end = self._reader.latestOffset(self._at, ReadAllAvailable())
+        spans = [each for each in self._reader.partitions(self._at, self._end) if isinstance(each, Span)]
+        return portions_of(spans, self._tasks)
+
+    @property
+    def has_moved(self) -> bool:
+        """Perhaps without a record: a partition that is new and empty is one to remember."""
+        return from_json(self._at) != from_json(self._end)
+
+    def close(self) -> None:
+        self._reader.stop()
+
+
+def portions_of(spans: Sequence[Span], tasks: int) -> list[Portion]:
+    """The largest first, each to whoever has least."""
+    shares: list[list[Span]] = [[] for _ in range(max(1, min(tasks, len(spans))))]
+    for span in sorted(spans, key=lambda each: each.start - each.end):
+        min(shares, key=lambda share: sum(each.end - each.start for each in share)).append(span)
+    return [Portion(number, sorted(share, key=lambda span: span.place)) for number, share in enumerate(shares) if share]
+
+
+def sink_work(spec: JobSpec, options: SourceOptions) -> Work:
+    """In Spark's workers."""
+
+    def work(portion: Any) -> SinkReport:
+        assert isinstance(portion, Portion)
+        try:
+            task = kept(SinkTask, spec)
+        except Exception as error:  # noqa: BLE001  a connector may raise anything when it is opened
+            return SinkReport(portion.task, Counts(), (), Failed.of(error))
+        spans = [SpiSpan(*span.place, span.start, span.end) for span in portion.spans]
+        report = task.run(portion.task, spans, columns_in(options, portion.spans))
+        if report.failed is not None:
+            forget(spec)
+        return report
+
+    return work
+
+
+def columns_in(options: SourceOptions, spans: Sequence[Span]) -> Iterator[Columns]:
+    for span in spans:
+        for found in columns_of(options, span):
+            yield spi_columns(*span.place, found)

@@ -1,0 +1,48 @@
+"""A target that is away for a moment is waited for, whatever it was about to be asked."""
+
+from collections.abc import Sequence
+
+from ottla.connect import spi
+from ottla.connect.jobs.sink_task import SinkTask
+from ottla.connect.jobs.spec import JobSpec
+
+
+class Away(spi.Sink[spi.Config]):
+    """For the first time that each of its functions is called."""
+
+    def __init__(self) -> None:
+        super().__init__(spi.Config(), "away")
+        self.called: list[str] = []
+
+    def _call(self, what: str) -> None:
+        self.called.append(what)
+        if self.called.count(what) == 1:
+            raise spi.TryAgain("the target restarts")
+
+    def begin(self, spans: Sequence[spi.Span]) -> None:
+        self._call("begin")
+
+    def end(self) -> spi.Verdicts:
+        self._call("end")
+        return ()
+
+
+def test_what_begins_and_ends_a_batch_is_tried_again_as_what_writes_it() -> None:
+    config = {"connector.class": "FileStreamSink", "errors.retry.delay.max.ms": "1"}
+    spec = JobSpec(
+        "away",
+        config,
+        "",
+        "",
+        "",
+        "",
+        {
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        },
+    )
+    sink = Away()
+    report = SinkTask(spec, sink).run(0, [spi.Span("t", 0, 0, 1)], iter(()))
+    assert report.failed is None
+    assert sink.called == ["begin", "begin", "end", "end"]
+    assert report.counts.retries == 2
