@@ -11,12 +11,14 @@ from typing import assert_never
 from ottla.serdes.types import Type
 from ottla.sql import tree as t
 from ottla.sql.analysis import altering, inserting, replacing, sinks, sources
+from ottla.sql.analysis.creating_functions import own_function
 from ottla.sql.analysis.formats import Defaults
-from ottla.sql.analysis.queries import Surroundings, analysed
+from ottla.sql.analysis.queries import Vocabulary, analysed
 from ottla.sql.analysis.refusals import meant, refuse
 from ottla.sql.analysis.typed import TypedQuery
 from ottla.sql.analysis.types import resolved
 from ottla.sql.errors import SqlError
+from ottla.sql.functions.python import PythonFunction
 from ottla.sql.model import DataSource
 
 
@@ -26,6 +28,8 @@ class Settings:
 
     formats: Defaults = field(default_factory=Defaults)
     topic_prefix: str = ""
+    python_functions: bool = True
+    """Whether statements may bring code along."""
 
     @staticmethod
     def of(properties: Mapping[str, object]) -> "Settings":
@@ -34,7 +38,8 @@ class Settings:
         prefix = properties.get("ksql.output.topic.name.prefix")
         wrap = str(properties.get("ksql.persistence.wrap.single.values", "true")).lower() != "false"
         formats = Defaults(str(key).upper() if key else "KAFKA", str(value).upper() if value else None, wrap)
-        return Settings(formats, str(prefix) if prefix else "")
+        python = str(properties.get("ksql.functions.python.enabled", "true")).lower() != "false"
+        return Settings(formats, str(prefix) if prefix else "", python)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,27 @@ class QueryPaused:
     paused: bool
 
 
-Change = SourceSet | SourceDropped | TypeSet | TypeDropped | QuerySet | QueryEnded | QueryPaused
+@dataclass(frozen=True, slots=True)
+class FunctionSet:
+    function: PythonFunction
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDropped:
+    name: str
+
+
+Change = (
+    FunctionSet
+    | FunctionDropped
+    | SourceSet
+    | SourceDropped
+    | TypeSet
+    | TypeDropped
+    | QuerySet
+    | QueryEnded
+    | QueryPaused
+)
 
 
 @dataclass(slots=True)
@@ -102,6 +127,9 @@ class Catalog:
     types: dict[str, Type] = field(default_factory=dict)
     queries: dict[str, PersistentQuery] = field(default_factory=dict)
     paused: dict[str, bool] = field(default_factory=dict)
+    functions: dict[str, PythonFunction] = field(default_factory=dict)
+    version: int = field(default=0, compare=False)
+    """Another one after each change: what was made of the catalog before may be wrong."""
 
     # ---- asking
 
@@ -111,8 +139,8 @@ class Catalog:
             refuse(f"there is no stream or table {source.name}{meant(source.name, self.sources)}", source)
         return found
 
-    def surroundings(self) -> Surroundings:
-        return Surroundings(self.find, self.types)
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.find, self.types, self.functions)
 
     def readers(self, name: str) -> list[str]:
         return [query.id for query in self.queries.values() if name in query.reads]
@@ -142,6 +170,10 @@ class Catalog:
             case t.AlterSource():
                 source = self._known(statement.name, statement)
                 return [SourceSet(replace(altering.altered(source, statement, self.types), statement=text))]
+            case t.CreateFunction():
+                return self._create_function(statement, settings)
+            case t.Drop(kind="FUNCTION"):
+                return self._drop_function(statement)
             case t.Drop(kind="TYPE"):
                 return self._drop_type(statement)
             case t.Drop(kind="STREAM" | "TABLE"):
@@ -179,7 +211,7 @@ class Catalog:
     def _create_as(self, statement: t.CreateAs, text: str, position: int, settings: Settings) -> list[Change]:
         if self._is_there(statement):
             return []
-        query = analysed(statement.query, self.surroundings())
+        query = analysed(statement.query, self.vocabulary())
         prefix = "CTAS" if statement.kind == "TABLE" else "CSAS"
         there = self.sources.get(statement.name)
         query_id = f"{prefix}_{statement.name}_{position}"
@@ -193,7 +225,7 @@ class Catalog:
 
     def _insert_into(self, statement: t.InsertInto, text: str, position: int) -> list[Change]:
         target = self.find(t.Source(statement.name, at=statement.name_at))
-        query = analysed(statement.query, self.surroundings())
+        query = analysed(statement.query, self.vocabulary())
         said = inserting.check_query(statement, target, query)
         query_id = said or f"INSERTQUERY_{position}"
         if query_id in self.queries:
@@ -226,6 +258,23 @@ class Catalog:
             refuse(f"there is a type {statement.name} already: DROP TYPE {statement.name} first", statement)
         return [TypeSet(statement.name, resolved(statement.type, self.types))]
 
+    def _create_function(self, statement: t.CreateFunction, settings: Settings) -> list[Change]:
+        if statement.name in self.functions and statement.if_not_exists:
+            return []
+        if not settings.python_functions:
+            refuse("functions in Python are switched off here (ksql.functions.python.enabled=false)", statement)
+        if statement.name in self.functions and not statement.or_replace:
+            refuse(f"there is a function {statement.name} already: write CREATE OR REPLACE, or DROP it", statement)
+        return [FunctionSet(own_function(statement, self.types))]
+
+    def _drop_function(self, statement: t.Drop) -> list[Change]:
+        """Queries that call it keep it as it was when they were made."""
+        if statement.name in self.functions:
+            return [FunctionDropped(statement.name)]
+        if statement.if_exists:
+            return []
+        refuse(f"there is no function {statement.name} of your own{meant(statement.name, self.functions)}", statement)
+
     def _drop_type(self, statement: t.Drop) -> list[Change]:
         if statement.name in self.types:
             return [TypeDropped(statement.name)]
@@ -245,11 +294,16 @@ class Catalog:
     # ---- changing
 
     def replay(self, change: Change) -> None:
+        self.version += 1
         match change:
             case SourceSet(source):
                 self.sources[source.name] = source
             case SourceDropped(name, _):
                 del self.sources[name]
+            case FunctionSet(function):
+                self.functions[function.name] = function
+            case FunctionDropped(name):
+                del self.functions[name]
             case TypeSet(name, kind):
                 self.types[name] = kind
             case TypeDropped(name):

@@ -6,19 +6,18 @@ Spark reads and writes them itself; keys of a repartition topic lie as in the to
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ottla.serdes.base import Serde
 from ottla.serdes.json import JsonSerde
-from ottla.serdes.types import LONG, STRING, TIMESTAMP, Type
+from ottla.serdes.types import Type
 from ottla.sql.analysis.scope import key_type, record_types
 from ottla.sql.analysis.typed import Exploded, Fields, Grouping, Joining, Read, Side, TypedQuery
-from ottla.sql.formats import serde as format_serde
-from ottla.sql.functions import SCALARS
 from ottla.sql.functions.coercions import conversion
-from ottla.sql.functions.declare import Argument, literal
+from ottla.sql.functions.declare import Argument
 from ottla.sql.model import DataSource, EventTime, WindowedKey
+from ottla.sql.records import Formats, event_column, event_ms, windowed_serde
 from ottla.streams import expressions as e
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.kstream import KStream
@@ -26,7 +25,6 @@ from ottla.streams.dsl.ktable import KTable
 from ottla.streams.dsl.options import Consumed, Grouped, Joined, Materialized, Produced, StreamJoined, Suppressed
 from ottla.streams.expressions import Expression, Inputs
 from ottla.streams.record import Record
-from ottla.streams.serdes import Serdes
 from ottla.streams.topology.graph import TimestampExtractor
 from ottla.streams.topology.processor import FixedKeyProcessor, ProcessorContext
 from ottla.streams.topology.topology import Topology
@@ -34,6 +32,7 @@ from ottla.streams.windows import TimeWindows
 
 if TYPE_CHECKING:
     from ottla.registry.lookup import Registry
+    from ottla.sql.catalog import PersistentQuery
 
 Rows = KStream[Any, Any] | KTable[Any, Any]
 
@@ -55,28 +54,25 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class Formats:
-    """Serdes of sources, with the registry that some need."""
-
-    registry: "Registry | None" = None
-
-    def key(self, source: DataSource) -> Serde[Any]:
-        return windowed_serde(format_serde(source.key_format, source.keys, "key", self.registry), source.window)
-
-    def value(self, source: DataSource) -> Serde[Any]:
-        return format_serde(source.value_format, source.values, "value", self.registry)
-
-
-@dataclass(frozen=True, slots=True)
 class Building:
     builder: StreamsBuilder
     formats: Formats
+    read: dict[str, Flow] = field(default_factory=dict)
+    """Sources that are in the topology already: several queries may read one."""
 
 
 def topology(query: TypedQuery, sink: DataSource, registry: "Registry | None" = None) -> Topology:
     """A persistent query: from its sources to the sink's topic."""
     building = Building(StreamsBuilder(), Formats(registry))
     write(_result(query, building), sink, building.formats)
+    return building.builder.build()
+
+
+def application_topology(queries: "Sequence[PersistentQuery]", registry: "Registry | None" = None) -> Topology:
+    """Several persistent queries in one: what one writes another may read."""
+    building = Building(StreamsBuilder(), Formats(registry))
+    for query in queries:
+        write(_result(query.query, building), query.sink, building.formats)
     return building.builder.build()
 
 
@@ -92,19 +88,17 @@ def _result(query: TypedQuery, building: Building) -> Flow:
 # ---- reading
 
 
-def windowed_serde(inner: Serde[Any], window: WindowedKey | None) -> Serde[Any]:
-    if window is None:
-        return inner
-    if window.size_ms is None:
-        return Serdes.session_windowed(inner)
-    return Serdes.time_windowed(inner, window.size_ms)
-
-
 def _rows(source: Read | Joining, building: Building) -> Flow:
     return _joined(source, building) if isinstance(source, Joining) else _read(source.source, building)
 
 
 def _read(source: DataSource, building: Building) -> Flow:
+    if source.name not in building.read:
+        building.read[source.name] = _read_first(source, building)
+    return building.read[source.name]
+
+
+def _read_first(source: DataSource, building: Building) -> Flow:
     builder, keys = building.builder, building.formats.key(source)
     consumed: Consumed[Any, Any] = Consumed(
         keys, building.formats.value(source), timestamp_extractor=_extractor(source)
@@ -119,27 +113,7 @@ def _read(source: DataSource, building: Building) -> Flow:
 def _extractor(source: DataSource) -> TimestampExtractor | None:
     if source.event_time is None:
         return None
-    return TimestampExtractor(event_ms(_event_column(source, source.event_time), source.event_time))
-
-
-def _event_column(source: DataSource, at: EventTime) -> Argument:
-    kind = source.column(at.column)
-    assert kind is not None
-    if at.column not in dict(source.keys):
-        return Argument(e.value[at.column], kind)
-    own = e.key["key"] if source.window else e.key
-    return Argument(own if len(source.keys) == 1 else own[at.column], kind)
-
-
-def event_ms(given: Argument, at: EventTime) -> Expression:
-    """Milliseconds since 1970."""
-    if given.type == LONG:
-        return given.expression
-    if given.type == STRING:
-        assert at.format is not None
-        return SCALARS["STRINGTOTIMESTAMP"].make([given, literal(at.format, STRING)])
-    assert given.type == TIMESTAMP
-    return SCALARS["UNIX_TIMESTAMP"].make([given])
+    return TimestampExtractor(event_ms(event_column(source, source.event_time), source.event_time))
 
 
 def _filtered(flow: Flow, where: Expression | None) -> Flow:
@@ -398,7 +372,7 @@ def write(flow: Flow, sink: DataSource, formats: Formats) -> None:
 
 def _stamped(rows: KStream[Any, Any], flow: Flow, sink: DataSource, at: EventTime) -> KStream[Any, Any]:
     """Records get the time that a column of the result holds. One whose time cannot be read is left out."""
-    run = event_ms(_event_column(sink, at), at).compile(flow.types)
+    run = event_ms(event_column(sink, at), at).compile(flow.types)
 
     return rows.process_values(lambda: Stamp(run))
 

@@ -4,6 +4,8 @@ from typing import Final
 
 BAD_REQUEST: Final = 40000
 BAD_STATEMENT: Final = 40001
+DENIED: Final = 40301
+"""ksqlDB's code for what the cluster does not allow."""
 ASSERTION_FAILED: Final = 41700
 REGISTRY_MISSING: Final = 42801
 SERVER_ERROR: Final = 50000

@@ -47,13 +47,16 @@ _TOKENS: Final = re.compile(
   | `(?P<back>(?:[^`]|``)*)`
   | "(?P<double>(?:[^"]|"")*)"
   | '(?P<string>(?:[^']|'')*)'
+  | \$\$(?P<body>(?:[^$]|\$(?!\$))*)\$\$
   | (?P<variable>\$\{[^}]*\})
   | (?P<op>->|=>|:=|<>|!=|<=|>=|\|\||/(?!\*)|[-+*%=<>(),.;\[\]:])
     """,
     re.VERBOSE,
 )
 
-_ENDS: Final = re.compile(r"--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|;")
+_ENDS: Final = re.compile(
+    r"--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\$\$(?:[^$]|\$(?!\$))*\$\$|;"
+)
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _OPENINGS: Final = {"'": "a text", '"': "a name", "`": "a name"}
@@ -141,6 +144,8 @@ def _token(kind: str, match: re.Match[str], lines: Lines) -> Token:
             return Token("quoted", match["double"].replace('""', '"'), at)
         case "string":
             return Token("string", match["string"].replace("''", "'"), at)
+        case "body":
+            return Token("string", match["body"], at)
         case "variable":
             raise _error(f"the variable {match[0]} is not defined: DEFINE {match[0][2:-1]} = '...'", at, lines)
     return Token(kind, match[0], at)

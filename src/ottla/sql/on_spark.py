@@ -1,7 +1,8 @@
 """Query tests on Spark: records go into topics, an application runs until it has processed them, its output is read.
 
 Brokers are those of `bootstrap.servers`, else one node of its own: a process that ends with this one. Every run takes
-topics of its own. Caches are off, so that each update comes out, as in the test driver.
+topics and a session of its own, so that several may go on at once. Records are processed in the order given, as in the
+test driver.
 """
 
 import atexit
@@ -13,7 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count
 from socket import socket
-from typing import Any, Final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client import admin
 from ottla.client.addresses import parse_bootstrap
@@ -23,6 +25,7 @@ from ottla.client.blocking.producer import Producer
 from ottla.client.errors import ClientError
 from ottla.client.offsets import LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.session import new_session
 from ottla.sql.analysis.typed import Joining, Read, TypedQuery
 from ottla.sql.catalog import PersistentQuery
 from ottla.sql.compile import topology
@@ -31,10 +34,14 @@ from ottla.sql.model import DataSource
 from ottla.streams.app import StreamsApp
 from ottla.streams.record import Raw
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 MASTER: Final = "local[2]"
 START_PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.2
 _runs = count(1)
+_starting = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +65,16 @@ class SparkEngine:
             news = [admin.NewTopic(topic, 1, 1) for topic in sorted({*topics, sink.topic})]
             admin.create_topics(cluster, news)
             producer = Producer(cluster)
-            for raw in records:
-                if prefix + raw.topic in topics:
+            settings = {
+                **config,
+                "bootstrap.servers": self.bootstrap,
+                "state.dir": folder,
+                "auto.offset.reset": "earliest",
+            }
+            made = topology(placed, sink, self.registry)
+            own = [raw for raw in records if prefix + raw.topic in topics]
+            for part in parts(own, one_by_one=_joins_by_foreign_key(placed.source)):
+                for raw in part:
                     producer.send(
                         prefix + raw.topic,
                         raw.value,
@@ -68,17 +83,42 @@ class SparkEngine:
                         partition=0,
                         timestamp=raw.timestamp,
                     )
-            producer.flush()
-            settings = {
-                **config,
-                "bootstrap.servers": self.bootstrap,
-                "state.dir": folder,
-                "auto.offset.reset": "earliest",
-                "statestore.cache.max.bytes": 0,
-            }
-            app = StreamsApp(f"{prefix}{query.id}", topology(placed, sink, self.registry), **settings)
-            app.run(once=True, master=MASTER)
+                producer.flush()
+                StreamsApp(f"{prefix}{query.id}", made, **settings).runner(once=True).run(_session())
             return [each._replace(topic=query.sink.topic) for each in _read(cluster, sink.topic)]
+
+
+def _session() -> "SparkSession":
+    """Beside those of other runs, in the SparkContext of this process."""
+    with _starting:
+        return new_session("sql-test", MASTER).newSession()
+
+
+def parts(records: Sequence[Raw], *, one_by_one: bool = False) -> list[list[Raw]]:
+    """What is processed before the next is written, so that records go in the order given.
+
+    Of several topics a task takes the oldest record first: one that is not later than those of other topics before it
+    has to wait until they are processed.
+    """
+    found: list[list[Raw]] = [[]]
+    latest: dict[str, int] = {}
+    """Of each topic in the last part."""
+    for raw in records:
+        others = [time for topic, time in latest.items() if topic != raw.topic]
+        if found[-1] and (one_by_one or any(raw.timestamp <= time for time in others)):
+            found.append([])
+            latest = {}
+        found[-1].append(raw)
+        latest[raw.topic] = max(raw.timestamp, latest.get(raw.topic, raw.timestamp))
+    return found
+
+
+def _joins_by_foreign_key(source: Read | Joining) -> bool:
+    """The sides of such a join tell each other over topics: a row that is replaced before its answer is there has none,
+    so there each record waits for those before it."""
+    if isinstance(source, Read):
+        return False
+    return source.how == "foreign-key" or _joins_by_foreign_key(source.left)
 
 
 def _renamed(query: TypedQuery, prefix: str) -> TypedQuery:

@@ -6,9 +6,10 @@ JSON has for them, decimals `Decimal`.
 
 import base64
 import json
+import math
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from ottla.serdes import dates
 from ottla.serdes.base import Serde, Where, placed
@@ -17,6 +18,8 @@ from ottla.serdes.types import Type
 from ottla.sql.analysis.scope import key_type
 from ottla.sql.formats.format import Format
 from ottla.sql.model import Columns
+
+_NO_NUMBERS: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 def to_bytes(plain: Any, format: Format, columns: Columns, part: str, serde: Serde[Any], topic: str) -> bytes | None:
@@ -109,4 +112,6 @@ def json_text(plain: Any) -> str:
             return "[" + ",".join(map(json_text, plain)) + "]"
         case Decimal():
             return format(plain, "f")
+        case float() if not math.isfinite(plain):
+            return f'"{_NO_NUMBERS.get(plain, "NaN")}"'  # JSON has no number for them
     return json.dumps(plain)

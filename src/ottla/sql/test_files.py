@@ -8,20 +8,24 @@
         inputs: [{topic: t, key: 1, value: {v: a}}]
         outputs: [{topic: O, key: 1, value: {V: A}}]
 
-Of an output, and of a source under `sources`, only what is said is compared. `error: {code, message, line, column}`
-says that the statements are refused; the message has to contain the text. `properties` and `topics` are those of `run`.
-Numbers with a fraction compare as numbers, whether they are decimals or doubles.
+`file: NAME` instead of `statements` names a file of them beside this one. Of an output, and of a source under
+`sources`, only what is said is compared. `error: {code, message, line, column}` says that the statements are refused;
+the message has to contain the text. `properties` and `topics` are those of `run`. Numbers with a fraction compare as
+numbers, whether they are decimals or doubles.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 from ottla.sql.errors import SqlError
 from ottla.sql.testing import run
 
-_KNOWN: Final = frozenset(("name", "statements", "inputs", "outputs", "sources", "error", "properties", "topics"))
+_KNOWN: Final = frozenset(
+    ("name", "file", "statements", "inputs", "outputs", "sources", "error", "properties", "topics")
+)
 
 
 class TestFileError(Exception):
@@ -69,12 +73,23 @@ def load(text: str, path: str) -> list[QueryTest]:
 
 
 def _test(given: Any, number: int, path: str) -> QueryTest:
-    if not isinstance(given, dict) or "statements" not in given:
-        raise TestFileError(f"{path}: test {number} has no `statements`")
+    if not isinstance(given, dict) or not ("statements" in given or "file" in given):
+        raise TestFileError(f"{path}: test {number} has no `statements`, and no `file` of them")
     unknown = sorted(str(name) for name in given if name not in _KNOWN)
     if unknown:
         raise TestFileError(f"{path}: test {number} has {unknown[0]!r}; there are {', '.join(sorted(_KNOWN))}")
+    if "file" in given:
+        given = {**given, "statements": _of_file(str(given["file"]), path) + "\n" + str(given.get("statements", ""))}
     return QueryTest(str(given.get("name", f"test {number}")), given)
+
+
+def _of_file(name: str, path: str) -> str:
+    """Statements that lie beside the tests."""
+    file = Path(path).parent / name
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TestFileError(f"{path}: {file} cannot be read: {error}") from None
 
 
 # ---- comparing

@@ -13,28 +13,33 @@ given, then over what earlier queries wrote. All that is wrong with a statement 
 import base64
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.registry.in_memory import MemoryRegistry
 from ottla.registry.schemas.base import LanguageName
 from ottla.serdes.base import Where, placed
-from ottla.sql import plain
+from ottla.sql import assertions, plain
 from ottla.sql import tree as t
 from ottla.sql.analysis.inserting import values_row
 from ottla.sql.analysis.queries import analysed
-from ottla.sql.catalog import PersistentQuery, QueryEnded, QuerySet
-from ottla.sql.compile import Formats, topology
+from ottla.sql.analysis.refusals import at, meant, refuse
+from ottla.sql.catalog import PersistentQuery, QueryEnded, QuerySet, Settings
+from ottla.sql.compile import topology
 from ottla.sql.errors import BAD_REQUEST, BAD_STATEMENT, SERVER_ERROR, SqlError
+from ottla.sql.functions import find
 from ottla.sql.model import DataSource
+from ottla.sql.processing_log.entries import TOPIC, entry
+from ottla.sql.processing_log.review import Review
+from ottla.sql.records import Formats
 from ottla.sql.session import Session
 from ottla.sql.types import sql_text
 from ottla.streams.errors import StreamsError
 from ottla.streams.record import Headers, Raw
 from ottla.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from ottla.streams.test_driver import TopologyTestDriver
-from ottla.streams.topology.graph import TopologyError
+from ottla.streams.topology.errors import TopologyError
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
@@ -42,6 +47,9 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 ENGINES: Final = ("driver", "spark")
+PROCESSING_LOG: Final = f"default_{TOPIC}"
+"""Of the server that nobody named otherwise."""
+_ROWS: Final = "ksql.logging.processing.rows.include"
 
 
 def run(
@@ -60,11 +68,25 @@ def run(
         for each in topics:
             _register(each, registry)
         session = Session(registry=registry)
-        return _Run(dict(properties or {}), registry, session, engine).all(text, list(inputs))
+        given = list(inputs)
+        there = _facts(topics, given)
+        return _Run(dict(properties or {}), registry, session, engine, there).all(text, given)
     except SqlError:
         raise
     except (StreamsError, TopologyError) as error:
         raise SqlError(SERVER_ERROR, str(error)) from error
+
+
+def _facts(topics: Sequence[Any], inputs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int | None]]:
+    """Which topics there are before the first statement, and what is known of each."""
+    known: dict[str, dict[str, int | None]] = {str(each.get("topic", "")): {} for each in inputs}
+    for topic in topics:
+        said = topic if isinstance(topic, Mapping) else {"name": topic}
+        known[str(said["name"])] = {
+            "PARTITIONS": said.get("partitions", said.get("numPartitions")),
+            "REPLICAS": said.get("replicas"),
+        }
+    return known
 
 
 def _register(topic: Any, registry: MemoryRegistry) -> None:
@@ -96,6 +118,10 @@ class _Run:
     registry: MemoryRegistry
     session: Session
     engine: str
+    topics: dict[str, dict[str, int | None]]
+    """Those there are, before any query has made one."""
+    expected: list[tuple[t.AssertValues, str]] = field(default_factory=list)
+    """Of ASSERT VALUES, looked at when all queries have run; with the statement's text."""
     written: list[Raw] = field(default_factory=list)
     """By INSERT VALUES, before anything else."""
     alive: dict[str, tuple[PersistentQuery, Any]] = field(default_factory=dict)
@@ -110,8 +136,11 @@ class _Run:
         outputs = [self._plain(raw) for raw in self.written]
         for query, made in self.alive.values():
             found = self._ran(query, made, records)
-            records += found
+            told = self._told(query, records)
+            records += found + told
             outputs += [self._plain(raw, query.sink) for raw in found]
+            outputs += [self._plain(raw) for raw in told]
+        self._check_values(records)
         return outputs, [_source(each) for each in self.session.catalog.sources.values()]
 
     # ---- statements
@@ -123,13 +152,87 @@ class _Run:
             case t.InsertValues():
                 self._insert(statement)
             case t.SelectQuery():
-                analysed(statement.query, self.session.catalog.surroundings(), stored=False)
-            case t.CreateSource() | t.CreateAs() | t.InsertInto() | t.AlterSource() | t.Drop() | t.CreateType():
+                analysed(statement.query, self.session.catalog.vocabulary(), stored=False)
+            case (
+                t.CreateSource()
+                | t.CreateAs()
+                | t.InsertInto()
+                | t.AlterSource()
+                | t.Drop()
+                | t.CreateType()
+                | t.CreateFunction()
+            ):
                 self._change(statement, text)
             case t.Control():
                 self._change(statement, text)
+            case t.AssertTopic() | t.AssertSchema() | t.AssertSource() | t.AssertValues():
+                self._assert(statement, text)
+            case t.Describe() | t.Explain():
+                self._look(statement, text)
+            case t.PrintTopic() if statement.topic not in self._known_topics():
+                refuse(f"there is no topic {statement.topic}{meant(statement.topic, self._known_topics())}", statement)
+            case t.RunScript() | t.CreateConnector():
+                refuse(f"{text.split(None, 2)[0].upper()} is for a server and its shell, not for a test", statement)
             case _:
                 return
+
+    def _assert(self, statement: t.Statement, text: str) -> None:
+        catalog = self.session.catalog
+        match statement:
+            case t.AssertTopic():
+                assertions.check_topic(statement, self._known_topics())
+            case t.AssertSchema():
+                assertions.check_schema(statement, self.registry)
+            case t.AssertSource(source=written):
+                there = catalog.find(t.Source(written.name, at=statement.at))
+                assertions.check_source(statement, there, catalog.types)
+            case t.AssertValues(name=name):
+                catalog.find(t.Source(name, at=statement.at))
+                self.expected.append((statement, text))
+
+    def _check_values(self, records: list[Raw]) -> None:
+        """Each ASSERT VALUES takes the next record of its source."""
+        left: dict[str, Iterator[Raw]] = {}
+        for statement, text in self.expected:
+            source = self.session.catalog.find(t.Source(statement.name, at=statement.at))
+            found = left.setdefault(source.topic, iter([each for each in records if each.topic == source.topic]))
+            raw = next(found, None)
+            read = None if raw is None else (*self._read(raw, source), raw.timestamp)
+            try:
+                assertions.check_values(statement, source, read, self.session.catalog.types)
+            except SqlError as error:
+                raise error.of(text) from None
+
+    def _read(self, raw: Raw, source: DataSource) -> tuple[Any, Any]:
+        formats, where = Formats(self.registry), Where(raw.topic)
+        key = placed(formats.key(source), where).deserialize(raw.key)
+        if source.window is not None and key is not None:
+            key = key.key
+        return key, placed(formats.value(source), where).deserialize(raw.value)
+
+    def _look(self, statement: t.Describe | t.Explain, text: str) -> None:
+        """Nothing is shown, but what is not there is refused."""
+        catalog = self.session.catalog
+        match statement:
+            case t.Describe(kind="SOURCE", name=str(name)):
+                catalog.find(t.Source(name, at=statement.at))
+            case t.Describe(kind="FUNCTION", name=str(name)):
+                with at(statement):
+                    find(name.upper())
+            case t.Explain(query_id=str(query_id)) if query_id not in catalog.queries:
+                refuse(f"there is no query {query_id}{meant(query_id, catalog.queries)}", statement)
+            case t.Explain(statement=t.SelectQuery(query=query)):
+                analysed(query, catalog.vocabulary(), stored=False)
+            case t.Explain(statement=t.Statement() as explained):
+                settings = Settings.of({**self.properties, **self.session.properties})
+                catalog.decide(explained, text, self.session.position, settings)
+
+    def _known_topics(self) -> dict[str, dict[str, int | None]]:
+        made = {
+            each.topic: {"PARTITIONS": each.partitions, "REPLICAS": each.replicas}
+            for each in self.session.catalog.sources.values()
+        }
+        return {**made, **self.topics}
 
     def _change(self, statement: t.Statement, text: str) -> None:
         for change in self.session.change(statement, text, self.properties):
@@ -142,7 +245,7 @@ class _Run:
     def _insert(self, statement: t.InsertValues) -> None:
         catalog = self.session.catalog
         target = catalog.find(t.Source(statement.name, at=statement.name_at))
-        row = values_row(statement, target, catalog.types)
+        row = values_row(statement, target, catalog.types, assertions.AT_REST)
         formats = Formats(self.registry)
         where = Where(target.topic)
         key = placed(formats.key(target), where).serialize(row.key)
@@ -204,7 +307,11 @@ class _Run:
 
     def _ran(self, query: PersistentQuery, made: Any, records: list[Raw]) -> list[Raw]:
         fails = str(self._setting("ksql.fail.on.deserialization.error")).lower() == "true"
-        config = {"deserialization.exception.handler": "fail" if fails else "continue"}
+        # Without caches each update comes out, on Spark as here: that of a row that was not there is one too.
+        config = {
+            "deserialization.exception.handler": "fail" if fails else "continue",
+            "statestore.cache.max.bytes": 0,
+        }
         if self.engine == "spark":
             from ottla.sql.on_spark import SparkEngine  # noqa: PLC0415  only who asks for Spark pays for it
 
@@ -215,6 +322,17 @@ class _Run:
                 if raw.topic in topics:
                     driver.pipe_raw(raw.topic, raw.key, raw.value, raw.timestamp, raw.headers)
             return [*driver.output(query.sink.topic)]
+
+    def _told(self, query: PersistentQuery, records: list[Raw]) -> list[Raw]:
+        """What the query writes to the processing log, for statements that have declared it."""
+        if self._of_topic(PROCESSING_LOG) is None:
+            return []
+        review, rows = Review(query.query, self.registry), str(self._setting(_ROWS)).lower() == "true"
+        return [
+            Raw(PROCESSING_LOG, 0, -1, None, entry(query.id, problem, raw.timestamp, rows=rows), raw.timestamp)
+            for raw in records
+            for problem in review.problems(raw, raw.timestamp)
+        ]
 
     def _setting(self, name: str) -> Any:
         return self.session.properties.get(name, self.properties.get(name))

@@ -354,6 +354,18 @@ def _(node: t.CreateType) -> str:
 
 
 @text_of.register
+def _(node: t.CreateFunction) -> str:
+    kind = "" if node.kind == "SCALAR" else f"{node.kind} "
+    parameters = ", ".join(f"{name(each)} {text_of(of)}" for each, of in node.parameters)
+    keeps = "" if node.keeps is None else f" KEEPS {text_of(node.keeps)}"
+    return (
+        f"CREATE {'OR REPLACE ' * node.or_replace}{kind}FUNCTION {'IF NOT EXISTS ' * node.if_not_exists}"
+        f"{name(node.name)} ({parameters}) RETURNS {text_of(node.returns)}{keeps} LANGUAGE PYTHON"
+        f"{_with(node.properties)} AS $${node.source}$$"
+    )
+
+
+@text_of.register
 def _(node: t.CreateConnector) -> str:
     there = "IF NOT EXISTS " if node.if_not_exists else ""
     return f"CREATE {node.kind} CONNECTOR {there}{name(node.name)}{_with(node.properties)}"

@@ -3,10 +3,11 @@
 Names are as they are looked up: upper-cased unless they were quoted. `text.py` writes all of it back.
 """
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ottla.sql.lexer import NOWHERE, Place
 
@@ -23,8 +24,8 @@ class Node:
 class Expr(Node):
     def parts(self) -> "Iterator[Expr]":
         """The expressions directly in it."""
-        for each in fields(self):
-            yield from _expressions(getattr(self, each.name))
+        for name in _own_fields(type(self)):
+            yield from _expressions(getattr(self, name))
 
     def walk(self) -> "Iterator[Expr]":
         stack: list[Expr] = [self]
@@ -34,10 +35,21 @@ class Expr(Node):
             stack += reversed(list(found.parts()))
 
 
+_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
+
+
+def _own_fields(kind: type[Expr]) -> tuple[str, ...]:
+    """All but its place. Remembered: every statement asks many times."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(each.name for each in fields(kind) if each.name != "at")
+    return found
+
+
 def _expressions(found: Any) -> Iterator[Expr]:
     if isinstance(found, Expr):
         yield found
-    elif isinstance(found, tuple) and not isinstance(found, Place):
+    elif isinstance(found, tuple):
         for each in found:
             yield from _expressions(each)
 
@@ -155,6 +167,8 @@ class Call(Expr):
     arguments: tuple[Expr, ...] = ()
     star: bool = False
     """COUNT(*)"""
+    own: Any = None
+    """The declaration of a function that a statement made; None: one of SQL's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +444,23 @@ class CreateType(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateFunction(Statement):
+    """Beyond ksqlDB: CREATE FUNCTION … LANGUAGE PYTHON AS $$ … $$."""
+
+    kind: str
+    """SCALAR, AGGREGATE or TABLE."""
+    name: str
+    parameters: tuple[tuple[str, TypeName], ...]
+    returns: TypeName
+    source: str
+    keeps: TypeName | None = None
+    """Of an aggregate: what it keeps of a group."""
+    properties: Properties = ()
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CreateConnector(Statement):
     kind: str
     """SOURCE or SINK."""
@@ -477,17 +508,23 @@ class RunScript(Statement):
 
 
 def rewritten(written: Expr, change: "Callable[[Expr], Expr | None]") -> Expr:
-    """A copy in which `change` had its say about every part; None leaves a part to be looked into."""
+    """What `change` makes of it, which has its say about every part; None leaves a part to be looked into."""
     changed = change(written)
     if changed is not None:
         return changed
-    parts = {
-        each.name: _rewritten(getattr(written, each.name), change) for each in fields(written) if each.name != "at"
-    }
-    return replace(written, **parts)
+    parts: dict[str, Any] = {}
+    for name in _own_fields(type(written)):
+        found = getattr(written, name)
+        made = _rewritten(found, change)
+        if made is not found:
+            parts[name] = made
+    return replace(written, **parts) if parts else written
 
 
 def _rewritten(found: Any, change: "Callable[[Expr], Expr | None]") -> Any:
     if isinstance(found, Expr):
         return rewritten(found, change)
-    return tuple(_rewritten(each, change) for each in found) if isinstance(found, tuple) else found
+    if not isinstance(found, tuple):
+        return found
+    made = tuple(_rewritten(each, change) for each in found)
+    return found if all(map(operator.is_, made, found)) else made

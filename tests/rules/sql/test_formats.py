@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.registry.in_memory import MemoryRegistry
-from ottla.serdes.base import SerdeError
+from ottla.serdes.base import SerdeError, Where, placed
 from ottla.serdes.types import Type, decimal_of, parse_schema
 from ottla.sql.formats import FORMATS, check, inferred, serde
 from ottla.sql.formats.format import Format
@@ -58,21 +58,21 @@ def test_a_row_is_written_as_its_format_says_and_read_again(format: Format, expe
 @pytest.mark.parametrize("part", ["key", "value"])
 def test_every_format_gives_back_what_it_was_given(name: str, part: str) -> None:
     rows = serde(Format(name), ROW, part, MemoryRegistry())
-    data = rows.encode_for(VALUES, "t", [])  # type: ignore[attr-defined]
+    data = placed(rows, Where("t")).encode(VALUES)
     assert rows.deserialize(data) == VALUES
 
 
 @pytest.mark.parametrize("name", ["JSON", "JSON_SR", "AVRO", "PROTOBUF", "PROTOBUF_NOSR"])
 def test_lists_maps_and_structs_travel(name: str) -> None:
     rows = serde(Format(name), NESTED, "value", MemoryRegistry())
-    assert rows.deserialize(rows.encode_for(NESTED_VALUES, "t", [])) == NESTED_VALUES  # type: ignore[attr-defined]
+    assert rows.deserialize(placed(rows, Where("t")).encode(NESTED_VALUES)) == NESTED_VALUES
 
 
 @pytest.mark.parametrize("name", ["JSON", "JSON_SR", "AVRO"])
 def test_nulls_are_written_and_read_as_nulls(name: str) -> None:
     nothing = dict.fromkeys(name for name, _ in (*ROW, *NESTED))
     rows = serde(Format(name), (*ROW, *NESTED), "value", MemoryRegistry())
-    assert rows.deserialize(rows.encode_for(nothing, "t", [])) == nothing  # type: ignore[attr-defined]
+    assert rows.deserialize(placed(rows, Where("t")).encode(nothing)) == nothing
 
 
 def test_an_absent_field_of_protobuf_is_its_default_unless_said_otherwise() -> None:

@@ -37,6 +37,8 @@ DESCRIBE s EXTENDED; DESCRIBE STREAMS; DESCRIBE FUNCTION f; DESCRIBE CONNECTOR c
 SHOW ALL TOPICS; LIST SOURCE CONNECTORS; SHOW CONNECTOR PLUGINS; SHOW QUERIES EXTENDED; SHOW VARIABLES;
 PRINT my-topic.v1 FROM BEGINNING INTERVAL 2 LIMIT 3;
 SET 'a'='b'; UNSET 'a'; DEFINE v = '1'; UNDEFINE v; RUN SCRIPT 'f.sql';
+CREATE OR REPLACE AGGREGATE FUNCTION f (x INT, y STRING) RETURNS INT KEEPS ARRAY<INT> LANGUAGE PYTHON
+    WITH (TIMEOUT_MS=5) AS $$class F: pass$$;
 CREATE TYPE ty AS STRUCT<a INT>;
 CREATE SINK CONNECTOR IF NOT EXISTS c WITH ('connector.class'='x');
 ASSERT TOPIC t WITH (partitions=1) TIMEOUT 5 SECONDS; ASSERT NOT EXISTS SCHEMA SUBJECT 's' ID 3;
@@ -81,6 +83,11 @@ def test_a_number_with_a_point_is_a_decimal_and_one_with_an_exponent_a_double() 
         ("SELECT ${v} FROM s", 1, 8, "is not defined"),
         ("SELECT a FROM s WINDOW TUMBLING (SIZE 5 PARSECS)", 1, 41, "MILLISECONDS, SECONDS"),
         ("SELECT a FROM s ORDER BY a", 1, 17, "ORDER BY is not available"),
+        ("SELECT a FROM s ORDER BY a", 1, 17, "ottla sql history"),
+        ("WITH x AS (SELECT 1 FROM s) SELECT * FROM x", 1, 1, "ottla sql history"),
+        ("SELECT a, RANK() OVER (ORDER BY b) AS place FROM s", 1, 18, "ottla sql history"),
+        ("SELECT a FROM s CROSS JOIN r", 1, 17, "ottla sql history"),
+        ("SELECT a FROM s BETWEEN 1 AND 2", 1, 17, "ottla sql history"),
         ("CREATE STREAM s (a INT) WITH (x = y)", 1, 36, "takes a text in quotes"),
     ],
 )

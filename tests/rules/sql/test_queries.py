@@ -7,8 +7,11 @@ import pytest
 from ottla.sql.test_files import QueryTest, load
 
 FILES = sorted((Path(__file__).parent / "queries").glob("*.yaml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "sql").glob("*.test.yaml"))
 TESTS = [
-    pytest.param(each, id=f"{path.stem}: {each.name}") for path in FILES for each in load(path.read_text(), path.name)
+    pytest.param(each, id=f"{path.stem}: {each.name}")
+    for path in [*FILES, *EXAMPLES]
+    for each in load(path.read_text(), str(path))
 ]
 
 

@@ -125,3 +125,32 @@ def test_a_source_stream_is_read_only() -> None:
     ):
         with pytest.raises(SqlError, match="read-only"):
             run(source + statement, [])
+
+
+TABLE = "CREATE STREAM s (id INT KEY, v STRING, n INT) WITH (kafka_topic='s', value_format='JSON');"
+COUNTED = "v, COUNT(*) AS c FROM s GROUP BY v"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (COUNTED, "v, COUNT(*) AS c, COUNT(*) * 2 AS d FROM s GROUP BY v", ""),
+        (
+            "v, COUNT(*) AS c FROM s GROUP BY v",
+            "v, COUNT(*) AS c, SUM(n) AS d FROM s GROUP BY v",
+            "keeps state for GROUP",
+        ),
+        (
+            "v, COUNT(*) AS c FROM s GROUP BY v",
+            "v, COUNT(*) AS c FROM s WHERE n > 1 GROUP BY v",
+            "keeps state for GROUP",
+        ),
+    ],
+)
+def test_a_query_with_state_is_replaced_by_one_with_the_same_state(before: str, after: str, message: str) -> None:
+    statements = f"{TABLE}CREATE TABLE o AS SELECT {before};CREATE OR REPLACE TABLE o AS SELECT {after};"
+    if not message:
+        run(statements, [])
+        return
+    with pytest.raises(SqlError, match=message):
+        run(statements, [])

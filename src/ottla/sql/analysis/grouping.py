@@ -7,6 +7,7 @@ from ottla.serdes.types import LONG, Type, windowed
 from ottla.sql import tree as t
 from ottla.sql.analysis.expressions import Typing
 from ottla.sql.analysis.joins import Row
+from ottla.sql.analysis.own_functions import aggregate, is_aggregate
 from ottla.sql.analysis.projection import Selected, key_of_expressions
 from ottla.sql.analysis.refusals import at, refuse
 from ottla.sql.analysis.scope import canonical, key_type
@@ -92,12 +93,12 @@ class _Inputs:
 
 
 def _aggregates(written: Sequence[t.Expr]) -> list[t.Call]:
-    found = [part for each in written for part in each.walk() if isinstance(part, t.Call) and part.name in AGGREGATES]
+    found = [part for each in written for part in each.walk() if isinstance(part, t.Call) and is_aggregate(part)]
     return list(dict.fromkeys(found))
 
 
 def _made(call: t.Call, inputs: _Inputs, row: Row, query: t.Query) -> Aggregate:
-    declared = AGGREGATES[call.name]
+    declared = aggregate(call)
     _check_bounds(query, call.arguments)
     if row.is_table and not declared.undo:
         able = ", ".join(sorted(name for name, each in AGGREGATES.items() if each.undo))

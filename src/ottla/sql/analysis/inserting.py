@@ -56,7 +56,8 @@ class Row:
     timestamp: int | None
 
 
-def values_row(statement: t.InsertValues, target: DataSource, custom: Mapping[str, Type]) -> Row:
+def values_row(statement: t.InsertValues, target: DataSource, custom: Mapping[str, Type], now: int) -> Row:
+    """`now`: what time it is, in milliseconds."""
     if target.is_source:
         refuse(f"{target.name} is a SOURCE {target.kind}, which is read-only", statement)
     if target.window is not None:
@@ -67,9 +68,9 @@ def values_row(statement: t.InsertValues, target: DataSource, custom: Mapping[st
     timestamp = None
     for name, written in given.items():
         if name == ROWTIME:
-            timestamp = _value(written, PSEUDO[ROWTIME], custom, name)
+            timestamp = _value(written, PSEUDO[ROWTIME], custom, name, now)
         else:
-            row[name] = _value(written, types[name], custom, name)
+            row[name] = _value(written, types[name], custom, name, now)
     keys = {name: row.pop(name) for name, _ in target.keys}
     missing = [name for name, each in keys.items() if each is None]
     if target.is_table and missing:
@@ -98,14 +99,14 @@ def _given(statement: t.InsertValues, target: DataSource) -> dict[str, t.Expr]:
     return found
 
 
-def _value(written: t.Expr, wanted: Type, custom: Mapping[str, Type], name: str) -> Any:
+def _value(written: t.Expr, wanted: Type, custom: Mapping[str, Type], name: str, now: int) -> Any:
     typing = Typing(Scope((), (), {}), custom)
     argument = typing.typed(written)
     with at(written):
         made = _fitting(argument, wanted)
     if made is None:
         refuse(f"{name} is {sql_text(wanted)}, but the value is {sql_text(argument.type)}: CAST it", written)
-    return made.expression.compile({})(Inputs())
+    return made.expression.compile({})(Inputs(now=now))
 
 
 def _fitting(argument: Argument, wanted: Type) -> Argument | None:

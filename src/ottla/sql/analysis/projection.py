@@ -52,19 +52,19 @@ def plain_name(column: t.Column, scope: Scope) -> str:
     return found.column if len(clashes) == 1 or not found.source else f"{found.source}_{found.column}"
 
 
-def selected(query: t.Query, row: Row, typing: Typing, *, bounds: bool = False) -> list[Selected]:
-    """`bounds`: `*` has the bounds of windows in it, for queries whose result is not stored."""
+def selected(query: t.Query, row: Row, typing: Typing, *, stored: bool = True) -> list[Selected]:
+    """In a result that is not stored, `*` has the bounds of windows in it, and ROWTIME may be a column."""
     names = Names(row.scope)
     moved = bool(query.partition_by)
     found: list[Selected] = []
     for item in query.items:
         if isinstance(item, t.Star):
-            shown = SYSTEM if moved and len(row.scope.sources) > 1 else tuple(BOUNDS) if bounds else ()
+            shown = SYSTEM if moved and len(row.scope.sources) > 1 else () if stored else tuple(BOUNDS)
             found += _starred(item, row, shown=shown, moved=moved)
         elif isinstance(item.expression, t.Dereference) and item.expression.field == "*":
             found += _fields(item, item.expression, row, typing, names)
         else:
-            found.append(_one(item, row.scope, names))
+            found.append(_one(item, row.scope, names, stored=stored))
     found = _with_new_keys(query, row.scope, found, names)
     seen: dict[str, Selected] = {}
     for each in found:
@@ -89,7 +89,7 @@ def _with_new_keys(query: t.Query, scope: Scope, found: list[Selected], names: N
     return [*added, *found]
 
 
-def _one(item: t.Item, scope: Scope, names: Names) -> Selected:
+def _one(item: t.Item, scope: Scope, names: Names, *, stored: bool = True) -> Selected:
     written = canonical(item.expression, scope)
     if item.alias is not None:
         if item.alias in SYSTEM:
@@ -97,7 +97,7 @@ def _one(item: t.Item, scope: Scope, names: Names) -> Selected:
         return Selected(item.alias, written, item)
     if isinstance(written, t.Column):
         name = plain_name(written, scope)
-        if name in SYSTEM:
+        if name in SYSTEM and stored:
             refuse(f"{name} needs another name as a result: {name} AS ...", item)
         return Selected(name, written, item)
     if isinstance(written, t.Dereference):

@@ -1,7 +1,7 @@
 """A whole query: sources, joins, filter, table functions, grouping, projection."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ottla.serdes.types import NULL, Type
 from ottla.sql import tree as t
@@ -9,13 +9,14 @@ from ottla.sql.analysis import projection
 from ottla.sql.analysis.expressions import Typing, has_aggregate
 from ottla.sql.analysis.grouping import grouped
 from ottla.sql.analysis.joins import Row, flattened, joined_row, read_row
+from ottla.sql.analysis.own_functions import is_table_function, resolved, table_function
 from ottla.sql.analysis.projection import Selected
 from ottla.sql.analysis.refusals import at, refuse
 from ottla.sql.analysis.scope import Name, canonical
 from ottla.sql.analysis.typed import Exploded, Read, TypedQuery
 from ottla.sql.analysis.windows import windowed_key
-from ottla.sql.functions import TABLE_FUNCTIONS
 from ottla.sql.functions.declare import Argument
+from ottla.sql.functions.python import PythonFunction
 from ottla.sql.model import PSEUDO, SYSTEM, WINDOWEND, WINDOWSTART, DataSource
 from ottla.streams import expressions as e
 from ottla.streams.expressions import Expression
@@ -24,23 +25,26 @@ Find = Callable[[t.Source], DataSource]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a query stands in."""
+class Vocabulary:
+    """What a query may name."""
 
     find: Find
     """A source by its name; refuses what is not there."""
     custom: Mapping[str, Type]
+    functions: Mapping[str, PythonFunction] = field(default_factory=dict)
+    """That statements made."""
 
 
-def analysed(query: t.Query, around: Surroundings, *, stored: bool = True) -> TypedQuery:
+def analysed(query: t.Query, around: Vocabulary, *, stored: bool = True) -> TypedQuery:
     """`stored`: the result goes into a topic, so that its key has to be in the projection."""
+    query = resolved(query, around.functions)
     row = _row(query, around)
     _check_clauses(query, row)
     if stored and query.limit is not None:
         refuse("LIMIT is for queries whose rows are shown: one that goes into a topic has no end", query)
     typing = Typing(row.scope, around.custom)
     where = None if query.where is None else typing.condition(canonical(query.where, row.scope), "WHERE")
-    found = projection.selected(query, _with_bounds(row, query), typing, bounds=not stored)
+    found = projection.selected(query, _with_bounds(row, query), typing, stored=stored)
     before = row
     row, exploded, typing = _exploded(query, row, typing, found)
     if query.group_by:
@@ -48,7 +52,7 @@ def analysed(query: t.Query, around: Surroundings, *, stored: bool = True) -> Ty
     return _projected(query, before, row, typing, where, exploded, found, stored=stored)
 
 
-def _row(query: t.Query, around: Surroundings) -> Row:
+def _row(query: t.Query, around: Vocabulary) -> Row:
     sources = [query.source, *(join.source for join in query.joins)]
     names = [source.called for source in sources]
     for place, source in enumerate(sources):
@@ -111,10 +115,7 @@ def _exploded(
     written += [canonical(each, row.scope) for each in (*query.group_by, *query.partition_by)]
     calls = list(
         dict.fromkeys(
-            part
-            for each in written
-            for part in each.walk()
-            if isinstance(part, t.Call) and part.name in TABLE_FUNCTIONS
+            part for each in written for part in each.walk() if isinstance(part, t.Call) and is_table_function(part)
         )
     )
     if not calls:
@@ -147,7 +148,7 @@ def _names(written: t.Expr, name: str) -> bool:
 
 def _list(call: t.Call, typing: Typing) -> Argument:
     with at(call):
-        made = TABLE_FUNCTIONS[call.name].make(typing.all(call.arguments))
+        made = table_function(call).make(typing.all(call.arguments))
         return Argument(made, typing.scope.type_of(made))
 
 

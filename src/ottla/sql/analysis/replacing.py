@@ -27,10 +27,15 @@ def check_query(
         refuse(f"{there.name} cannot be replaced by a query over other sources: DROP it first", node)
     for each in (before.query, query):
         stateful = "a join" if isinstance(each.source, Joining) else "GROUP BY" if each.grouping else None
-        if stateful is not None and (before.query.grouping != query.grouping or before.query.source != query.source):
+        if stateful is not None and _kept(before.query) != _kept(query):
             refuse(f"{there.name} keeps state for {stateful}, which does not fit the new query: DROP it first", node)
     if query.key_changes != before.query.key_changes:
         refuse(f"{there.name} would get other keys: DROP it first", node)
+
+
+def _kept(query: TypedQuery) -> str:
+    """What its state is made of, as text: expressions have no equality of their own."""
+    return repr((query.source, query.where, query.grouping))
 
 
 def _check_shape(there: DataSource, made: DataSource, node: t.Node) -> None:

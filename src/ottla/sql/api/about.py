@@ -1,13 +1,45 @@
 """What the server is and how it does: /info, /healthcheck, /clusterStatus, /v1/metadata, /chc."""
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
 
 from ottla import __version__
 from ottla.http.answers import Answer
 from ottla.http.call import Call
+from ottla.http.problems import Problem
 from ottla.http.routes import Route
+from ottla.model.permissions import ALTER_CLUSTER
 from ottla.sql.server.engine import Engine
+
+OTHERS: Final = ALTER_CLUSTER
+"""What a server needs that tells another one something."""
+_SILENCE_MS: Final = 10_000
+"""After which a server that told that it lives is taken for dead."""
+_MOST_HOSTS: Final = 100
+
+
+class Host(msgspec.Struct, rename="camel"):
+    host: str
+    port: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class HeartbeatMessage(msgspec.Struct, rename="camel"):
+    host_info: Host
+    timestamp: int
+
+
+class LagMessage(msgspec.Struct):
+    host: Host = msgspec.field(name="ksqlHost")
+    update_time_ms: int = msgspec.field(name="updateTimeMs", default=0)
+    host_store_lags: dict[str, Any] | None = msgspec.field(name="stateStoreLags", default=None)
 
 
 class About:
@@ -15,6 +47,8 @@ class About:
         self._engine = engine
         self._cluster_id = cluster_id
         self._address = address
+        self._heard: dict[str, int] = {}
+        self._lags: dict[str, Any] = {}
 
     def routes(self) -> tuple[Route, ...]:
         return (
@@ -22,6 +56,15 @@ class About:
             Route("GET", "/info", self.info, "Version, cluster and service id."),
             Route("GET", "/healthcheck", self.health, "Whether the server does its work."),
             Route("GET", "/clusterStatus", self.cluster, "Servers of this service id that are known."),
+            Route(
+                "POST",
+                "/heartbeat",
+                self.heartbeat,
+                "Another server tells that it lives.",
+                HeartbeatMessage,
+                needs=OTHERS,
+            ),
+            Route("POST", "/lag", self.lag, "Another server tells how far its queries are.", LagMessage, needs=OTHERS),
             Route("GET", "/v1/metadata", self.metadata, "The cluster that this server belongs to."),
             Route("GET", "/v1/metadata/id", self.metadata, "The cluster that this server belongs to."),
             Route("GET", "/chc/live", self.alive, "Whether it answers."),
@@ -56,7 +99,39 @@ class About:
         )
 
     async def cluster(self, _: Call) -> Any:
-        return {"clusterStatus": {self._address(): {"hostAlive": True, "lastStatusUpdateMs": 0}}}
+        now_ms = time.time_ns() // 1_000_000
+        own = {"hostAlive": True, "lastStatusUpdateMs": now_ms}
+        others = {
+            host: {"hostAlive": now_ms - heard < _SILENCE_MS, "lastStatusUpdateMs": heard}
+            for host, heard in self._heard.items()
+        }
+        told = {
+            host: {
+                **status,
+                "activeStandbyPerQuery": {},
+                "hostStoreLags": self._lags.get(host, {"stateStoreLags": {}, "updateTimeMs": 0}),
+            }
+            for host, status in {**others, urlsplit(self._address()).netloc: own}.items()
+        }
+        return {"clusterStatus": told}
+
+    async def heartbeat(self, call: Call) -> Any:
+        """ksqlDB's servers tell each other; so may whoever watches several of ours."""
+        message: HeartbeatMessage = call.body
+        self._remember(self._heard, message.host_info.name, message.timestamp)
+        return {"isOk": True}
+
+    async def lag(self, call: Call) -> Any:
+        message: LagMessage = call.body
+        lags = {"stateStoreLags": message.host_store_lags or {}, "updateTimeMs": message.update_time_ms}
+        self._remember(self._lags, message.host.name, lags)
+        return {"isOk": True}
+
+    @staticmethod
+    def _remember(into: dict[str, Any], host: str, told: Any) -> None:
+        if host not in into and len(into) >= _MOST_HOSTS:
+            raise Problem(400, f"{_MOST_HOSTS} servers are known already", 40000)
+        into[host] = told
 
     async def metadata(self, _: Call) -> Any:
         return {

@@ -4,11 +4,22 @@ from typing import Any, Final
 
 import msgspec
 
+from ottla.client.errors import ClientError, KafkaError
 from ottla.http.problems import Problem
+from ottla.model.errors import Errors
 from ottla.sql.errors import BAD_STATEMENT, SqlError
 
 KSQL_JSON: Final = "application/vnd.ksql.v1+json"
 DELIMITED: Final = "application/vnd.ksqlapi.delimited.v1"
+PROTOBUF: Final = "application/vnd.ksql.v1+protobuf"
+
+
+_DENIED: Final = (
+    Errors.TOPIC_AUTHORIZATION_FAILED,
+    Errors.GROUP_AUTHORIZATION_FAILED,
+    Errors.CLUSTER_AUTHORIZATION_FAILED,
+    Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
 
 
 class KsqlRequest(msgspec.Struct, rename="camel"):
@@ -44,6 +55,13 @@ def problem_of(error: SqlError) -> Problem:
     if error.statement:
         facts |= {"statementText": error.statement, "entities": getattr(error, "entities", [])}
     return Problem(error.code // 100, str(error), error.code, facts=facts)
+
+
+def cluster_problem(error: ClientError) -> Problem:
+    """What the brokers did not do. Who is not allowed is told so, with ksqlDB's code."""
+    if isinstance(error, KafkaError) and error.error in _DENIED:
+        return Problem(403, f"the cluster does not allow it: {error}", 40301)
+    return Problem(500, f"the cluster does not answer as it should: {error}", 50000)
 
 
 def problem_body(problem: Problem) -> Any:

@@ -9,20 +9,28 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from ottla.client.aio.producer import Written
 from ottla.client.errors import ClientError
 from ottla.http.asgi import Receive, Scope, Send
+from ottla.http.problems import Problem
 from ottla.http.sending import start
+from ottla.model.permissions import WRITE_TOPIC
+from ottla.serdes.lenient_json import reader
 from ottla.serdes.types import Type
 from ottla.sql import tree as t
 from ottla.sql.api.bodies import DELIMITED, problem_body, problem_of
+from ottla.sql.api.doors import SqlDoor
 from ottla.sql.errors import BAD_REQUEST, BAD_STATEMENT, SqlError
-from ottla.sql.formats.json_values import reader
 from ottla.sql.model import DataSource
-from ottla.sql.server.engine import Engine, Writer
+from ottla.sql.server.engine import Engine
+from ottla.sql.server.writing import Writer
 
 PATH: Final = "/inserts-stream"
 HTTP2_ONLY: Final = 40004
@@ -56,8 +64,9 @@ class _Lines:
 
 
 class Inserts:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, door: SqlDoor) -> None:
         self._engine = engine
+        self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
@@ -68,8 +77,12 @@ class Inserts:
             return
         lines = aiter(_Lines(receive))
         try:
-            first = await anext(lines, None)
-            target = self._target(first)
+            asker = await self._door.admitted(scope)
+            target = self._target(await anext(lines, None))
+            asker.check(WRITE_TOPIC, target.topic)
+        except Problem as problem:
+            await _told(send, problem)
+            return
         except SqlError as error:
             await _refused(send, error.code // 100, error)
             return
@@ -96,6 +109,7 @@ class Inserts:
         room = asyncio.Semaphore(MOST_UNDER_WAY)
         writing = asyncio.create_task(_sent(answers, send))
         writer = await self._engine.writer(target)
+        decode = msgspec.json.Decoder(float_hook=Decimal).decode
         read = reader(Type("struct", fields=(*target.keys, *target.values)))
         under_way: set[asyncio.Future[Written]] = set()
         failed = asyncio.Event()
@@ -118,10 +132,10 @@ class Inserts:
                 if failed.is_set():
                     break
                 try:
-                    row = read(json.loads(line, parse_float=_exact))
+                    row = read(decode(line))
                     if row is None:
                         raise ValueError("a JSON object is expected")
-                except (ValueError, ArithmeticError) as error:
+                except (ValueError, ArithmeticError, RecursionError) as error:
                     answers.put_nowait(_error(sequence, SqlError(BAD_REQUEST, f"row {sequence}: {error}")))
                     break
                 await room.acquire()
@@ -147,12 +161,6 @@ class Inserts:
         return await self._engine.post(writer, key, row)
 
 
-def _exact(text: str) -> Any:
-    from decimal import Decimal  # noqa: PLC0415
-
-    return Decimal(text)
-
-
 async def _sent(answers: "asyncio.Queue[bytes | None]", send: Send) -> None:
     """What is there goes together."""
     while (answer := await answers.get()) is not None:
@@ -173,6 +181,10 @@ def _error(sequence: int, error: BaseException) -> bytes:
 
 
 async def _refused(send: Send, status: int, error: SqlError) -> None:
-    body = json.dumps(problem_body(problem_of(error))).encode()
-    await send(start(status, "application/json", {}, length=len(body)))
+    await _told(send, replace(problem_of(error), status=status))
+
+
+async def _told(send: Send, problem: Problem) -> None:
+    body = json.dumps(problem_body(problem)).encode()
+    await send(start(problem.status, "application/json", problem.headers, length=len(body)))
     await send({"type": "http.response.body", "body": body})

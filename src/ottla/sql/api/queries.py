@@ -2,36 +2,47 @@
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Final
 
 from ottla.client.errors import ClientError
 from ottla.http.answers import Answer, Stream
 from ottla.http.call import Call
-from ottla.http.media import JSON
+from ottla.http.media import JSON, TEXT
 from ottla.http.problems import Problem
 from ottla.http.routes import Route
 from ottla.http.streaming import closing
 from ottla.sql.api.bodies import (
     DELIMITED,
     KSQL_JSON,
+    PROTOBUF,
     CloseQueryRequest,
     KsqlRequest,
     QueryStreamRequest,
+    cluster_problem,
     problem_body,
     problem_of,
     variables,
 )
+from ottla.sql.api.doors import SqlDoor
 from ottla.sql.errors import SqlError
+from ottla.sql.functions.declare import Refused
 from ottla.sql.plain import json_text
-from ottla.sql.server.engine import Engine, Result
+from ottla.sql.server.engine import Engine
 from ottla.sql.server.entities import columns_text
+from ottla.sql.server.printing import Printed
+from ottla.sql.server.protobuf_rows import ProtobufRows
 from ottla.sql.server.rows import until_closed
+from ottla.sql.server.selecting import Result
 from ottla.sql.types import sql_text
+
+_AT_ONCE: Final = 64 << 10
+"""Bytes of an answer that go in one piece."""
 
 
 class Queries:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, door: SqlDoor) -> None:
         self._engine = engine
+        self._door = door
 
     def routes(self) -> tuple[Route, ...]:
         return (
@@ -42,35 +53,60 @@ class Queries:
 
     async def stream(self, call: Call) -> Any:
         request: QueryStreamRequest = call.body
-        result = await self._selected(request.sql, request.properties, request.session_variables)
+        result = await self._selected(call, request.sql, request.properties, request.session_variables)
+        if isinstance(result, Printed):
+            return Stream(_ended(result.lines), TEXT)
         accept = call.headers.get("accept", "")
         kind = DELIMITED if not accept or accept.strip() == "*/*" else call.reply_type
         if kind == KSQL_JSON:
-            return Stream(_by_lines(self._as_objects(result)), KSQL_JSON)
+            return await _sent(result, _by_lines(self._as_objects(result)), KSQL_JSON)
+        if kind == PROTOBUF:
+            return await self._messages(result)
         lines = self._lines(result)
         if kind == JSON:
-            return Stream(_with_commas(lines), JSON)
-        return Stream(_ended(lines), DELIMITED)
+            return await _sent(result, _with_commas(lines), JSON)
+        return await _sent(result, _ended(lines), DELIMITED)
 
     async def query(self, call: Call) -> Any:
         request: KsqlRequest = call.body
-        result = await self._selected(request.ksql, request.streams_properties, request.session_variables)
+        result = await self._selected(call, request.ksql, request.streams_properties, request.session_variables)
+        if isinstance(result, Printed):
+            return Stream(_ended(result.lines), TEXT)
+        if call.reply_type == PROTOBUF:
+            return await self._messages(result)
         kind = JSON if call.reply_type == JSON else KSQL_JSON
-        return Stream(_by_lines(self._as_objects(result)), kind)
+        return await _sent(result, _by_lines(self._as_objects(result)), kind)
+
+    async def _messages(self, result: Result) -> Any:
+        try:
+            rows = ProtobufRows(result.columns)
+        except Refused as error:
+            self._engine.clients.ended(result)
+            raise Problem(400, str(error), 40000) from None
+        return await _sent(result, _by_lines(self._as_objects(result, rows)), PROTOBUF)
 
     async def close(self, call: Call) -> Any:
         request: CloseQueryRequest = call.body
-        found = self._engine.running.get(request.query_id)
+        found = self._engine.clients.running.get(request.query_id)
         if found is None:
             raise Problem(400, f"there is no push query {request.query_id}", 40000)
+        try:
+            self._door.asker(call.caller, call.headers).check_ends(found.owner)
+        except SqlError as error:
+            raise problem_of(error) from None
         found.closed.set()
         return Answer({}, 200)
 
-    async def _selected(self, text: str, properties: dict[str, Any] | None, given: dict[str, Any] | None) -> Result:
+    async def _selected(
+        self, call: Call, text: str, properties: dict[str, Any] | None, given: dict[str, Any] | None
+    ) -> Result | Printed:
+        asker = self._door.asker(call.caller, call.headers)
         try:
-            return await self._engine.select(text, properties or {}, variables(given))
+            return await self._engine.select(text, properties or {}, variables(given), asker)
         except SqlError as error:
             raise problem_of(error) from None
+        except ClientError as error:
+            raise cluster_problem(error) from error
 
     # ---- forms
 
@@ -86,9 +122,11 @@ class Queries:
             async for row in rows:
                 yield row if isinstance(row, str) else json_text(row)
 
-    async def _as_objects(self, result: Result) -> AsyncIterator[str]:
-        schema = columns_text(result.columns, result.keys)
-        yield json.dumps({"header": {"queryId": result.query_id, "schema": schema}})
+    async def _as_objects(self, result: Result, protobuf: ProtobufRows | None = None) -> AsyncIterator[str]:
+        head = {"queryId": result.query_id, "schema": columns_text(result.columns, result.keys)}
+        if protobuf is not None:
+            head["protoSchema"] = protobuf.schema
+        yield json.dumps({"header": head})
         sent = 0
         async with closing(self._rows(result)) as rows:
             async for row in rows:
@@ -96,7 +134,10 @@ class Queries:
                     yield f'{{"errorMessage":{row}}}'
                     return
                 sent += 1
-                yield f'{{"row":{{"columns":{json_text(row)}}}}}'
+                if protobuf is not None:
+                    yield f'{{"row":{{"protobufBytes":"{protobuf.encoded(row)}"}}}}'
+                else:
+                    yield f'{{"row":{{"columns":{json_text(row)}}}}}'
         if result.limit is not None and sent >= result.limit:
             yield '{"finalMessage":"Limit Reached"}'
         else:
@@ -111,9 +152,38 @@ class Queries:
         except SqlError as error:
             yield json.dumps(problem_body(problem_of(error)))
         except ClientError as error:
-            yield json.dumps(problem_body(Problem(500, f"the topic cannot be read: {error}", 50000)))
+            yield json.dumps(problem_body(cluster_problem(error)))
         finally:
-            self._engine.ended(result)
+            self._engine.clients.ended(result)
+
+
+async def _sent(result: Result, pieces: AsyncIterator[bytes], kind: str) -> Answer | Stream:
+    """What is short and has an end goes as a whole: one write instead of one for each row."""
+    if result.is_push:
+        return Stream(pieces, kind)
+    begun: list[bytes] = []
+    size = 0
+    async for piece in pieces:
+        begun.append(piece)
+        size += len(piece)
+        if size > _AT_ONCE:
+            return Stream(_resumed(b"".join(begun), pieces), kind)
+    return Answer(b"".join(begun), media_type=kind)
+
+
+async def _resumed(begun: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What is there goes together; rows of slices that are computed at once, too."""
+    async with closing(pieces):
+        yield begun
+        some: list[bytes] = []
+        size = 0
+        async for piece in pieces:
+            some.append(piece)
+            size += len(piece)
+            if size > _AT_ONCE:
+                yield b"".join(some)
+                some, size = [], 0
+        yield b"".join(some)
 
 
 async def _ended(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:

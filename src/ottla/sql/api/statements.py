@@ -1,13 +1,16 @@
 """/ksql: statements, and how they went."""
 
+import re
 from typing import Any
 
 from ottla.client.errors import ClientError
 from ottla.http.call import Call
 from ottla.http.problems import Problem
 from ottla.http.routes import Route
-from ottla.sql.api.bodies import KsqlRequest, TerminateRequest, problem_of, variables
+from ottla.sql.api.bodies import KsqlRequest, TerminateRequest, cluster_problem, problem_of, variables
+from ottla.sql.api.doors import SqlDoor
 from ottla.sql.errors import SqlError
+from ottla.sql.properties import is_known
 from ottla.sql.server.engine import Engine
 
 
@@ -17,8 +20,9 @@ def _asked_for(number: int | None) -> int | None:
 
 
 class Statements:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, door: SqlDoor) -> None:
         self._engine = engine
+        self._door = door
 
     def routes(self) -> tuple[Route, ...]:
         return (
@@ -43,24 +47,25 @@ class Statements:
                 request.streams_properties or {},
                 variables(request.session_variables),
                 _asked_for(request.command_sequence_number),
+                self._door.asker(call.caller, call.headers),
             )
         except SqlError as error:
             raise problem_of(error) from None
         except ClientError as error:
-            raise Problem(500, f"the cluster does not answer as it should: {error}", 50000) from error
+            raise cluster_problem(error) from error
 
     async def all(self, _: Call) -> Any:
         return {
             "commandStatuses": {
                 outcome.command: "ERROR" if outcome.error is not None else "SUCCESS"
-                for outcome in self._engine.outcomes.values()
+                for outcome in self._engine.replaying.outcomes.values()
                 if outcome.command
             }
         }
 
     async def one(self, call: Call) -> Any:
         wanted = f"{call.path['kind']}/{call.path['name']}/{call.path['action']}"
-        for outcome in reversed(self._engine.outcomes.values()):
+        for outcome in reversed(self._engine.replaying.outcomes.values()):
             if outcome.command == wanted:
                 return {
                     "status": "ERROR" if outcome.error is not None else "SUCCESS",
@@ -71,22 +76,28 @@ class Statements:
 
     async def terminate(self, call: Call) -> Any:
         request: TerminateRequest = call.body
-        catalog = self._engine.catalog
-        wanted = set(request.delete_topic_list or ())
+        catalog, asker = self._engine.catalog, self._door.asker(call.caller, call.headers)
+        try:
+            wanted = [re.compile(each) for each in request.delete_topic_list or ()]
+        except re.error as error:
+            raise Problem(400, f"deleteTopicList: {error}", 40000) from None
         try:
             if catalog.queries:
-                await self._engine.execute("TERMINATE ALL;", {}, {})
+                await self._engine.execute("TERMINATE ALL;", {}, {}, asker=asker)
             done: list[Any] = []
             for source in list(catalog.sources.values()):
-                topic = " DELETE TOPIC" if source.topic in wanted and not source.is_source else ""
-                done += await self._engine.execute(f"DROP {source.kind} `{source.name}`{topic};", {}, {})
+                is_wanted = not source.is_source and any(each.fullmatch(source.topic) for each in wanted)
+                quoted = source.name.replace("`", "``")
+                drop = f"DROP {source.kind} `{quoted}`{' DELETE TOPIC' if is_wanted else ''};"
+                done += await self._engine.execute(drop, {}, {}, asker=asker)
             return done
         except SqlError as error:
             raise problem_of(error) from None
+        except ClientError as error:
+            raise cluster_problem(error) from error
 
     async def is_property(self, call: Call) -> Any:
         name = call.path["name"]
-        known = name.startswith(("ksql.", "auto.offset.reset", "commit.interval", "cache.max", "num.", "processing."))
-        if not known:
+        if not is_known(name):
             raise Problem(400, f"{name} is no property that a statement may set", 40000)
         return True

@@ -85,4 +85,5 @@ def inferred(format: Format, registry: Registry, topic: str, part: str) -> Colum
     from ottla.serdes.avro import AvroSerde  # noqa: PLC0415  few need it
 
     found = schema_of(format, registry, "AVRO", topic, part)
-    return columns_of(AvroSerde(registry, found.text, part=part, references=found.references).type, part)
+    kind = AvroSerde(registry, found.text, part=part, references=found.references).type
+    return columns_of(kind, part, bare=not is_wrapped(format, part))

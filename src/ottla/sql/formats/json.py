@@ -1,35 +1,23 @@
-"""JSON: an object of the columns, or the bare value of a single one. What is read is told by `json_values`."""
+"""JSON: an object of the columns, or the bare value of a single one. What is read is told by `serdes.lenient_json`."""
 
 from typing import Any
 
-from ottla.serdes.base import Serde, SerdeError, shown_value
-from ottla.serdes.json import json_writer
-from ottla.sql.formats import json_values
+from ottla.serdes.base import Serde
+from ottla.serdes.lenient_json import LenientJsonSerde
+from ottla.serdes.types import Type
 from ottla.sql.formats.format import Format
-from ottla.sql.formats.rows import Columns, Headers, RowSerde
+from ottla.sql.formats.rows import Columns, row_type
 
 
 def check(format: Format, columns: Columns, part: str) -> None:
     """It holds everything."""
 
 
-class KsqlJsonSerde(RowSerde):
-    """All columns are written, in order, with their nulls."""
-
-    name = "JSON"
-
-    def read_content(self, data: bytes, headers: Headers) -> Any:
-        return json_values.read(data, self.content, self)
-
-    def write_content(self, content: Any, topic: str) -> bytes:
-        try:
-            return json_writer(self.content)(content).encode()
-        except (TypeError, ValueError, RecursionError) as error:
-            raise SerdeError(f"{self!r}: {error}; the value is {shown_value(content)}") from error
-
-
 def serde(format: Format, columns: Columns, part: str) -> Serde[Any]:
-    return KsqlJsonSerde(columns, part, wrapped=is_wrapped(format, part))
+    if part == "value" and len(columns) == 1 and not is_wrapped(format, part):
+        ((name, kind),) = columns
+        return LenientJsonSerde(kind, single=name)
+    return LenientJsonSerde(row_type(columns, part) if part == "key" else Type("struct", fields=columns))
 
 
 def is_wrapped(format: Format, part: str) -> bool:

@@ -4,11 +4,12 @@ import json
 from typing import Any, Final
 
 from ottla.registry.lookup import Registry, UnknownSchema
+from ottla.serdes import lenient_json
 from ottla.serdes.base import Serde, SerdeError
 from ottla.serdes.json import json_writer
 from ottla.serdes.schema_ids import framed, schema_of
 from ottla.serdes.types import Type
-from ottla.sql.formats import json_values, registered
+from ottla.sql.formats import registered
 from ottla.sql.formats.format import Format
 from ottla.sql.formats.json import is_wrapped
 from ottla.sql.formats.rows import Columns, Headers, RowSerde
@@ -71,7 +72,7 @@ class JsonSchemaRows(RowSerde):
 
     def read_content(self, data: bytes, headers: Headers) -> Any:
         _, start = schema_of(data, headers, "key" if self.part == "key" else "value")
-        return json_values.read(data[start:], self.content, self)
+        return lenient_json.read(data[start:], self.content, self)
 
     def write_content(self, content: Any, topic: str) -> bytes:
         try:
@@ -102,7 +103,7 @@ def inferred(format: Format, registry: Registry, topic: str, part: str) -> Colum
     found = registered.schema_of(format, registry, "JSON", topic, part)
     tree = json.loads(found.text)
     kind = _declared(tree) or JsonSchemaSerde(registry, found.text, part=part, references=found.references).type
-    return registered.columns_of(kind, part)
+    return registered.columns_of(kind, part, bare=not is_wrapped(format, part))
 
 
 def _declared(tree: Any) -> Type | None:

@@ -62,9 +62,10 @@ def schema_of(format: Format, registry: Registry, language: str, topic: str, par
     return found
 
 
-def columns_of(kind: Type, part: str) -> Columns:
-    """Of a schema's type. A schema that is no record has one column."""
-    if kind.name != "struct":
+def columns_of(kind: Type, part: str, *, bare: bool = False) -> Columns:
+    """Of a schema's type. A schema that is no record has one column, and so has every one of a *bare* part: a key in a
+    format whose single keys are not wrapped, which a record may be as well as a number."""
+    if kind.name != "struct" or bare:
         return (("ROWKEY" if part == "key" else "ROWVAL", _known(kind)),)
     return tuple((name.upper(), _known(each)) for name, each in kind.fields if not each.has("any", "null"))
 

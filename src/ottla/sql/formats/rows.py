@@ -5,10 +5,9 @@ lies bare in the bytes, and a row in which it is null has no bytes.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ottla.serdes.arrow import to_column
 from ottla.serdes.base import ColumnSerde
 from ottla.serdes.types import STRING, Type
 
@@ -73,7 +72,7 @@ class RowSerde(ColumnSerde[Any]):
     def read(self, data: bytes, headers: Headers, *, for_columns: bool) -> Any:
         content = self.read_content(data, headers)
         value = self._value(content)
-        convert = to_column(self.type) if for_columns else None
+        convert = _to_column(self.type) if for_columns else None
         return value if convert is None else convert(value)
 
     def _content(self, value: Any) -> Any:
@@ -89,3 +88,10 @@ class RowSerde(ColumnSerde[Any]):
         if not self.wrapped:
             return {name: content}
         return None if content is None else content.get(name)
+
+
+def _to_column(kind: Type) -> Callable[[Any], Any] | None:
+    """Arrow is for Spark: a server without it has no need of its 40 MB."""
+    from ottla.serdes.arrow import to_column  # noqa: PLC0415
+
+    return to_column(kind)

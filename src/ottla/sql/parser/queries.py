@@ -1,6 +1,6 @@
 """SELECT … FROM … and all that may follow."""
 
-from typing import Final
+from typing import Final, NoReturn
 
 from ottla.sql import tree as t
 from ottla.sql.parser.cursor import RESERVED, Cursor
@@ -8,13 +8,14 @@ from ottla.sql.parser.expressions import UNITS, expression
 
 _NOT_ALIASES: Final = RESERVED | {"EMIT", "PARTITION"}
 """What follows a source or an item and is no alias."""
+_HISTORY: Final = "over what topics hold by now a client may ask for it, by a SELECT without EMIT (`ottla sql history`)"
 
 
 def query(cursor: Cursor) -> t.Query:
     at = cursor.at
     cursor.expect_word("SELECT")
     if cursor.is_word("DISTINCT"):
-        cursor.refuse("SELECT DISTINCT is not available: GROUP BY the columns")
+        cursor.refuse(f"SELECT DISTINCT is not available: GROUP BY the columns; {_HISTORY}")
     items = cursor.listed(_item)
     cursor.expect_word("FROM")
     source = _source(cursor)
@@ -33,9 +34,14 @@ def query(cursor: Cursor) -> t.Query:
 
 
 def _refuse_others(cursor: Cursor) -> None:
-    for words in (("ORDER", "BY"), ("UNION",)):
+    for words in (("ORDER", "BY"), ("UNION",), ("BETWEEN",), ("CROSS",), ("NATURAL",)):
         if cursor.is_word(*words):
-            cursor.refuse(f"{' '.join(words)} is not available in a query over streams and tables")
+            refuse_for_history(cursor, " ".join(words))
+
+
+def refuse_for_history(cursor: Cursor, words: str) -> NoReturn:
+    """What needs an end of the input, which a query over streams does not have."""
+    cursor.refuse(f"{words} is not available in a query over streams and tables: {_HISTORY}")
 
 
 def _item(cursor: Cursor) -> t.Star | t.Item:
@@ -48,6 +54,8 @@ def _item(cursor: Cursor) -> t.Star | t.Item:
         cursor.take()
         return t.Star(source, at=at)
     found = expression(cursor)
+    if cursor.is_word("OVER") and cursor.is_op("(", 1):
+        refuse_for_history(cursor, "OVER")
     return t.Item(found, _alias(cursor), at=at)
 
 
@@ -65,7 +73,10 @@ def _alias(cursor: Cursor) -> str | None:
 def _source(cursor: Cursor) -> t.Source:
     at = cursor.at
     if cursor.is_op("("):
-        cursor.refuse("a query inside a query is not available: CREATE STREAM ... AS SELECT first, then select from it")
+        cursor.refuse(
+            "a query inside a query is not available: CREATE STREAM ... AS SELECT first, then select from it; "
+            + _HISTORY
+        )
     name = cursor.name("a stream or table")
     return t.Source(name, _alias(cursor), at=at)
 

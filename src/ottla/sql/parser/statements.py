@@ -8,7 +8,7 @@ from ottla.sql import tree as t
 from ottla.sql.lexer import Place
 from ottla.sql.parser.cursor import Cursor
 from ottla.sql.parser.expressions import expression
-from ottla.sql.parser.queries import duration, query
+from ottla.sql.parser.queries import duration, query, refuse_for_history
 from ottla.sql.parser.types import type_name
 
 
@@ -16,6 +16,8 @@ def statement(cursor: Cursor) -> t.Statement:
     word = cursor.token.text if cursor.token.kind == "name" else ""
     begin = _BEGINNINGS.get(word)
     if begin is None:
+        if word == "WITH":
+            refuse_for_history(cursor, word)
         near = get_close_matches(word, _BEGINNINGS, 1)
         meant = f"; do you mean {near[0]}?" if near else ""
         cursor.wrong(f"a statement (CREATE, INSERT, SELECT, DROP, SHOW, DESCRIBE, ...){meant}")
@@ -31,6 +33,8 @@ def _create(cursor: Cursor) -> t.Statement:
     or_replace = cursor.word("OR", "REPLACE")
     if not or_replace and cursor.is_word("TYPE"):
         return _create_type(cursor, at)
+    if cursor.is_word("FUNCTION") or (cursor.is_any("AGGREGATE", "TABLE") and cursor.is_word("FUNCTION", ahead=1)):
+        return _create_function(cursor, at, or_replace)
     if cursor.is_any("SOURCE", "SINK") and cursor.is_word("CONNECTOR", ahead=1):
         return _create_connector(cursor, at)
     is_source = cursor.word("SOURCE")
@@ -46,6 +50,28 @@ def _create(cursor: Cursor) -> t.Statement:
             cursor.refuse(f"a SOURCE {kind} reads a topic, so it has columns and no query: leave SOURCE out")
         return t.CreateAs(kind, name, query(cursor), properties, or_replace, if_not_exists, at=at)
     return t.CreateSource(kind, name, columns, properties, or_replace, if_not_exists, is_source, at=at)
+
+
+def _create_function(cursor: Cursor, at: Place, or_replace: bool) -> t.Statement:
+    kind = next((each for each in ("AGGREGATE", "TABLE") if cursor.word(each)), "SCALAR")
+    cursor.expect_word("FUNCTION")
+    if_not_exists = cursor.word("IF", "NOT", "EXISTS")
+    name = cursor.name("the name of the function")
+    cursor.expect_op("(")
+    parameters: tuple[tuple[str, t.TypeName], ...] = ()
+    if not cursor.op(")"):
+        parameters = cursor.listed(lambda each: (each.name("the name of a parameter"), type_name(each)))
+        cursor.expect_op(")")
+    cursor.expect_word("RETURNS")
+    returns = type_name(cursor)
+    keeps = type_name(cursor) if kind == "AGGREGATE" and cursor.word("KEEPS") else None
+    cursor.expect_word("LANGUAGE", "PYTHON")
+    properties = _properties(cursor) if cursor.word("WITH") else ()
+    cursor.expect_word("AS")
+    source = cursor.string("the text of the function between $$ and $$")
+    return t.CreateFunction(
+        kind, name, parameters, returns, source, keeps, properties, or_replace, if_not_exists, at=at
+    )
 
 
 def _columns(cursor: Cursor) -> tuple[t.ColumnDef, ...]:
@@ -142,7 +168,7 @@ def _select(cursor: Cursor) -> t.Statement:
 def _drop(cursor: Cursor) -> t.Statement:
     at = cursor.at
     cursor.expect_word("DROP")
-    kind = cursor.one_of("STREAM", "TABLE", "TYPE", "CONNECTOR")
+    kind = cursor.one_of("STREAM", "TABLE", "TYPE", "CONNECTOR", "FUNCTION")
     if_exists = cursor.word("IF", "EXISTS")
     name = cursor.name(f"the name of the {kind.lower()}")
     delete_topic = kind in ("STREAM", "TABLE") and cursor.word("DELETE", "TOPIC")

@@ -8,6 +8,7 @@ from ottla.sql.catalog import Catalog, PersistentQuery
 from ottla.sql.functions import AGGREGATES, SCALARS, TABLE_FUNCTIONS
 from ottla.sql.functions.declare import AggregateFunction, Scalar, TableFunction
 from ottla.sql.model import Columns, DataSource
+from ottla.sql.properties import KSQL
 from ottla.sql.types import sql_text
 
 Entity = dict[str, Any]
@@ -126,33 +127,47 @@ def description(source: DataSource, catalog: Catalog, states: Mapping[str, str])
     }
 
 
-def source_description(text: str, source: DataSource, catalog: Catalog, states: Mapping[str, str]) -> Entity:
-    return entity("sourceDescription", text, sourceDescription=description(source, catalog, states))
+def source_description(
+    text: str, source: DataSource, catalog: Catalog, states: Mapping[str, str], more: Entity
+) -> Entity:
+    """`more`: what EXTENDED tells."""
+    found = description(source, catalog, states) | {"extended": bool(more), **more}
+    return entity("sourceDescription", text, sourceDescription=found)
 
 
-def source_descriptions(text: str, kind: str, catalog: Catalog, states: Mapping[str, str]) -> Entity:
-    found = [description(each, catalog, states) for each in catalog.sources.values() if each.kind == kind]
+def source_descriptions(
+    text: str, kind: str, catalog: Catalog, states: Mapping[str, str], more: Mapping[str, Entity] | None = None
+) -> Entity:
+    """`more`: what EXTENDED tells of each."""
+    known = more or {}
+    found = [
+        description(each, catalog, states) | {"extended": each.name in known, **known.get(each.name, {})}
+        for each in catalog.sources.values()
+        if each.kind == kind
+    ]
     return entity("source_descriptions", text, sourceDescriptions=found)
 
 
-def query_description(text: str, query: PersistentQuery, state: str, plan: str, topology: str) -> Entity:
-    found: Entity = {
+def query_description(
+    query: PersistentQuery, state: str, plan: str, topology: str, properties: Mapping[str, str]
+) -> Entity:
+    """Without an id: of a query that a client would have."""
+    return {
         "id": query.id,
         "statementText": query.statement,
         "windowType": None if query.query.window is None else query.query.window.kind,
         "fields": fields_of(query.sink),
         "sources": list(query.reads),
-        "sinks": [query.sink.name],
+        "sinks": [query.sink.name] if query.id else [],
         "topology": topology,
         "executionPlan": plan,
-        "overriddenProperties": {},
+        "overriddenProperties": dict(properties),
         "ksqlHostQueryStatus": {},
-        "queryType": "PERSISTENT",
+        "queryType": "PERSISTENT" if query.id else "PUSH",
         "queryErrors": [],
         "tasksMetadata": [],
         "state": state,
     }
-    return entity("queryDescription", text, queryDescription=found)
 
 
 def function_names(text: str) -> Entity:
@@ -194,24 +209,43 @@ def type_list(text: str, catalog: Catalog) -> Entity:
     return entity("type_list", text, types={name: schema_of(kind) for name, kind in catalog.types.items()})
 
 
-def topics(text: str, found: Sequence[tuple[str, Sequence[int]]]) -> Entity:
-    return entity(
-        "kafka_topics", text, topics=[{"name": name, "replicaInfo": list(replicas)} for name, replicas in found]
-    )
+def topics(text: str, found: Sequence[tuple[str, Sequence[int]]], *, extended: bool = False) -> Entity:
+    """Who reads them is not counted: extended, both numbers are 0."""
+    more: Entity = {"consumerCount": 0, "consumerGroupCount": 0} if extended else {}
+    rows = [{"name": name, "replicaInfo": list(replicas), **more} for name, replicas in found]
+    return entity("kafka_topics_extended" if extended else "kafka_topics", text, topics=rows)
 
 
-def properties(text: str, found: Mapping[str, str]) -> Entity:
+def properties(text: str, defaults: Mapping[str, str], own: Mapping[str, str]) -> Entity:
+    """All that a statement may have and that does something, with the value that it has now."""
+    known = {name: _as_text(each.default) for name, each in KSQL.items()}
     listed = [
         {"name": name, "scope": "KSQL", "value": value, "editable": True, "level": "QUERY"}
-        for name, value in sorted(found.items())
+        for name, value in sorted({**known, **defaults, **own}.items())
     ]
     return entity(
         "properties",
         text,
         properties=listed,
-        overwrittenProperties=sorted(found),
-        defaultProperties=[],
+        overwrittenProperties=sorted(own),
+        defaultProperties=sorted({*known, *defaults} - own.keys()),
     )
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def push_row(query_id: str, text: str) -> Entity:
+    return {
+        "queryString": text,
+        "sinks": [],
+        "sinkKafkaTopics": [],
+        "id": query_id,
+        "statusCount": {"RUNNING": 1},
+        "queryType": "PUSH",
+        "state": "RUNNING",
+    }
 
 
 def variables(text: str, found: Mapping[str, str]) -> Entity:

@@ -3,19 +3,25 @@
 All that is asked of the host is asked by one thread, in the order in which it was wanted; the loop never waits for it.
 """
 
+import json
 import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
+from ottla.client.reach import Reach, write_private
 from ottla.pipelines.door import HostClient, HostGone, Refused
 from ottla.sql.catalog import PersistentQuery
+from ottla.sql.properties import of_application
 from ottla.sql.server.log import Logged
+from ottla.sql.server.measuring import application_id
 
 logger = logging.getLogger(__name__)
 
 ENTRY: Final = "ottla.sql.server.job:start"
+_STATEMENTS: Final = "statements"
 _STATES: Final = {"STARTING": "RUNNING", "RUNNING": "RUNNING", "WAITING": "ERROR", "FAILED": "ERROR"}
 _GLANCE_S: Final = 1.0
 """How old a state may be."""
@@ -27,20 +33,27 @@ class SparkQueries:
         client: Callable[[], HostClient],
         *,
         service_id: str,
-        bootstrap: str,
+        reach: Reach,
         state_dir: str,
-        registry_url: str = "",
+        registry: Mapping[str, str] | None = None,
+        dead_letters: str = "",
+        processing_log: Mapping[str, Any] | None = None,
         defaults: Mapping[str, str] | None = None,
     ) -> None:
-        """`client` reaches the host, and starts it if need be. Raises HostGone."""
+        """`client` reaches the host, and starts it if need be. `registry`: its `url`, and the `file` that says who asks
+        it. `processing_log`: its `topic`, and whether `rows` are shown there. Raises HostGone."""
         self._client = client
         self._service_id = service_id
         self._config: dict[str, Any] = {
-            "bootstrap.servers": bootstrap,
+            "bootstrap.servers": reach.servers,
+            "client.settings.file": reach.settings_file,
             "state.dir": state_dir,
             "deserialization.exception.handler": "continue",
         }
-        self._registry_url = registry_url
+        if dead_letters:
+            self._config["errors.dead.letter.queue.topic.name"] = dead_letters
+        self._registry = dict(registry or {})
+        self._processing_log = dict(processing_log or {})
         self._defaults = dict(defaults or {})
         self._wanted: queue.Queue[tuple[str, Mapping[str, Any] | None] | None] = queue.Queue()
         self._states: dict[str, str] = {}
@@ -50,15 +63,18 @@ class SparkQueries:
 
     # ---- on the loop
 
-    def start(self, query: PersistentQuery, statements: list[tuple[int, Logged]]) -> None:
+    def start(
+        self, query: PersistentQuery, statements: list[tuple[int, Logged]], properties: Mapping[str, str]
+    ) -> None:
         self._states[query.id] = "RUNNING"
         listed = [[offset, each.text, {**self._defaults, **each.properties}] for offset, each in statements]
         arguments = {
             "query": query.id,
-            "statements": listed,
-            "application.id": f"_ottla-sql-{self._service_id}-query_{query.id}",
-            "config": self._config,
-            "registry": self._registry_url,
+            _STATEMENTS: listed,
+            "application.id": application_id(self._service_id, query.id),
+            "config": {**self._config, **of_application({**self._defaults, **properties})},
+            "registry": self._registry,
+            "processing.log": self._processing_log,
         }
         self._wanted.put((query.id, arguments))
 
@@ -68,6 +84,16 @@ class SparkQueries:
 
     def states(self) -> Mapping[str, str]:
         return dict(self._states)
+
+    def progress(self, query_id: str) -> Mapping[str, Any]:
+        """In any thread but the loop's."""
+        if query_id not in self._running:
+            return {}
+        try:
+            with self._client() as client:
+                return client.progress(f"{self._service_id}.{query_id}")
+        except (HostGone, Refused):
+            return {}
 
     def close(self) -> None:
         self._wanted.put(None)
@@ -101,8 +127,16 @@ class SparkQueries:
                 client.stop(name)
             self._running.discard(query_id)
             if arguments is not None:
-                client.start(name, ENTRY, arguments)
+                client.start(name, ENTRY, self._written_down(query_id, arguments))
                 self._running.add(query_id)
+
+    def _written_down(self, query_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The statements go into a file: there may be many, and the host keeps what it is told in one line."""
+        folder = Path(self._config["state.dir"])
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{query_id}.statements"
+        write_private(path, json.dumps(arguments[_STATEMENTS]).encode())
+        return {name: each for name, each in arguments.items() if name != _STATEMENTS} | {"file": str(path)}
 
     def _look(self) -> None:
         try:

@@ -8,19 +8,22 @@ from ottla.protocol.records import Record
 from ottla.registry.lookup import Registry
 from ottla.serdes.base import SerdeError, Where, placed
 from ottla.sql import tree as t
-from ottla.sql.analysis.queries import Surroundings, analysed
+from ottla.sql.analysis.queries import Vocabulary, analysed
 from ottla.sql.analysis.scope import record_types
 from ottla.sql.analysis.typed import Joining, Read, TypedQuery
-from ottla.sql.compile import Formats, event_ms, topology
+from ottla.sql.errors import BAD_STATEMENT, SqlError
 from ottla.sql.formats.format import Format
 from ottla.sql.model import Columns, DataSource
 from ottla.sql.plain import shown
-from ottla.streams import expressions as e
+from ottla.sql.records import Formats, event_column, event_ms
+from ottla.sql.server.writing import asks_registry
+from ottla.streams.errors import CONTINUE, DESERIALIZATION, ErrorContext
 from ottla.streams.expressions import Inputs
-from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.windows import Windowed
 
-_RESULT: Final = "result"
+RESULT: Final = "result"
+_CHECK_EVERY: Final = 1_000
+"""Records between two looks at how much state there is."""
 
 Row = list[Any]
 
@@ -28,8 +31,14 @@ Row = list[Any]
 class Computing(Protocol):
     columns: Columns
 
-    def rows(self, topic: str, partition: int, record: Record) -> list[Row]:
-        """What one record of a source makes."""
+    @property
+    def unread(self) -> int:
+        """Records so far that could not be read, or had no time."""
+
+    def rows(self, topic: str, partition: int, record: Record, now: int) -> list[Row]:
+        """What one record of a source makes. `now`: what time it is."""
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,9 @@ class Client:
     query: TypedQuery
     names: tuple[str, ...]
     """Of the result, in the order of the SELECT list."""
+    is_quick: bool = True
+    """Whether a few records may be computed on the loop: nobody has to ask the registry, or to run code of users, which
+    may take as long as it wants."""
 
     @property
     def columns(self) -> Columns:
@@ -54,11 +66,18 @@ class Client:
         return self.query.reads()
 
 
-def understood(query: t.Query, around: Surroundings) -> Client:
+def understood(query: t.Query, around: Vocabulary) -> Client:
     """Raises SqlError."""
     found = analysed(query, around, stored=False)
     known = [name for name, _ in (*found.keys, *found.columns)]
-    return Client(found, tuple(_in_order(query, known)))
+    quick = not (asks_registry(*found.reads()) or _calls_python(found))
+    return Client(found, tuple(_in_order(query, known)), quick)
+
+
+def _calls_python(query: TypedQuery) -> bool:
+    written = [argument.expression for _, argument in (*query.key, *query.values)]
+    written += [] if query.where is None else [query.where]
+    return any(part.function == "python_call" for each in written for part in each.walk())
 
 
 def _in_order(query: t.Query, known: Sequence[str]) -> list[str]:
@@ -74,8 +93,19 @@ def _in_order(query: t.Query, known: Sequence[str]) -> list[str]:
     return [name if name is not None and name in known else left.pop(0) for name in written]
 
 
-def computing(client: Client, registry: Registry | None) -> Computing:
-    return Plain(client, registry) if client.is_plain else Driven(client, registry)
+def result_sink(client: Client) -> DataSource:
+    """Where the rows of a query go that writes no topic: one that the driver of tests has for itself."""
+    query = client.query
+    return DataSource(
+        RESULT,
+        "TABLE" if query.is_table else "STREAM",
+        RESULT,
+        query.keys,
+        query.columns,
+        Format("JSON" if query.keys else "NONE"),
+        Format("JSON"),
+        window=query.window if query.grouping is not None else None,
+    )
 
 
 class Plain:
@@ -87,6 +117,7 @@ class Plain:
         types = record_types(source.keys, source.values, source.window is not None)
         formats = Formats(registry)
         self.columns = client.columns
+        self.unread = 0
         self._where = Where(source.topic)
         self._key = placed(formats.key(source), self._where)
         self._value = placed(formats.value(source), self._where)
@@ -94,67 +125,86 @@ class Plain:
         cells = dict(client.query.values)
         self._cells = [(cells[name].expression.compile(types), cells[name].type) for name in client.names]
         at = source.event_time
-        self._time = None if at is None else event_ms(_column(source, at.column), at).compile(types)
+        self._time = None if at is None else event_ms(event_column(source, at), at).compile(types)
 
-    def rows(self, topic: str, partition: int, record: Record) -> list[Row]:
+    def rows(self, topic: str, partition: int, record: Record, now: int) -> list[Row]:
         """Nothing for what cannot be read, and for tombstones."""
         self._where.headers = list(record.headers)
         try:
             key, value = self._key.deserialize(record.key), self._value.deserialize(record.value)
         except SerdeError:
+            self.unread += 1
             return []
         if value is None:
             return []
-        inputs = Inputs(key, value, record.timestamp, record.headers, topic, partition, record.offset)
+        inputs = Inputs(key, value, record.timestamp, record.headers, topic, partition, record.offset, now=now)
         if self._time is not None:
             moment = self._time(inputs)
             if moment is None:
+                self.unread += 1
                 return []
             inputs = inputs._replace(timestamp=moment)
         if self._keep is not None and self._keep(inputs) is not True:
             return []
         return [[shown(cell(inputs), kind) for cell, kind in self._cells]]
 
-
-def _column(source: DataSource, name: str) -> Any:
-    from ottla.sql.arguments import Argument  # noqa: PLC0415
-
-    kind = source.column(name)
-    assert kind is not None
-    own = e.key["key"] if source.window else e.key
-    place = (own if len(source.keys) == 1 else own[name]) if name in dict(source.keys) else e.value[name]
-    return Argument(place, kind)
+    def close(self) -> None:
+        """It keeps nothing."""
 
 
 class Driven:
-    """By the driver of tests, which has all that a topology may hold. Its state ends with the query."""
+    """By the driver of tests, which has all that a topology may hold. Its state ends with it, and has a limit."""
 
-    def __init__(self, client: Client, registry: Registry | None) -> None:
-        query = client.query
+    def __init__(self, client: Client, registry: Registry | None, most_rows: int) -> None:
         self.columns = client.columns
-        self._names = client.names
-        self._sink = DataSource(
-            _RESULT,
-            "TABLE" if query.is_table else "STREAM",
-            _RESULT,
-            query.keys,
-            query.columns,
-            Format("JSON" if query.keys else "NONE"),
-            Format("JSON"),
-            window=query.window if query.grouping is not None else None,
-        )
+        self.unread = 0
+        self._sink = result_sink(client)
+        self._most_rows = most_rows
+        self._unchecked = 0
+        self._now = 0
         formats = Formats(registry)
         self._key, self._value = formats.key(self._sink), formats.value(self._sink)
-        self._driver = TopologyTestDriver(topology(query, self._sink, registry), "push")
+        # For queries with state alone: to import them takes longer than a server does to start.
+        from ottla.sql.compile import topology  # noqa: PLC0415
+        from ottla.streams.test_driver import TopologyTestDriver  # noqa: PLC0415
 
-    def rows(self, topic: str, partition: int, record: Record) -> list[Row]:
+        made = topology(client.query, self._sink, registry)
+        self._driver = TopologyTestDriver(made, "push", {DESERIALIZATION: self._left_out})
+
+    def _left_out(self, _: ErrorContext, __: BaseException) -> str:
+        self.unread += 1
+        return CONTINUE
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def _check_size(self) -> None:
+        self._unchecked += 1
+        if self._unchecked < _CHECK_EVERY:
+            return
+        self._unchecked = 0
+        for internal in self._driver.produced_topic_names():
+            self._driver.output(internal).clear()  # nobody reads changelogs here
+        if self._driver.entries() > self._most_rows:
+            raise SqlError(
+                BAD_STATEMENT,
+                f"the state of this query has more than {self._most_rows:,} rows, which is as many as a push query may "
+                "have (sql.push.state.max.rows): make a stream or table of the query, which runs on Spark, and read it",
+            )
+
+    def rows(self, topic: str, partition: int, record: Record, now: int) -> list[Row]:
+        """Raises SqlError when there is no room."""
+        if now > self._now:
+            self._driver.advance_wall_clock_time(now - self._now)
+            self._now = now
         self._driver.pipe_raw(topic, record.key, record.value, record.timestamp, tuple(record.headers))
-        output = self._driver.output(_RESULT)
+        output = self._driver.output(RESULT)
         made = []
         while output:
             row = self._row(output.popleft())
             if row is not None:
                 made.append(row)
+        self._check_size()
         return made
 
     def _row(self, raw: Any) -> Row | None:

@@ -5,10 +5,27 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
-from ottla.sql.server.engine import Result
+from ottla.http.streaming import closing
+from ottla.sql.server.selecting import Result
 
 
-async def until_closed(result: Result) -> AsyncIterator[list[Any]]:
+def until_closed(result: Result) -> AsyncIterator[list[Any]]:
+    """Nobody closes a pull query but its client, who ends the iterator."""
+    return _until_closed(result) if result.is_push else _up_to_limit(result)
+
+
+async def _up_to_limit(result: Result) -> AsyncIterator[list[Any]]:
+    async with closing(result.rows) as rows:
+        sent = 0
+        while result.limit is None or sent < result.limit:
+            row = await anext(rows, None)
+            if row is None:
+                return
+            sent += 1
+            yield row
+
+
+async def _until_closed(result: Result) -> AsyncIterator[list[Any]]:
     rows = result.rows
     closed = asyncio.ensure_future(result.closed.wait())
     coming: asyncio.Future[Any] | None = None

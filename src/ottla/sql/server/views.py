@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from ottla.client.aio.cluster import Cluster
@@ -11,23 +12,46 @@ from ottla.client.errors import ClientError
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import Record
+from ottla.sql.model import DataSource
+from ottla.sql.server.merging import Placed
 
 logger = logging.getLogger(__name__)
 
-MOST_ROWS: Final = 5_000_000
-"""Of one table: what is larger belongs into a store of its own."""
 _AGAIN_S: Final = 0.5
+_LOOK_EVERY_S: Final = 5.0
+"""Between two looks at how many partitions a topic has."""
+
+_WINDOW_BYTES: Final = 8
+_SESSION_BYTES: Final = 16
+"""Of a window behind its key in a topic: its start, or its end and start."""
+_OVERHEAD_BYTES: Final = 400
+"""Of a row in memory besides its key and value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLimits:
+    """Of one table."""
+
+    rows: int = 5_000_000
+    bytes: int = 1 << 30
 
 
 class TooManyRows(Exception):
     """A table that this process has no room for."""
 
 
-async def spans(
-    cluster: Cluster, topics: Iterable[str], *, from_beginning: bool, to_end: bool
-) -> dict[TopicPartition, tuple[int, int | None]]:
+def _size(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"") + _OVERHEAD_BYTES
+
+
+Spans = dict[TopicPartition, tuple[int, int | None]]
+
+
+async def spans(cluster: Cluster, topics: Iterable[str], *, from_beginning: bool, to_end: bool) -> Spans:
     """From where to where topics are read. Raises ClientError."""
     places = [TopicPartition(topic, number) for topic in topics for number in await cluster.partitions(topic)]
+    if not places:
+        return {}
     ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
     if from_beginning:
         starts = await list_offsets(cluster, dict.fromkeys(places, EARLIEST))
@@ -37,15 +61,32 @@ async def spans(
 
 
 class View:
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+    def __init__(self, cluster: Cluster, topic: str, window_bytes: int, limits: ViewLimits) -> None:
+        """`window_bytes`: how many bytes of a window stand behind each key."""
         self._cluster = cluster
         self._topic = topic
-        self.rows: dict[bytes, tuple[int, Record]] = {}
-        """By key: partition and record."""
+        self._window_bytes = window_bytes
+        self._limits = limits
+        self._rows: dict[bytes, Placed] = {}
+        self._windows: dict[bytes, dict[bytes, None]] = {}
+        """Of a key: all its keys with windows."""
+        self._bytes = 0
         self._positions: dict[TopicPartition, int] = {}
+        self._places: list[TopicPartition] = []
+        self._look_at = 0.0
+        """When its partitions are asked for again."""
+        self._looking = asyncio.Lock()
         self._moved = asyncio.Condition()
         self._failed: Exception | None = None
         self._task = asyncio.create_task(self._follow(), name=f"view of {topic}")
+
+    def all(self) -> list[Placed]:
+        return list(self._rows.values())
+
+    def of_keys(self, keys: Iterable[bytes]) -> list[Placed]:
+        if self._window_bytes:
+            keys = [each for key in keys for each in self._windows.get(key, ())]
+        return [self._rows[key] for key in keys if key in self._rows]
 
     async def _follow(self) -> None:
         while True:
@@ -55,7 +96,7 @@ class View:
                 async with Reader(self._cluster, whole) as reader:
                     while reader.active:
                         for fetched in await reader.poll():
-                            self._take(fetched.place.partition, fetched.records)
+                            self._take(fetched.place, fetched.records)
                         async with self._moved:
                             self._positions = reader.positions()
                             self._moved.notify_all()
@@ -68,30 +109,64 @@ class View:
                 logger.warning("%s cannot be read: %s", self._topic, error)
                 await asyncio.sleep(_AGAIN_S)
 
-    def _take(self, partition: int, records: Iterable[Record]) -> None:
+    def _take(self, place: TopicPartition, records: Iterable[Record]) -> None:
         for record in records:
-            if record.key is None:
+            key = record.key
+            if key is None:
                 continue
+            before = self._rows.pop(key, None)
+            if before is not None:
+                self._bytes -= _size(before.record)
             if record.value is None:
-                self.rows.pop(record.key, None)
+                self._forget_window(key)
                 continue
-            self.rows[record.key] = partition, record
-            if len(self.rows) > MOST_ROWS:
-                raise TooManyRows(f"{self._topic} has more than {MOST_ROWS:,} keys, which is too many to be asked here")
+            self._rows[key] = Placed(place, record)
+            self._bytes += _size(record)
+            if self._window_bytes and before is None:
+                self._windows.setdefault(key[: -self._window_bytes], {})[key] = None
+        if len(self._rows) > self._limits.rows or self._bytes > self._limits.bytes:
+            told = f"{len(self._rows):,} keys and {self._bytes >> 20:,} MiB"
+            self._rows, self._windows = {}, {}
+            raise TooManyRows(
+                f"{self._topic} has more than is kept here for pull queries ({told}; sql.view.max.rows, "
+                "sql.view.max.bytes): ask with EMIT CHANGES, or make a smaller table of it"
+            )
+
+    def _forget_window(self, key: bytes) -> None:
+        if self._window_bytes and (others := self._windows.get(key[: -self._window_bytes])) is not None:
+            others.pop(key, None)
+            if not others:
+                del self._windows[key[: -self._window_bytes]]
 
     async def caught_up(self) -> None:
         """Returns when all that is in the topic now is in the rows. Raises ClientError, TooManyRows."""
-        ends = await spans(self._cluster, [self._topic], from_beginning=False, to_end=False)
+        await self._look_for_partitions()
+        found = await list_offsets(self._cluster, dict.fromkeys(self._places, LATEST), isolation=READ_COMMITTED)
+        ends = {place: offset_of(outcome) for place, outcome in found.items()}
 
         def done() -> bool:
-            return self._failed is not None or all(
-                self._positions.get(place, -1) >= end for place, (end, _) in ends.items()
-            )
+            return self._failed is not None or all(self._positions.get(place, -1) >= end for place, end in ends.items())
 
-        async with self._moved:
-            await self._moved.wait_for(done)
+        if not done():
+            async with self._moved:
+                await self._moved.wait_for(done)
         if self._failed is not None:
             raise self._failed
+
+    async def _look_for_partitions(self) -> None:
+        """A topic may get more of them. Not asked for each query: that would be half of what one by key costs."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._look_at:
+            return
+        async with self._looking:
+            if loop.time() < self._look_at:  # another one did, meanwhile
+                return
+            numbers = await self._cluster.partitions(self._topic)
+            places = [TopicPartition(self._topic, number) for number in numbers]
+            if self._places and places != self._places:
+                await self.close()
+                self._task = loop.create_task(self._follow(), name=self._task.get_name())
+            self._places, self._look_at = places, loop.time() + _LOOK_EVERY_S
 
     async def close(self) -> None:
         self._task.cancel()
@@ -99,16 +174,23 @@ class View:
 
 
 class Views:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, limits: ViewLimits) -> None:
         self._cluster = cluster
+        self._limits = limits
         self._views: dict[str, View] = {}
 
-    async def of(self, topic: str) -> View:
+    async def of(self, source: DataSource) -> View:
         """Up to date. Raises ClientError, TooManyRows."""
+        topic = source.topic
         if topic not in self._views:
-            self._views[topic] = View(self._cluster, topic)
+            width = 0 if source.window is None else _SESSION_BYTES if source.window.size_ms is None else _WINDOW_BYTES
+            self._views[topic] = View(self._cluster, topic, width, self._limits)
         view = self._views[topic]
-        await view.caught_up()
+        try:
+            await view.caught_up()
+        except TooManyRows:
+            await self.forget(topic)
+            raise
         return view
 
     async def forget(self, topic: str) -> None:

@@ -1,0 +1,74 @@
+"""Functions in Python after a restart: a query is made again of the log of statements, which has their text."""
+
+import json
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ottla.serdes.types import STRING
+from ottla.sql.python_calls import Code
+from ottla.sql.server.job import application, query_of
+from ottla.streams.expressions import value
+from ottla.streams.expressions.functions.python import python_call
+from ottla.streams.test_driver import TopologyTestDriver
+
+STATEMENTS = [
+    "CREATE FUNCTION turned (s STRING) RETURNS STRING LANGUAGE PYTHON AS $$\ndef turned(s):\n    return s[::-1]\n$$",
+    "CREATE STREAM s (id STRING KEY, v STRING) WITH (kafka_topic='t', value_format='JSON')",
+    "CREATE STREAM o AS SELECT id, turned(v) AS w FROM s",
+    "DROP FUNCTION turned",
+]
+
+
+def test_a_query_that_is_made_again_has_its_function(tmp_path: Path) -> None:
+    file = tmp_path / "statements"
+    file.write_text(json.dumps([(offset, text, {}) for offset, text in enumerate(STATEMENTS)]))
+    arguments = {
+        "query": "CSAS_O_2",
+        "file": str(file),
+        "application.id": "sql-csas-o-2",
+        "config": {"bootstrap.servers": "127.0.0.1:1"},
+        "registry": {},
+    }
+    app = application(arguments, query_of(arguments))
+    with TopologyTestDriver(app.topology, app.application_id) as driver:
+        driver.pipe_raw("t", b"k", json.dumps({"V": "abc"}).encode(), 0, ())
+        assert [each.value for each in driver.output("O")] == [b'{"W":"cba"}']
+
+
+WORKER = """
+import pickle, sys
+from ottla.serdes.types import STRING
+from ottla.streams.expressions import Inputs
+call = pickle.load(sys.stdin.buffer).compile({"value": STRING})
+print(call(Inputs(value="abc")))
+"""
+
+
+def test_a_call_is_understood_by_a_process_that_knows_nothing_of_sql() -> None:
+    """Spark's workers are given expressions, and import what these name."""
+    turned = Code("def turned(s):\n    return s[::-1]", "TURNED", 60_000)
+    sent = pickle.dumps(python_call(turned, STRING, [value]))
+    worker = subprocess.run([sys.executable, "-c", WORKER], input=sent, capture_output=True, check=False)
+    assert worker.stdout == b"cba\n", worker.stderr.decode()
+
+
+def test_a_call_in_any_thread_is_stopped_after_its_time() -> None:
+    endless = Code("def endless():\n    while True: pass", "ENDLESS", 60)
+    found: list[str] = []
+
+    def call() -> None:
+        with pytest.raises(ValueError, match="ENDLESS took longer than 60 ms and was stopped") as caught:
+            endless()
+        found.append(str(caught.value))
+
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert len(found) == 2
