@@ -34,7 +34,6 @@ LISTENERS = {
 }
 
 UNSERVED = {
-    (34,): "moving a replica from one directory of its broker to another",
     (71, 72): "client metrics (KIP-714)",
     (76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92): "share groups (KIP-932)",
     (88, 89): "streams groups (KIP-1071)",

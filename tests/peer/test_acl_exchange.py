@@ -58,7 +58,9 @@ def moved(node: Node, to: Path) -> Path:
     return to
 
 
-@pytest.mark.parametrize(("first", "second"), [(Ottla, ApacheKafka), (ApacheKafka, Ottla)])
+@pytest.mark.parametrize(
+    ("first", "second"), [(Ottla, ApacheKafka), pytest.param(ApacheKafka, Ottla, marks=pytest.mark.matrix)]
+)
 def test_the_same_acls_decide_on_the_other_server(tmp_path: Path, first: type[Node], second: type[Node]) -> None:
     with first(tmp_path / "first", extra=SECURITY) as node:
         side = prepared(node)

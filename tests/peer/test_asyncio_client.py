@@ -106,6 +106,7 @@ async def records_and_transactions(client: Cluster) -> None:
     assert (await groups.committed(client, "g"))[place].offset == 1
 
 
+@pytest.mark.matrix
 def test_the_asyncio_face_and_its_members_are_at_home_at_apache_kafka(tmp_path: Path) -> None:
     async def main(bootstrap: str) -> None:
         async with asyncio.timeout(PATIENCE_S), Cluster(parse_bootstrap(bootstrap), timeout_s=60) as client:

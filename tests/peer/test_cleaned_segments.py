@@ -160,6 +160,7 @@ def test_apache_kafkas_cleaner_leaves_the_same(dirty: Path, cleaned: Path, tmp_p
     assert list(cleaned.glob("*.txnindex"))
 
 
+@pytest.mark.matrix
 def test_apache_kafkas_cleaner_leaves_the_same_in_a_second_round(cleaned: Path, tmp_path: Path) -> None:
     for name in ("mine", "theirs"):
         shutil.copytree(cleaned.parent, tmp_path / name, ignore=shutil.ignore_patterns(".lock"))

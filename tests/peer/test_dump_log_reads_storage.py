@@ -7,7 +7,7 @@ import pytest
 
 from ottla.storage.config import LogConfig
 from ottla.storage.fs import RealFilesystem
-from ottla.storage.log import Log
+from ottla.storage.opening import create_log
 from tests.golden.storage.test_files import KAFKA, write
 from tests.rules.storage.scene import NOW, PARTITION, TOPIC_ID
 from tests.support.jvm import compiled, java, kafka_jars, run_alone
@@ -21,7 +21,7 @@ DUMP = "org.apache.kafka.tools.DumpLogSegments"
 def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("storage") / "orders-0"
     config = LogConfig(segment_bytes=3000, index_interval_bytes=300)
-    log = Log.create(RealFilesystem(), str(path), PARTITION, TOPIC_ID, config, now=NOW)
+    log = create_log(RealFilesystem(), str(path), PARTITION, TOPIC_ID, config, now=NOW)
     write(log)
     log.close()
     return path

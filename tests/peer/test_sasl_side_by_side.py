@@ -10,6 +10,7 @@ import pytest
 
 from ottla.model.properties.jaas import PLAIN_MODULE, SCRAM_MODULE, jaas_text
 from ottla.protocol import messages as m
+from tests.support.jvm import Tools
 from tests.support.nodes import ApacheKafka, Node, Ottla, free_ports
 from tests.support.sasl import ADMIN, USERS, authenticate, handshake, make_user, plain, plain_login, scram_login
 from tests.support.wire import Closed, Deadline, Wire
@@ -18,6 +19,18 @@ pytestmark = pytest.mark.jvm
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256"]
 SHORT_MS = 1_200
+AUTHORIZED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+SECURITY_RECORDS = (
+    "USER_SCRAM_CREDENTIAL_RECORD",
+    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD",
+    "CLIENT_QUOTA_RECORD",
+    "DELEGATION_TOKEN_RECORD",
+    "ACCESS_CONTROL_ENTRY_RECORD",
+    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD",
+)
 
 
 class Pair:
@@ -279,17 +292,63 @@ def by_token_login(pair: Pair, made: Any) -> Wire:
 
 
 @pytest.mark.matrix
-def test_users_log_in_on_the_directory_of_the_other(tmp_path: Path) -> None:
-    """And those that Kafka's format tool was told of (KIP-900)."""
+def test_users_tokens_and_quotas_hold_on_the_directory_of_the_other(tmp_path: Path) -> None:
     theirs, ours = Pair(ApacheKafka(tmp_path / "kafka")), Pair(Ottla(tmp_path / "ottla"))
+    tokens = {}
     for pair, name in ((theirs, "tina"), (ours, "otto")):
-        with pair.node, Wire(pair.node.bootstrap) as admin:
+        with pair.node, Wire(pair.node.bootstrap) as admin, pair.wire() as alice:
             assert make_user(admin, name, "secret") == 0
+            assert set_quota(admin, name) == 0
+            plain_login(alice, "alice", "alice-secret")
+            tokens[name] = alice.ask(m.CreateDelegationTokenRequest(None, None, [], -1))
+            assert tokens[name].error_code == 0
     moved_out = Pair(ApacheKafka(tmp_path / "kafka2", ours.node.data))
     moved_in = Pair(Ottla(tmp_path / "ottla2", theirs.node.data))
     for pair, name in ((moved_in, "tina"), (moved_out, "otto")):
         with pair.node, pair.wire() as wire:
             assert scram_login(wire, name, "secret").error_code == 0
+            by_token_login(pair, tokens[name]).__exit__(None, None, None)
+            with Wire(pair.node.bootstrap) as admin:
+                assert quotas_of(admin, name) == {"producer_byte_rate": 1024.0}
+
+
+def test_dump_log_segments_reads_what_is_kept_of_users_acls_tokens_and_quotas(
+    tmp_path: Path, java_tools: Tools
+) -> None:
+    acl = (2, "orders", 3, "User:otto", "*", 3, 3)
+    pair = Pair(Ottla(tmp_path / "ottla", extra=AUTHORIZED))
+    with pair.node, Wire(pair.node.bootstrap) as admin, pair.wire() as alice:
+        for name in ("otto", "gone"):
+            assert make_user(admin, name, "secret") == 0
+        users = m.AlterUserScramCredentialsRequest
+        assert admin.ask(users(deletions=[users.ScramCredentialDeletion("gone", 1)])).results[0].error_code == 0
+        assert set_quota(admin, "otto") == 0
+        plain_login(alice, "alice", "alice-secret")
+        assert alice.ask(m.CreateDelegationTokenRequest(None, None, [], -1)).error_code == 0
+        created = admin.ask(m.CreateAclsRequest([m.CreateAclsRequest.AclCreation(*acl)]))
+        assert [each.error_code for each in created.results] == [0]
+        wanted = m.DeleteAclsRequest.DeleteAclsFilter(*acl)
+        assert admin.ask(m.DeleteAclsRequest([wanted])).filter_results[0].error_code == 0
+    logs = sorted(pair.node.data.glob("__cluster_metadata-0/*.log"))
+    dump = "org.apache.kafka.tools.DumpLogSegments"
+    out = java_tools.must(dump, "--cluster-metadata-decoder", "--files", ",".join(map(str, logs)))
+    for kind in SECURITY_RECORDS:
+        assert f'"type":"{kind}"' in out, kind
+    assert "Could not decode" not in out and "isvalid: false" not in out
+
+
+def set_quota(admin: Wire, user: str) -> int:
+    kind = m.AlterClientQuotasRequest
+    entity = [kind.EntityData(entity_type="user", entity_name=user)]
+    wanted = [kind.OpData(key="producer_byte_rate", value=1024.0, remove=False)]
+    return int(admin.ask(kind(entries=[kind.EntryData(entity=entity, ops=wanted)]), 1).entries[0].error_code)
+
+
+def quotas_of(admin: Wire, user: str) -> dict[str, float]:
+    kind = m.DescribeClientQuotasRequest
+    wanted = [kind.ComponentData(entity_type="user", match_type=0, match=user)]
+    answer = admin.ask(kind(components=wanted, strict=True), 1)
+    return {value.key: value.value for entry in answer.entries or () for value in entry.values}
 
 
 @pytest.mark.matrix

@@ -51,7 +51,7 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("find: group", r"\.error_message$"): QUIRK,
     (
         "describe: a broker, all of it",
-        r"\.name=((ottla|confluent)\.[a-z.]+|cluster\.id|(http|registry|connect|sql)\.listeners|sql\.state\.dir)$",
+        r"\.name=((ottla|confluent|http)\.[a-z.]+|cluster\.id|(registry|connect|sql)\.listeners|sql\.state\.dir)$",
     ): OWN,
     ("describe: a broker, all of it", r"\.name=max\.connections(\.per\.ip)?\..*value$"): LIMIT,
     ("describe: a broker, all of it", r"\.name=queued\.max\.request\.bytes\..*value$"): LIMIT,

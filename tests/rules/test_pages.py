@@ -8,6 +8,7 @@ import pytest
 from ottla.connect.settings import SETTINGS as CONNECT
 from ottla.model.properties import GROUP, STATIC, TOPIC
 from ottla.registry.settings import SETTINGS as REGISTRY
+from ottla.sql.settings import SETTINGS as SQL
 from ottla.streams.run.config import SETTINGS as STREAMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,12 +24,14 @@ MADE_UP = "src/ottla/broker/handlers/kNN_name.py"
 
 def is_there(name: str) -> bool:
     """A module, what is defined in one, or a setting, which may look like one."""
-    if any(name in table or f"ottla.{name}" in table for table in (STATIC, TOPIC, GROUP, STREAMS, REGISTRY)):
+    if any(name in table or f"ottla.{name}" in table for table in (STATIC, TOPIC, GROUP, STREAMS, REGISTRY, SQL)):
         return True
     if name in CONNECT or name.removeprefix("connect.") in CONNECT:
         return True
     if name.removeprefix("registry.") in REGISTRY or name.startswith("registry.kafkastore."):
         return True  # in a node's own file they begin with that word
+    if name.endswith("security.protocol"):
+        return True  # of Kafka's clients, and of every service that is one
     *above, last = name.split(".")
     path = HOUSE.joinpath(*above, last)
     if path.is_dir() or path.with_suffix(".py").exists():

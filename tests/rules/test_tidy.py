@@ -156,7 +156,7 @@ def test_the_logger_of_a_module_is_called_logger(sources: Nodes) -> None:
 
 def test_spark_is_imported_where_it_runs_and_nowhere_else(sources: Nodes) -> None:
     """The rest works without pyspark installed: a broker, the command line, a topology in a test."""
-    rooms = ("pipelines", "streams/run", "connect/jobs")
+    rooms = ("pipelines", "streams/run", "connect/jobs", "sql/history")
     found = [
         str(path.relative_to(ROOT))
         for path, (tree, *_) in sources.items()

@@ -21,13 +21,13 @@ from ottla.streams import StreamsApp, StreamsBuilder
 from tests.spark.applications import (
     Build,
     World,
-    counted_by_source,
     foreign_keys,
     held_cogroup,
     hopping_count,
     joined,
     punctual,
     shouted,
+    windows_in_source,
 )
 from tests.spark.sink_app import Kill, MortalSink
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MORTAL: Final[Mapping[str, Build]] = {
     "stateless": shouted,
     "windows": hopping_count,
-    "counted-by-source": counted_by_source,
+    "windows-in-source": windows_in_source,
     "join": joined,
     "processor": punctual,
     "cogroup": held_cogroup,
@@ -73,7 +73,7 @@ def mortal(point: str, batch: int, die: Callable[[], None]) -> Callable[..., Mor
 
 def main(bootstrap: str, directory: str, name: str, topology: str, point: str, batch: str) -> None:
     from ottla.pipelines import session  # noqa: PLC0415  imports pyspark
-    from ottla.streams.run import application  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run import running_query  # noqa: PLC0415  imports pyspark
 
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session.new_session(name, "local[2]", **{"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": quick})
@@ -82,7 +82,7 @@ def main(bootstrap: str, directory: str, name: str, topology: str, point: str, b
     if several:
         MortalTogether.left = int(batch)
         sink = partial(MortalTogether, point=point, batch=-1, die=Kill(os.getpid()))
-    setattr(application, "TransactionalSink", sink)  # noqa: B010  mypy
+    setattr(running_query, "TransactionalSink", sink)  # noqa: B010  mypy
     with Client(parse_bootstrap(bootstrap)) as client:
         app_of(World(client, bootstrap, name, Path(directory)), topology).run(once=not several)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.client.reach import Reach
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import Encoded
@@ -148,7 +149,7 @@ def run(spark: "SparkSession", directory: Path, sink: TransactionalSink, topic: 
 
 def mortal_sink(bootstrap: str, topic: str, point: str, batch: int, death: Callable[[], None]) -> MortalSink:
     return MortalSink(
-        bootstrap_servers=bootstrap,
+        reach=Reach(bootstrap),
         transactional_id=topic,
         group_id=f"{GROUP}-{topic}",
         max_batch_bytes=400,  # several batches for each partition

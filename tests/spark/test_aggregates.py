@@ -139,7 +139,7 @@ def standing(last: dict[bytes | None, tuple[bytes | None, int]]) -> dict[bytes |
 
 
 def test_every_type_and_aggregate_gives_on_spark_what_the_test_driver_gives(world: World) -> None:
-    from ottla.streams.run.application import plan_of  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run.planning import plan_of  # noqa: PLC0415  imports pyspark
 
     inputs, others, out = world.topic("inputs"), world.topic("others"), world.topic("out")
     builder = StreamsBuilder()

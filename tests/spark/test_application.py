@@ -41,12 +41,12 @@ from tests.spark.applications import (
     Input,
     Told,
     World,
-    counted_by_source,
     driven,
     in_task_order,
     joined,
     lasts,
     lines_of,
+    windows_in_source,
     word_count,
 )
 from tests.support.patience import eventually
@@ -84,19 +84,20 @@ def test_tasks_give_the_test_drivers_sequence(world: World, build: Build) -> Non
     assert told == driven(builder, in_task_order(records), out)
 
 
-def test_windows_that_the_source_counts_change_record_by_record_as_in_the_test_driver(world: World) -> None:
-    from ottla.streams.run.application import Runner, plan_of  # noqa: PLC0415  imports pyspark
+def test_windows_that_reading_tasks_keep_change_record_by_record_as_in_the_test_driver(world: World) -> None:
+    from ottla.streams.run.application import Runner  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run.planning import plan_of  # noqa: PLC0415
 
     lines, out = world.topic("lines"), world.topic("out")
     builder = StreamsBuilder()
-    counted_by_source(builder, lines, "", out)
+    windows_in_source(builder, lines, "", out)
     without_key = Input(lines, None, b"omega", START + 90_000)
     records = [*lines_of(19, [lines], 12), without_key, *lines_of(20, [lines], 12)]
     world.send(records)
     # And its changelog is not compacted before it is read.
     app = world.app(builder, **{"max.records.per.batch": 1, "topic.min.cleanable.dirty.ratio": "1"})
     (query,) = plan_of(app).queries
-    assert query.aggregate is not None and query.aggregate.counted_by_source
+    assert query.aggregate is not None and query.aggregate.kept_in_source
     runner = Runner(app, once=True)
     runner.run()
     told = [Told(record.key, record.value, record.timestamp) for record in world.read(out)]
@@ -134,7 +135,7 @@ def dropped_by(app: StreamsApp) -> dict[str, int]:
 
 
 def test_a_function_that_raises_ends_the_application_with_the_node_and_the_record(world: World) -> None:
-    from ottla.streams.run.application import StreamsFailed  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run.failures import StreamsFailed  # noqa: PLC0415  imports pyspark
 
     lines, out = world.topic("lines"), world.topic("out")
     builder = StreamsBuilder()
@@ -200,7 +201,7 @@ def test_what_is_left_out_without_a_dead_letter_is_counted(world: World) -> None
 
 
 def test_what_cannot_be_read_ends_an_application_that_does_not_go_on(world: World) -> None:
-    from ottla.streams.run.application import StreamsFailed  # noqa: PLC0415
+    from ottla.streams.run.failures import StreamsFailed  # noqa: PLC0415
 
     numbers, out = world.topic("numbers"), world.topic("out")
     builder = StreamsBuilder()
@@ -275,7 +276,7 @@ def test_a_partition_that_is_not_there_and_a_bad_row_of_a_global_table_are_told(
 
 
 def test_an_extractor_of_a_source_goes_before_the_applications(world: World) -> None:
-    from ottla.streams.run.application import resolved  # noqa: PLC0415  imports pyspark
+    from ottla.streams.run.planning import resolved  # noqa: PLC0415  imports pyspark
 
     builder = StreamsBuilder()
     own, default = TimestampExtractor(value.cast("long")), TimestampExtractor(wall_clock=True)

@@ -8,9 +8,11 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from ottla.serdes import dates, decimals
+from ottla.serdes.arrow import arrow_type
 from ottla.serdes.types import ANY, STRING, Type, decimal_of, parse_schema
 from ottla.streams.errors import NeedsSparkError
 from ottla.streams.expressions import (
@@ -27,6 +29,8 @@ from ottla.streams.expressions import (
     greatest,
     header,
     key,
+    ksql_avg,
+    ksql_sum,
     least,
     lit,
     max_,
@@ -45,6 +49,8 @@ from ottla.streams.expressions import (
 from ottla.streams.expressions import (
     spark as on_spark,
 )
+from ottla.streams.expressions.bound import Bound
+from ottla.streams.expressions.parts import parts_of, with_leaves
 from ottla.streams.run.expression_columns import to_column
 
 if TYPE_CHECKING:
@@ -340,6 +346,7 @@ AGGREGATES: list[Aggregate] = [
     sum_(value["f"]), sum_(value["g"]), sum_(value["h"]), avg(value["f"]), min_(value["f"]), max_(value["g"]),
     min_(value["day"]), max_(value["hour"]), max_(value["at"]), min_(value["z"]),
 ]  # fmt: skip
+MERGED: list[Aggregate] = [ksql_sum(value["i"]), ksql_sum(value["l"]), ksql_avg(value["i"]), ksql_avg(value["l"])]
 NEARLY: list[Aggregate] = [
     var_samp(value["j"]), stddev_samp(value["m"] % 100), correlation(value["j"], value["i"] % 7),
     correlation(value["j"], value["j"] - value["j"]), stddev_samp(value["x"]["amount"]),
@@ -373,6 +380,46 @@ def test_every_aggregate_gives_on_spark_what_its_fold_gives_in_python(spark: "Sp
     for name, results in found.items():
         assert [_comparable(each) for each in results[:last]] == [_comparable(each) for each in expected[name][:last]]
         assert results[last:] == pytest.approx(expected[name][last:], rel=1e-9, nan_ok=True)
+
+
+def test_parts_that_were_made_of_some_records_each_are_merged_to_what_the_fold_gives_of_all(
+    spark: "SparkSession",
+) -> None:
+    from ottla.streams.run.aggregate_columns import merged_part, result_column  # noqa: PLC0415
+    from ottla.streams.run.partials import Partials  # noqa: PLC0415
+
+    rows = [row for row in _table() if row["l"] is None or abs(row["l"]) < 1 << 40 or row["i"] == 3]
+    for aggregate in [*AGGREGATES, *MERGED]:
+        arguments: dict[str, Bound] = {}
+        bound = aggregate.bind(TYPES)
+        plain = with_leaves(bound, arguments)
+        parts = parts_of(plain)
+        if parts is None:
+            continue
+        evaluators = {name: (argument.evaluator(), argument.type) for name, argument in arguments.items()}
+        partials = Partials(("kb",), parts)
+        made = []
+        for start in range(0, len(rows), 7):
+            some = [_inputs(row, place) for place, row in enumerate(rows[start : start + 7])]
+            columns = {
+                name: pa.array([evaluate(each) for each in some], arrow_type(kind))
+                for name, (evaluate, kind) in evaluators.items()
+            }
+            same = {"kb": [b"all"] * len(some), "ts": range(len(some)), "origin": range(len(some))}
+            made.append(partials.made(pa.table({**same, **columns})))
+        frame = spark.createDataFrame(pa.concat_tables(made)).groupBy("kb").agg(*map(merged_part, parts))
+        ((found,),) = frame.select(result_column(plain)).collect()
+        fold = bound.fold(undo=True)  # whose sums have no limits: one that did not fit may fit again
+        state = fold.initial()
+        for place, row in enumerate(rows):
+            state = fold.add(state, _inputs(row, place))
+        assert _nearly(found, _to_spark(fold.result(state), bound.type)), (aggregate, found)
+
+
+def _nearly(found: Any, expected: Any) -> bool:
+    if isinstance(expected, dict):
+        return all(_nearly(found[name], part) for name, part in expected.items())
+    return bool(found == (pytest.approx(expected, rel=1e-9, nan_ok=True) if isinstance(found, float) else expected))
 
 
 def test_a_function_of_columns_runs_on_spark_and_says_so_in_python(spark: "SparkSession") -> None:

@@ -86,6 +86,7 @@ def counts(world: World) -> dict[bytes | None, list[int]]:
     return found
 
 
+@pytest.mark.matrix
 def test_two_applications_and_a_plain_writer_are_exactly_once_whoever_dies(host: SparkHost, world: World) -> None:
     sender = Sender(world)
     copied = world.topic("copied")

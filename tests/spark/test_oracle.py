@@ -438,6 +438,7 @@ def as_tables(
     return before
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("seed", SEEDS)
 def test_joins_by_foreign_key_hold_the_same_tables_after_each_run(comparison: Comparison, seed: int) -> None:
     """Both sides are queries of their own, and Kafka promises no order between them either: the last results count.

@@ -1,10 +1,8 @@
 """The example of docs/PIPELINES.md, pasted into a file and run, as a reader would; and the mistakes a reader makes."""
 
 import json
-import os
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,19 +27,6 @@ def example() -> str:
     return str(code)
 
 
-def run(file: Path, world: World) -> str:
-    done = subprocess.run(
-        [sys.executable, str(file)],
-        cwd=world.directory,
-        env={**os.environ, "KAFKA_SERVERS": world.bootstrap, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
 def create(client: Client, *names: str) -> None:
     for outcome in admin.create_topics(client, [admin.NewTopic(name, 1, 1) for name in names]).values():
         assert not isinstance(outcome, Exception), outcome
@@ -51,14 +36,21 @@ def orders(amounts: list[int]) -> list[Input]:
     return [Input("orders", b"%d" % n, json.dumps({"amount": n}).encode(), START + n) for n in amounts]
 
 
-def test_the_example_runs_as_it_stands_and_each_order_is_there_once(world: World) -> None:
+def test_the_example_runs_as_it_stands_and_each_order_is_there_once(
+    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the session that is there, which is what getOrCreate asks for."""
+    monkeypatch.chdir(world.directory)
+    monkeypatch.setenv("KAFKA_SERVERS", world.bootstrap)
     create(world.client, "orders", "large-orders")
     file = world.directory / "large_orders.py"
     file.write_text(example())
     world.send(orders([5, 100, 250]))
-    assert run(file, world) == "3 orders were read\n"
+    runpy.run_path(str(file))
+    assert capsys.readouterr().out == "3 orders were read\n"
     world.send(orders([7, 300]))
-    assert run(file, world) == "2 orders were read\n"
+    runpy.run_path(str(file))
+    assert capsys.readouterr().out == "2 orders were read\n"
     found = [(record.key, record.timestamp) for record in world.read("large-orders")]
     assert found == [(b"100", START + 100), (b"250", START + 250), (b"300", START + 300)]
     assert groups.committed(world.client, "large-orders")[TopicPartition("orders", 0)].offset == 5

@@ -18,6 +18,7 @@ from ottla.client.blocking.cluster import Cluster as Client
 from ottla.client.blocking.consumer import Consumer
 from ottla.client.offsets import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
 from ottla.client.partitioner import partition_of_key
+from ottla.client.reach import Reach
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink import sink as sink_module
 from ottla.pipelines.sink.delivery import Delivery
@@ -88,7 +89,7 @@ def new_sink(bootstrap: str) -> Iterator[NewSink]:
     with ExitStack() as stack:
 
         def new(topic: str, **settings: Any) -> TransactionalSink:
-            sink = TransactionalSink(bootstrap_servers=bootstrap, transactional_id=f"id-{topic}", **settings)
+            sink = TransactionalSink(reach=Reach(bootstrap), transactional_id=f"id-{topic}", **settings)
             stack.callback(sink.close)
             sink.open(f"query of {topic}", "a test")
             return sink
@@ -271,6 +272,7 @@ def test_a_query_that_dies_at_any_step_neither_loses_nor_doubles(
     check(client, topic, lines, len(deaths) + 1)
 
 
+@pytest.mark.matrix
 def test_an_application_that_is_killed_goes_on_where_it_was(
     spark: "SparkSession", bootstrap: str, client: Client, topic: str, tmp_path: Path
 ) -> None:
@@ -329,7 +331,7 @@ def test_a_zombie_whose_tasks_still_write_is_fenced(
     there, go = str(tmp_path / "there"), str(tmp_path / "go")
     os.mkfifo(there)
     os.mkfifo(go)
-    zombie = PausedSink(bootstrap_servers=bootstrap, transactional_id=f"id-{topic}", max_batch_bytes=300)
+    zombie = PausedSink(reach=Reach(bootstrap), transactional_id=f"id-{topic}", max_batch_bytes=300)
     zombie.open("a query", "a test")
     zombie.pause_at(there, go)
     ends: list[BaseException] = []

@@ -26,6 +26,7 @@ from ottla.pipelines.failures import RESTARTS, SLOW_WORKER
 from ottla.pipelines.source.connector import FASTER, SMALL_BATCH, Choice, choose, decide, read_stream
 from ottla.pipelines.source.data_source import OttlaDataSource, OttlaStreamReader, arrow_schema, source_schema
 from ottla.pipelines.source.options import parse_options
+from ottla.pipelines.source.planned import stream_of
 from ottla.protocol.records import NewRecord
 from ottla.streams import Consumed, Produced, Serdes, StreamsApp, StreamsBuilder
 from tests.support.patience import eventually
@@ -114,6 +115,12 @@ class Stream:
 
     def _run(self, options: Mapping[str, str]) -> StreamingQuery:
         frame = self._spark.readStream.format("ottla").options(**{**self._options, **options}).load()
+        return self.read(frame)
+
+    def run_as_planned_here(self) -> StreamingQuery:
+        return self.read(stream_of(self._spark, OttlaDataSource, self._options))
+
+    def read(self, frame: DataFrame) -> StreamingQuery:
         query = (
             frame.writeStream.foreachBatch(self._keep)
             .option("checkpointLocation", str(self._checkpoint))
@@ -350,7 +357,7 @@ def test_bytes_limit_a_batch_about(spark: SparkSession, bootstrap: str, cluster:
     [
         ({"subscribe": "no-such-topic"}, "no-such-topic.*UNKNOWN_TOPIC_OR_PARTITION"),
         ({"subscribe": "t", "startingOffset": "earliest"}, "is startingOffsets meant"),
-        ({"subscribe": "t", "kafka.security.protocol": "SSL"}, "plain text only"),
+        ({"subscribe": "t", "kafka.security.protocol": "SSL"}, "shown in Spark"),
         ({}, "one of subscribe, assign and subscribePattern has to be set"),
     ],
 )
@@ -358,6 +365,22 @@ def test_what_is_wrong_is_told(spark: SparkSession, bootstrap: str, options: dic
     reader = spark.read.format("ottla").options(**{"bootstrap.servers": bootstrap}, **options)
     with pytest.raises(Exception, match=text):
         patient(lambda: reader.load().collect())
+
+
+def test_a_stream_of_our_own_plan_goes_on_where_one_of_sparks_left_off_and_the_other_way_round(
+    spark: SparkSession, bootstrap: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    topic = new_topic(cluster)
+    stream = Stream(spark, bootstrap, tmp_path, subscribe=topic)
+    for number, run in enumerate((stream.run, stream.run_as_planned_here, stream.run)):
+        produce(cluster, topic, [b"%d" % number])
+        run()
+    assert stream.values() == [[b"0"], [b"1"], [b"2"]]
+
+
+def test_what_is_wrong_with_a_stream_of_our_own_plan_is_told_as_it_is(spark: SparkSession) -> None:
+    with pytest.raises(ValueError, match=r"bootstrap\.servers"):
+        stream_of(spark, OttlaDataSource, {"subscribe": "lines"})
 
 
 def test_without_the_connectors_jars_the_source_is_ours(

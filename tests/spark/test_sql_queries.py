@@ -1,35 +1,56 @@
-"""SQL on Spark gives what it gives in the test driver: some of the query tests, one of each kind of topology.
+"""SQL on Spark gives what it gives in the test driver: the query tests, of which `make test` runs one of each kind of
+topology and `make matrix` all. Statements that are refused never come to Spark, and are left out."""
 
-`ottla sql test --engine spark` runs all of them. Joins by foreign key are not among these: their two sides tell each
-other over internal topics, between which there is no order but in the test driver (docs/STREAMS.md), so that rows that
-were replaced meanwhile do not come out.
-"""
-
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from ottla.sql.test_files import QueryTest, load
 
 FOLDER = Path(__file__).parents[1] / "rules" / "sql" / "queries"
-CHOSEN = {
-    "projection": ("a star is all columns, and a tombstone stays one",),
-    "grouping": ("HAVING deletes what no longer passes and never shows what did not",),
-    "windows": ("a session that grows deletes what it was",),
-    "tables": ("rows made of a list, grouped",),
-    "joins": ("three sources, left to right",),
-    "headers": ("all headers",),
+OFTEN = {
+    "projection: a star is all columns, and a tombstone stays one",
+    "grouping: HAVING deletes what no longer passes and never shows what did not",
+    "windows: a session that grows deletes what it was",
+    "tables: rows made of a list, grouped",
+    "joins: three sources, left to right",
+    "headers: all headers",
 }
-TESTS = [
-    pytest.param(each, id=f"{name}: {each.name}")
-    for name, titles in CHOSEN.items()
-    for each in load((FOLDER / f"{name}.yaml").read_text(), name)
-    if each.name in titles
-]
+NAMED = {
+    f"{path.stem}: {each.name}": each
+    for path in sorted(FOLDER.glob("*.yaml"))
+    for each in load(path.read_text(), str(path))
+    if each.given.get("outputs")
+}
+AT_ONCE: Final = 4
+"""A query mostly waits for its own processes to start."""
+
+Failures = Future[list[str]]
 
 
-@pytest.mark.parametrize("query_test", TESTS)
-def test_a_query_gives_the_same_on_spark(query_test: QueryTest, bootstrap: str, spark: object) -> None:
+def cell(name: str) -> Any:
+    return pytest.param(name, id=name, marks=() if name in OFTEN else pytest.mark.matrix)
+
+
+@pytest.fixture(scope="module")
+def runs(request: pytest.FixtureRequest, bootstrap: str, spark: object) -> Iterator[dict[str, Failures]]:
+    """Of all tests that were asked for, in one Spark session."""
+    here = [item for item in request.session.items if item.path == request.path and isinstance(item, pytest.Function)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        names = [str(item.callspec.params["name"]) for item in here]
+        yield {name: pool.submit(failures, NAMED[name], bootstrap) for name in names}
+        pool.shutdown(cancel_futures=True)
+
+
+def failures(query_test: QueryTest, bootstrap: str) -> list[str]:
     given = dict(query_test.given)
     given["properties"] = {**given.get("properties", {}), "bootstrap.servers": bootstrap}
-    assert QueryTest(query_test.name, given).failures("spark") == []
+    return QueryTest(query_test.name, given).failures("spark")
+
+
+@pytest.mark.parametrize("name", [cell(name) for name in sorted({*NAMED, *OFTEN})])
+def test_a_query_gives_the_same_on_spark(name: str, runs: dict[str, Failures]) -> None:
+    assert runs[name].result() == []

@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 
 @cache
@@ -58,3 +62,12 @@ def authority_file(directory: Path, ca: trustme.CA | None = None) -> Path:
     path = directory / ("ca.pem" if ca is None else "stranger.pem")
     path.write_bytes((ca or authority()).cert_pem.bytes())
     return path
+
+
+def as_pkcs12(leaf: trustme.LeafCert, password: str) -> bytes:
+    """Key and chain as Java's tools write them."""
+    key = serialization.load_pem_private_key(leaf.private_key_pem.bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    first, *others = [x509.load_pem_x509_certificate(each.bytes()) for each in leaf.cert_chain_pems]
+    encryption = serialization.BestAvailableEncryption(password.encode())
+    return pkcs12.serialize_key_and_certificates(b"own", key, first, others, encryption)

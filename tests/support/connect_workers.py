@@ -29,6 +29,7 @@ class RehearsedRunner:
         self.facts = facts
         self.running: dict[str, Order] = {}
         self.resolved: dict[str, Mapping[str, str | None]] = {}
+        self.stands_by = False
         self._listener: Listener = lambda _: None
 
     def listen(self, listener: Listener) -> None:
@@ -44,6 +45,9 @@ class RehearsedRunner:
 
     async def forget(self, connector: str) -> None:
         pass
+
+    def stand_by(self) -> None:
+        self.stands_by = True
 
     async def progress(self) -> Mapping[str, Mapping[str, Any]]:
         return {}

@@ -557,6 +557,10 @@ def _described_data(t: str) -> Conversation:
         rows = [dirs.DescribableLogDirTopic(topic=n, partitions=[0, 1, 9]) for n in (f"{t}d", f"{t}never")]
         yield Step("log dirs", dirs(topics=rows), version)
     yield Step("log dirs: no topics", dirs(topics=[]), 4)
+    moves = m.AlterReplicaLogDirsRequest
+    for version in versions(34):
+        moved = [moves.AlterReplicaLogDirTopic(n, [0, 9]) for n in (f"{t}d", f"{t}never")]
+        yield Step("alter log dirs", moves([moves.AlterReplicaLogDir("/no/such/directory", moved)]), version)
     who = m.DescribeProducersRequest
     places = [who.TopicRequest(name=n, partition_indexes=[0, 9]) for n in (f"{t}d", f"{t}never")]
     yield Step("producers", who(topics=places), 0)

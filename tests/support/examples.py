@@ -1,6 +1,6 @@
-"""How many examples a property is tried with: a part of them on every run, all of them by `make matrix`.
+"""How many examples a property is tried with, and seeds a simulation: a part on every run, all by `make matrix`.
 
-Each run draws others, so that over the days all of them are tried anyway; what once failed is tried first.
+Each run of a property draws others, so that over the days all of them are tried anyway; what once failed comes first.
 """
 
 import os
@@ -14,3 +14,8 @@ _LEAST = 15
 
 def examples(number: int) -> int:
     return number if THOROUGH else min(number, max(_LEAST, number // _PART))
+
+
+def seeds(number: int) -> range:
+    """Of a simulation: always the same ones, so that a red run is red again."""
+    return range(number if THOROUGH else number // _PART)

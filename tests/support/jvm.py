@@ -52,7 +52,7 @@ def jars_of(name: str, pom: Path) -> Path:
     if not place.exists():
         partial = place.with_suffix(f".part{os.getpid()}")
         _fetch(pom, partial)
-        _finished(partial, place)
+        finished(partial, place)
     return place
 
 
@@ -65,7 +65,7 @@ def _fetch(pom: Path, target: Path) -> None:
     assert done.returncode == 0, f"Maven could not fetch Kafka:\n{done.stdout}{done.stderr}"
 
 
-def _finished(partial: Path, place: Path) -> None:
+def finished(partial: Path, place: Path) -> None:
     """Another run beside this one may have been faster."""
     try:
         partial.rename(place)
@@ -101,7 +101,7 @@ def compiled(jars: Path, source: Path, *others: Path) -> Path:
         command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(partial), str(source), *map(str, others)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        _finished(partial, place)
+        finished(partial, place)
     return place
 
 

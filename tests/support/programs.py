@@ -95,6 +95,11 @@ class Program:
             raise AssertionError(f"{self.name} ended with {self._process.returncode}")
         return seen
 
+    def kill(self) -> None:
+        """kill -9."""
+        self._process.kill()
+        self._process.wait(DEADLINE_S)
+
     def stop(self) -> str:
         """SIGTERM. Returns all that it printed."""
         self._process.send_signal(signal.SIGTERM)

@@ -2,21 +2,25 @@
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from ottla.protocol import messages as m
 from ottla.testing import Cluster
 from tests.support.patience import PATIENCE_SECONDS, eventually
+from tests.support.transactions import CONCURRENT_TRANSACTIONS, ByHand
+from tests.support.wire import Wire
 
 PARTITIONS = 3
-DEADLINE_SECONDS = PATIENCE_SECONDS
+DEADLINE_SECONDS = int(PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Cluster]:
-    with Cluster(3) as cluster:
+    with Cluster(3, add_partitions_to_txn_retry_backoff_max_ms=DEADLINE_SECONDS * 1000) as cluster:
         yield cluster
 
 
@@ -165,3 +169,26 @@ def test_a_leader_cut_off_from_the_others_acknowledges_nothing(kafka: Cluster, t
     sent.flush()
     eventually(lambda: all(len(kafka.in_sync(topic, p)) == 3 for p in range(PARTITIONS)))
     assert (sent.failures, everything(kafka.bootstrap_servers, topic)) == ([], in_order(sent.values))
+
+
+def test_a_partition_added_while_the_last_transaction_ends_is_added_when_it_has_ended(
+    kafka: Cluster, topic: str
+) -> None:
+    """Instead of CONCURRENT_TRANSACTIONS, upon which clients pause for much longer than markers need."""
+    lone = f"{topic}-of-one-replica"
+    kafka.create_topic(lone, partitions=PARTITIONS, replication_factor=1)
+    with Wire(kafka.bootstrap_servers.split(",")[0]) as anybody:
+        ByHand(anybody, topic).find()
+        found = anybody.ask(m.FindCoordinatorRequest(key_type=1, coordinator_keys=[topic])).coordinators[0]
+    lost, other = [index for index in range(PARTITIONS) if kafka.leader_of(lone, index) != found.node_id][:2]
+    with Wire(f"{found.host}:{found.port}") as coordinator, ThreadPoolExecutor(1) as beside:
+        producer = ByHand(coordinator, topic).begin()
+        assert producer.add((lone, lost)) == {(lone, lost): 0}
+        victim = kafka.leader_of(lone, lost)
+        kafka.kill(victim)
+        commit = m.EndTxnRequest(topic, producer.producer_id, producer.epoch, committed=True)
+        eventually(lambda: coordinator.ask(commit, 3).error_code in (0, CONCURRENT_TRANSACTIONS))
+        added = beside.submit(producer.add, (lone, other))
+        kafka.restart(victim)
+        assert added.result(DEADLINE_SECONDS) == {(lone, other): 0}
+        assert producer.end(committed=False) == 0

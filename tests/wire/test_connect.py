@@ -3,13 +3,16 @@ rehearsed here: what they do is another matter."""
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from confluent_kafka import Producer
 
+from ottla.connect.config_records import ConnectorPut, TargetState, TargetStatePut, TasksCommitted, encode
 from ottla.connect.orders import WorkerFacts
 from ottla.connect.sparkless import SparklessRunner
 from ottla.testing import Cluster
@@ -122,6 +125,9 @@ def test_offsets_of_a_source_are_set_and_forgotten_when_it_is_stopped(worker: Co
     worker.ask("PUT", "/connectors/o/stop")
     assert worker.ask("PATCH", "/connectors/o/offsets", change).status == 200
     assert worker.ask("GET", "/connectors/o/offsets").body == change
+    wrong = {"offsets": [{"partition": {"file": "/a"}, "offset": {"position": 9}}]}
+    refused = worker.ask("PATCH", "/connectors/o/offsets", wrong)
+    assert (refused.status, refused.body["message"]) == (400, "Partition objects should contain the key 'filename'")
     assert worker.ask("DELETE", "/connectors/o/offsets").status == 200
     assert worker.ask("GET", "/connectors/o/offsets").body == {"offsets": []}
 
@@ -146,6 +152,25 @@ def test_workers_share_connectors_any_answers_and_a_killed_ones_go_on_elsewhere(
             second.kill()
         eventually(lambda: sorted(first.runner.running) == ["a", "b", "c", "d"])
         first.until("/connectors/a/status", in_state("RUNNING", 1))
+
+
+def test_a_killed_worker_is_missed_long_before_its_session_is_over_and_the_other_stood_by(brokers: Cluster) -> None:
+    own = {"group.id": "missed", "config.storage.topic": "missed-configs", "status.storage.topic": "missed-status"}
+    own["session.timeout.ms"] = "1200000"
+    with (
+        ConnectWorker(brokers.bootstrap_servers, own) as first,
+        ConnectWorker(brokers.bootstrap_servers, own) as second,
+    ):
+        eventually(lambda: {first.service.leads, second.service.leads} == {True, False})
+        assert first.ask("POST", "/connectors", {"name": "a", "config": SOURCE}).status == 201
+        eventually(lambda: first.runner.stands_by or second.runner.stands_by)
+        works, other = (second, first) if first.runner.stands_by else (first, second)
+        eventually(lambda: sorted(works.runner.running) == ["a"])
+        other.until("/connectors/a/status", in_state("RUNNING", 1))
+        works.kill()
+        eventually(lambda: sorted(other.runner.running) == ["a"])
+        assert other.ask("GET", "/connectors/a/config").status == 200
+        eventually(lambda: other.service.leads)
 
 
 def test_a_forged_signature_is_refused(worker: ConnectWorker) -> None:
@@ -267,3 +292,29 @@ def test_without_spark_connectors_say_what_is_missing(brokers: Cluster) -> None:
         assert failed["connector"]["trace"].startswith(
             "Connectors run on Spark, which is not installed here: pip install"
         )
+
+
+@pytest.mark.matrix  # 17 s of CPU
+def test_ten_thousand_connectors_are_listed_and_told_of_in_bounded_time(brokers: Cluster) -> None:
+    """They are there before the worker starts, stopped: Java's own records."""
+    names = {f"{kind}.storage.topic": f"many-{kind}" for kind in ("config", "offset", "status")}
+    brokers.create_topic("many-config", 1, cleanup_policy="compact")
+    records = []
+    for number in range(10_000):
+        name = f"c{number}"
+        records.append(encode(TargetStatePut(name, TargetState.STOPPED)))
+        records.append(encode(ConnectorPut(name, {**SOURCE, "name": name})))
+        records.append(encode(TasksCommitted(name, 0)))
+    producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "linger.ms": 50})
+    for key, value in records:
+        producer.produce("many-config", key=key, value=value)
+        producer.poll(0)
+    assert producer.flush(PATIENCE_S) == 0
+    with ConnectWorker(brokers.bootstrap_servers, {**names, "group.id": "many"}) as worker:
+        began_s = time.process_time()
+        assert len(worker.ask("GET", "/connectors").body) == 10_000
+        eventually(lambda: worker.ask("GET", "/connectors/c9999/status").status == 200)
+        assert len(worker.ask("GET", "/connectors?expand=info&expand=status").body) > 9_000
+        assert worker.ask("PUT", "/connectors/one-more/config", SOURCE).status == 201
+        assert worker.ask("DELETE", "/connectors/one-more").status == 204
+        assert time.process_time() - began_s < 60

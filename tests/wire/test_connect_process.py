@@ -90,6 +90,15 @@ def test_a_config_that_is_no_good_is_told_key_by_key(url: str, tmp_path: Path) -
     assert ask(url, "GET", "/connectors").body == []
 
 
+def test_a_key_that_is_nearly_one_is_said_and_taken_as_java_does(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "near.json"
+    config = {"connector.class": "FileStreamSink", "name": "n", "topics": "t", "file": "f", "errors.tolerence": "all"}
+    file.write_text(json.dumps({**config, "anything.else": "1"}))
+    said = ottla(url, "validate", str(file))
+    assert "errors.tolerence: is no key of FileStreamSink; did you mean errors.tolerance?" in said
+    assert "anything.else" not in said
+
+
 def test_a_cluster_for_tests_brings_a_worker_along() -> None:
     with Cluster(connect=True, group_initial_rebalance_delay_ms=0) as kafka:
         until(kafka.connect_url, "/health", lambda answer: answer.status == 200)
@@ -101,7 +110,7 @@ def test_a_cluster_for_tests_brings_a_worker_along() -> None:
 
 def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(tmp_path: Path) -> None:
     file = tmp_path / "worker.properties"
-    file.write_text("group.id=g\nofset.storage.topic=x\nlisteners=https://127.0.0.1:0\n")
+    file.write_text("group.id=g\nofset.storage.topic=x\nlisteners=ftp://127.0.0.1:0\n")
     done = subprocess.run(
         [sys.executable, "-m", "ottla", "connect", str(file)],
         capture_output=True,
@@ -111,7 +120,7 @@ def test_a_misspelt_setting_is_refused_with_the_one_that_was_meant(tmp_path: Pat
     )
     assert done.returncode == 1
     assert "did you mean offset.storage.topic?" in done.stderr
-    assert "http://host:port is what a worker speaks" in done.stderr
+    assert "http://host:port or https://host:port is expected" in done.stderr
 
 
 def test_it_ends_by_a_signal_and_without_brokers_too(tmp_path: Path) -> None:

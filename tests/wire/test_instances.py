@@ -9,6 +9,7 @@ import pytest
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.reach import Reach
 from ottla.pipelines.job import CannotStart
 from ottla.streams.run.instances import SESSION_MS, Instance, await_nobody, instances_of
 from ottla.testing import Cluster
@@ -16,8 +17,9 @@ from tests.support.patience import eventually
 
 ALIVE = """
 import sys, time
+from ottla.client.reach import Reach
 from ottla.streams.run.instances import Instance
-with Instance(*sys.argv[1:]) as one:
+with Instance(Reach(sys.argv[1]), sys.argv[2]) as one:
     print(one.wait(20), flush=True)
     time.sleep(60)
 """
@@ -31,8 +33,8 @@ def kafka() -> Iterator[Cluster]:
 
 def test_the_second_stands_by_and_follows_the_first_that_leaves(kafka: Cluster) -> None:
     servers = kafka.bootstrap_servers
-    with Instance(servers, "leaving") as second:
-        with Instance(servers, "leaving") as first:
+    with Instance(Reach(servers), "leaving") as second:
+        with Instance(Reach(servers), "leaving") as first:
             eventually(lambda: first.wait(0) or second.wait(0), "one is active")
             active, other = (first, second) if first.wait(0) else (second, first)
             eventually(lambda: other.active is not None, "the other knows")
@@ -47,7 +49,7 @@ def test_one_that_is_killed_is_followed_within_seconds(kafka: Cluster) -> None:
     servers = kafka.bootstrap_servers
     killed = subprocess.Popen([sys.executable, "-c", ALIVE, servers, "killed"], stdout=subprocess.PIPE, text=True)
     assert killed.stdout is not None and killed.stdout.readline() == "True\n"
-    with Instance(servers, "killed") as successor:
+    with Instance(Reach(servers), "killed") as successor:
         eventually(lambda: successor.active is not None, "it stands by")
         killed.kill()
         killed.wait()
@@ -60,7 +62,7 @@ def test_one_that_is_killed_is_followed_within_seconds(kafka: Cluster) -> None:
 def test_a_run_that_takes_no_turns_is_refused_beside_an_active_one(kafka: Cluster) -> None:
     with (
         Client(parse_bootstrap(kafka.bootstrap_servers)) as client,
-        Instance(kafka.bootstrap_servers, "once") as active,
+        Instance(Reach(kafka.bootstrap_servers), "once") as active,
     ):
         await_nobody(client, "nobody")
         assert active.wait(10)
@@ -70,7 +72,7 @@ def test_a_run_that_takes_no_turns_is_refused_beside_an_active_one(kafka: Cluste
 
 def test_status_tells_who_is_active_and_who_stands_by(kafka: Cluster) -> None:
     servers = kafka.bootstrap_servers
-    with Instance(servers, "both") as first, Instance(servers, "both") as second:
+    with Instance(Reach(servers), "both") as first, Instance(Reach(servers), "both") as second:
         eventually(lambda: first.wait(0) != second.wait(0), "one is active")
         with Client(parse_bootstrap(servers)) as client:
             eventually(lambda: len(instances_of(client, "both")) == 2, "the brokers know both")

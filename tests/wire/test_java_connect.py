@@ -109,6 +109,7 @@ def numbered(name: str) -> list[str]:
     return [f"{name} {number}" for number in range(100)]
 
 
+@pytest.mark.matrix
 def test_lines_arrive_over_restarts_of_the_node_and_of_the_worker(tmp_path: Path) -> None:
     node = Ottla(tmp_path / "node").start()
     connect = Connect(node, tmp_path / "connect")

@@ -84,6 +84,7 @@ def all_counted(app: Program, node: Ottla, parts: Sequence[Lines]) -> dict[str, 
     return app.until(f"{words} counts", enough)
 
 
+@pytest.mark.matrix
 def test_words_are_counted_once_over_a_stop_and_a_kill_of_the_node(tmp_path: Path) -> None:
     dice = random.Random(4)
     first, second, third, fourth, fifth = parts = [lines(dice, 300) for _ in range(5)]

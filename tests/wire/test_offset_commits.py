@@ -11,7 +11,7 @@ import pytest
 from ottla.model.errors import Errors
 from ottla.model.permissions import Operation, Resource
 from ottla.model.properties import Settings
-from ottla.node import Node
+from ottla.node.node import Node
 from ottla.protocol import messages as m
 from ottla.protocol.frames import RequestHeader, encode_request
 from ottla.protocol.ordinary_commit import DECODERS, FIRST_VERSION, OrdinaryCommit

@@ -11,7 +11,7 @@ from ottla.broker.security.authorizer import Rights, Underway
 from ottla.model.errors import Errors
 from ottla.model.permissions import Operation, Permission, Resource
 from ottla.model.properties import Settings
-from ottla.node import Node
+from ottla.node.node import Node
 from ottla.protocol import messages as m
 from ottla.protocol.apis import Asks, ListenerType, OfCluster, entrances
 from ottla.protocol.codec import Struct
@@ -85,6 +85,7 @@ def requests(topic_id: bytes) -> dict[int, Any]:
     trim = m.DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [m.DeleteRecordsRequest.DeleteRecordsPartition(0, 0)])
     downgrade = m.UpdateFeaturesRequest.FeatureUpdateKey("group.version", 0, upgrade_type=3)
     incremental = m.IncrementalAlterConfigsRequest
+    moves = m.AlterReplicaLogDirsRequest
     return {
         0: m.ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[produce]),
         1: m.FetchRequest(max_bytes=1000, topics=[fetch]),
@@ -98,6 +99,7 @@ def requests(topic_id: bytes) -> dict[int, Any]:
         23: m.OffsetForLeaderEpochRequest(replica_id=-1, topics=[epochs]),
         32: m.DescribeConfigsRequest(resources=[m.DescribeConfigsRequest.DescribeConfigsResource(2, TOPIC, None)]),
         33: m.AlterConfigsRequest(resources=[m.AlterConfigsRequest.AlterConfigsResource(2, TOPIC, [])]),
+        34: m.AlterReplicaLogDirsRequest([moves.AlterReplicaLogDir("/", [moves.AlterReplicaLogDirTopic(TOPIC, [0])])]),
         35: m.DescribeLogDirsRequest(topics=None),
         37: m.CreatePartitionsRequest(topics=[m.CreatePartitionsRequest.CreatePartitionsTopic(TOPIC, 5, None)]),
         44: incremental(resources=[incremental.AlterConfigsResource(2, TOPIC, [])]),

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[2]
 FIRST_TEST = """
 import sys
@@ -45,6 +47,7 @@ class Environment:
         return done.stdout
 
 
+@pytest.mark.matrix
 def test_the_plugin_is_a_distribution_that_comes_and_goes_with_ottla_and_pytest_leaves_ottla_as_it_is(
     tmp_path: Path,
 ) -> None:

@@ -152,7 +152,7 @@ def test_a_batch_larger_than_all_that_may_be_fetched_in_the_window_comes_through
 
 
 def test_kip_124_time_is_held_back_for_a_second_at_most(node: Cluster, admin: Wire) -> None:
-    limit(admin, {"client-id": "busy"}, request_percentage=0.001)
+    limit(admin, {"client-id": "busy"}, request_percentage=0.000_01)  # a microsecond in the whole of the window
     with Wire(node.bootstrap_servers, client_id="busy") as busy:
         answers = [busy.ask(m.MetadataRequest(topics=None)) for _ in range(2)]
     assert answers[-1].throttle_time_ms == 1_000
@@ -168,10 +168,10 @@ def test_kip_599_a_client_that_knows_the_error_is_refused_while_it_is_in_debt(no
 
     with Wire(node.bootstrap_servers, client_id="maker") as maker:
         assert create(maker, "made-1", 20, 7) == (0, 0)
-        assert create(maker, "made-2", 3, 7) == (0, 0)  # may go below zero
+        assert create(maker, "made-2", 6, 7) == (0, 0)  # may go below zero, by more than a slow machine pays back
         error, held = create(maker, "made-3", 1, 7)
         assert error == THROTTLING_QUOTA_EXCEEDED
-        assert 0 < held <= 500
+        assert 0 < held <= 2000
         error, held = create(maker, "made-3", 1, 5)  # muted meanwhile, so paid back; too old to know the error
         assert error == 0
         dropped = maker.ask(m.DeleteTopicsRequest(topic_names=["made-1"], timeout_ms=10_000), 4)

@@ -1,4 +1,4 @@
-"""Confluent's serializers of all three languages over our registry: subjects, GUIDs, references, contexts."""
+"""Confluent's serializers of all three languages over our registry: references, contexts, who may not register."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,10 +9,6 @@ from confluent_kafka.schema_registry import (
     Schema,
     SchemaReference,
     SchemaRegistryClient,
-    header_schema_id_serializer,
-    record_subject_name_strategy,
-    topic_record_subject_name_strategy,
-    topic_subject_name_strategy,
 )
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
@@ -104,46 +100,8 @@ Making = Callable[[SchemaRegistryClient, dict[str, Any]], tuple[Any, Any]]
 LANGUAGES_OF = pytest.mark.parametrize("language", [avro, json_schema, protobuf])
 
 
-def at(topic: str, part: Any = MessageField.VALUE) -> SerializationContext:
-    return SerializationContext(topic, part, [])
-
-
-@LANGUAGES_OF
-@pytest.mark.parametrize(
-    ("strategy", "part", "subject"),
-    [
-        (topic_subject_name_strategy, MessageField.VALUE, "{topic}-value"),
-        (topic_subject_name_strategy, MessageField.KEY, "{topic}-key"),
-        (record_subject_name_strategy, MessageField.VALUE, "shop.Order"),
-        (topic_record_subject_name_strategy, MessageField.VALUE, "{topic}-shop.Order"),
-    ],
-)
-def test_every_strategy_names_its_subject(
-    language: Making, strategy: Any, part: Any, subject: str, theirs: SchemaRegistryClient
-) -> None:
-    # Of one record three languages would be three schemas of one subject, which the registry rightly refuses.
-    topic = f"{language.__name__}-{strategy.__name__}"
-    place, named = at(topic, part), subject.format(topic=topic)
-    if strategy is record_subject_name_strategy and named in theirs.get_subjects():
-        theirs.delete_subject(named)
-        theirs.delete_subject(named, permanent=True)
-    write, read = language(theirs, {"subject.name.strategy": strategy})
-    assert read(write(ORDER, place), place) == ORDER
-    assert theirs.get_versions(named) == [1]
-
-
-@LANGUAGES_OF
-def test_a_guid_in_a_header_stands_for_the_schema(language: Making, theirs: SchemaRegistryClient) -> None:
-    write, read = language(theirs, {"schema.id.serializer": header_schema_id_serializer})
-    place = at(f"guid-{language.__name__}")
-    data = write(ORDER, place)
-    assert isinstance(place.headers, list)
-    ((name, mark),) = place.headers
-    latest = theirs.get_latest_version(f"{place.topic}-value")
-    assert latest.guid is not None
-    assert isinstance(mark, bytes)
-    assert (name, mark[:17].hex()) == ("__value_schema_id", f"01{latest.guid.replace('-', '')}")
-    assert read(data, place) == ORDER
+def at(topic: str) -> SerializationContext:
+    return SerializationContext(topic, MessageField.VALUE, [])
 
 
 @LANGUAGES_OF

@@ -190,11 +190,11 @@ def test_payloads_are_decoded_where_a_topic_asks_for_it(wire: Wire, topic: str, 
     assert sent(wire, topic, *good).error_code == 0
     bad = (
         named(43, b"\xff\xff\xff"), named(43, order(id=1, who="me")[:-1]), named(41, b"{}"), named(41, b"no JSON"),
-        named(42, b"\0\x08"), named(42, b"\x02\x08\x08\x01"),
+        named(42, b"\0\x08"), named(42, b"\x02\x08\x08\x01"), named(42, b"\x02\x01"),
     )  # fmt: skip
     part = sent(wire, topic, *good[:1], *bad)
     assert part.error_code == INVALID_RECORD
-    assert [index for index, _ in errors(part)] == [1, 2, 3, 4, 5, 6]
+    assert [index for index, _ in errors(part)] == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_payloads_may_be_of_schemas_that_refer_to_others(wire: Wire, topic: str, registry: ScriptedRegistry) -> None:
@@ -222,6 +222,27 @@ def test_a_record_nested_without_end_does_not_harm_the_broker(
     part = sent(wire, topic, named(62, b"\2" * 500_000 + b"\0"))
     assert part.error_code == INVALID_RECORD
     assert sent(wire, topic, named(62, b"\2\2\0")).error_code == 0
+
+
+def test_a_record_that_would_be_looked_at_for_days_is_refused_and_says_so(
+    wire: Wire, topic: str, registry: ScriptedRegistry
+) -> None:
+    """Sixty levels of two alternatives, and thirty of two records of nothing."""
+    create_topic(wire, topic, configs=DEEP)
+    inner = {"properties": {"n": {"$ref": "#"}}}
+    registry.register(
+        63, f"{topic}-value", schema=json.dumps({"type": "object", "anyOf": [inner, inner]}), schemaType="JSON"
+    )
+    empty: Any = {"type": "record", "name": "R0", "fields": []}
+    for level in range(1, 31):
+        fields = [{"name": "a", "type": empty}, {"name": "b", "type": f"R{level - 1}"}]
+        empty = {"type": "record", "name": f"R{level}", "fields": fields}
+    registry.register(64, f"{topic}-value", schema=json.dumps(empty))
+    part = sent(wire, topic, named(63, b'{"n":' * 60 + b"1" + b"}" * 60), named(64, b""), named(63, b'{"n":{}}'))
+    assert part.error_code == INVALID_RECORD
+    (first, deep), (second, empty_record) = errors(part)
+    assert (first, second) == (0, 1)
+    assert "too many alternatives" in deep and "too many values that have no bytes" in empty_record
 
 
 def test_a_registry_that_cannot_be_asked_says_nothing_against_a_record(

@@ -66,10 +66,10 @@ def pasted(text: str) -> dict[str, Any]:
     return settings
 
 
-def produced(settings: dict[str, Any], topic: str) -> KafkaError | None:
+def produced(settings: dict[str, Any], topic: str, value: bytes = b"plums") -> KafkaError | None:
     outcomes: list[KafkaError | None] = []
     producer = Producer({**settings, "message.timeout.ms": 60_000, "log_level": 0})
-    producer.produce(topic, b"plums", on_delivery=lambda error, _: outcomes.append(error))
+    producer.produce(topic, value, on_delivery=lambda error, _: outcomes.append(error))
     producer.flush(PATIENCE_SECONDS)
     return outcomes[0]
 
@@ -101,6 +101,40 @@ def test_one_node_tells_its_administrator_once_and_lets_nobody_else_in(tmp_path:
         new = ("schemas", "register", "orders-value", "-", "--type", "AVRO", "-r", registry)
         ottla(*new, config=config, stdin='"string"')
         assert "orders-value" in ottla("schemas", "list", "-r", registry, config=config)
+        checked = ("topics", "create", "checked", "--config", "confluent.value.schema.validation=true")
+        ottla(*checked, *bootstrap, config=config)
+        ottla(
+            "schemas",
+            "register",
+            "checked-value",
+            "-",
+            "--type",
+            "AVRO",
+            "-r",
+            registry,
+            config=config,
+            stdin='"string"',
+        )
+        assert produced(admin, "checked", b"\0\0\0\0\1\x0aplums") is None  # the broker has asked the registry
+        refused = produced(admin, "checked", b"plums")
+        assert refused is not None
+        assert refused.code() == KafkaError.INVALID_RECORD
+        (connect,) = re.findall(r"connect  (https://\S+)", first)
+        stopped = {"connector.class": "FileStreamSource", "file": "/tmp/none", "topic": "orders"}
+        body = json.dumps({"name": "lines", "config": stopped})
+        ottla("connect", "create", "-", "--state", "STOPPED", "-u", connect, config=config, stdin=body)
+        assert "lines" in ottla("connect", "list", "-u", connect, config=config)
+        of_alice = connect.replace("https://", "https://alice:wonderland@")
+        assert "needs DESCRIBE on the cluster" in ottla("connect", "list", "-u", of_alice, config=config, ends=1)
+        (sql,) = re.findall(r"sql      (https://\S+)", first)
+        shown = ottla("sql", "-s", sql, "-e", "SHOW CONNECTORS; PRINT 'orders' FROM BEGINNING LIMIT 1;", config=config)
+        assert "lines" in shown and "plums" in shown  # Connect was asked as the administrator
+        by_alice = sql.replace("https://", "https://alice:wonderland@")
+        refusal = ottla("sql", "-s", by_alice, "-e", "PRINT 'orders' LIMIT 1;", config=config, ends=1)
+        assert "User:alice needs READ on topic orders" in refusal
+        typed = "CREATE STREAM checked (v STRING) WITH (kafka_topic='checked', value_format='AVRO');"
+        # The registry's answer, asked as nodes do: a string is no record of columns.
+        ottla("sql", "-s", sql, "-e", typed + "DESCRIBE checked;", config=config)
         nobody = tmp_path / "nobody.properties"
         nobody.write_text(re.sub('password="[^"]*"', 'password="guessed"', config.read_text()))
         assert "uthentication" in ottla("topics", "list", *bootstrap, "--timeout", "20", config=nobody, ends=1)

@@ -1,21 +1,52 @@
 """The SQL server as its clients see it: statements, rows, pushes, and what comes back after a restart."""
 
 import asyncio
+import base64
 import gc
 import json
+import re
+import shutil
 import socket
 import subprocess
+import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded
 
+from ottla.sql.catalog import PersistentQuery
+from ottla.sql.server.log import Logged
 from tests.support.patience import eventually
 from tests.support.sql_servers import SqlServer, unique
+
+
+class Recorded:
+    """Who would run queries that write topics, and tells what was asked of it."""
+
+    def __init__(self) -> None:
+        self.started: dict[str, Mapping[str, str]] = {}
+
+    def start(self, query: PersistentQuery, _: list[tuple[int, Logged]], properties: Mapping[str, str]) -> None:
+        self.started[query.id] = dict(properties)
+
+    def stop(self, query_id: str) -> None:
+        self.started.pop(query_id, None)
+
+    def states(self) -> Mapping[str, str]:
+        return dict.fromkeys(self.started, "RUNNING")
+
+    def progress(self, query_id: str) -> Mapping[str, Any]:
+        left_out = {"deserialization-error": 2, "late": 0}
+        return {"queries": [{"query": "0", "read": 5, "written": 3, "dropped": 2, "dropped-by-reason": left_out}]}
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +197,23 @@ def test_the_newest_row_of_each_key_of_a_table_is_pulled(server: SqlServer) -> N
     assert server.select(f"SELECT NAME FROM {name} WHERE ID = 2;")[1:] == [["Bo"]]
 
 
+def test_rows_of_partitions_that_come_later_are_pulled(server: SqlServer, bootstrap: str) -> None:
+    name = unique("GROWING").upper().replace("-", "_")
+    server.ksql(
+        f"CREATE TABLE {name} (ID STRING PRIMARY KEY, N INT) "
+        f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+    )
+    fill(server, name, "'a', 1")
+    assert server.select(f"SELECT * FROM {name};")[1:] == [["a", 1]]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(name, 2)])[name].result(60)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(name, b'{"N":2}', b"b", partition=1)
+    assert producer.flush(60) == 0
+    eventually(lambda: server.select(f"SELECT N FROM {name} WHERE ID = 'b';")[1:] == [[2]])
+    assert sorted(server.select(f"SELECT * FROM {name};")[1:]) == [["a", 1], ["b", 2]]
+
+
 def test_statements_are_back_after_a_restart(bootstrap: str) -> None:
     service = unique("sql")
     name = unique("KEPT").upper().replace("-", "_")
@@ -186,7 +234,7 @@ def test_statements_are_back_after_a_restart(bootstrap: str) -> None:
         assert f"CSAS_{name}_COPY_1" in answer["message"]
         second.ksql(f"TERMINATE CSAS_{name}_COPY_1; DROP STREAM {name}_COPY DELETE TOPIC; DROP STREAM {name};")
         (listed,) = second.ksql("LIST STREAMS;")
-        assert listed["streams"] == []
+        assert [each["name"] for each in listed["streams"]] == ["KSQL_PROCESSING_LOG"]
 
 
 def test_two_servers_of_one_service_have_one_catalog(bootstrap: str) -> None:
@@ -198,7 +246,7 @@ def test_two_servers_of_one_service_have_one_catalog(bootstrap: str) -> None:
         )
         body = {"ksql": "SHOW STREAMS;", "commandSequenceNumber": made["commandSequenceNumber"]}
         _, (listed,) = second.ask("POST", "/ksql", body)
-        assert [each["name"] for each in listed["streams"]] == [name]
+        assert [each["name"] for each in listed["streams"]] == ["KSQL_PROCESSING_LOG", name]
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/vnd.ksql.v1+json"])
@@ -241,6 +289,10 @@ class Http2:
 
     def _flush(self) -> None:
         self._socket.sendall(self._h2.data_to_send())
+
+    def begin(self, data: bytes) -> None:
+        self._h2.send_data(1, data)
+        self._flush()
 
     def write(self, *lines: Any, end: bool = False) -> None:
         body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
@@ -298,9 +350,9 @@ def test_a_push_query_over_http_2_ends_with_its_client(server: SqlServer, orders
     stream.write({"sql": f"SELECT ID FROM {orders} EMIT CHANGES;"}, end=True)
     query = stream.line()["queryId"]
     engine = server.service.engine
-    assert engine is not None and query in engine.running
+    assert engine is not None and query in engine.clients.running
     stream.close()
-    eventually(lambda: query not in engine.running)
+    eventually(lambda: query not in engine.clients.running)
 
 
 # ---- clients of others
@@ -339,3 +391,556 @@ def test_the_client_ksql_python_ng_reads_by_both_protocols(server: SqlServer, or
     query = f"select ID, ITEM from {orders} emit changes limit 1"
     found = "".join(client.query(query, stream_properties=properties, use_http2=http2))
     assert '[1,"tea"]' in found
+
+
+# ---- properties
+
+
+def test_a_query_runs_with_the_properties_of_its_statement(bootstrap: str) -> None:
+    """They are kept in the log: another server says the same to the application."""
+    given = {"ksql.service.id": unique("sql"), "ksql.streams.commit.interval.ms": "200"}
+    name = unique("P").upper()
+    runs = Recorded()
+    with SqlServer(bootstrap, given, runs) as first:
+        first.ksql(
+            f"CREATE STREAM {name} (A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+            f"SET 'auto.offset.reset' = 'latest'; CREATE STREAM {name}_A AS SELECT A FROM {name};",
+            **{"commit.interval.ms": "100"},
+        )
+        (told,) = first.ksql(f"EXPLAIN CSAS_{name}_A_1;")
+    assert runs.started == {f"CSAS_{name}_A_1": {"auto.offset.reset": "latest", "commit.interval.ms": "100"}}
+    assert told["queryDescription"]["overriddenProperties"] == runs.started[f"CSAS_{name}_A_1"]
+    again = Recorded()
+    with SqlServer(bootstrap, given, again):
+        assert again.started == runs.started
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("auto.offset.reset", 200),
+        ("ksql.streams.num.stream.threads", 200),
+        ("consumer.max.poll.records", 200),
+        ("ksql.persistence.default.format.value", 200),
+        ("ksql.nothing", 400),
+        ("auto.offset.rest", 400),
+        ("bootstrap.servers", 400),
+        ("processing.nonsense", 400),
+    ],
+)
+def test_a_property_is_known_by_its_whole_name(server: SqlServer, name: str, status: int) -> None:
+    assert server.ask("GET", f"/is_valid_property/{name}")[0] == status
+
+
+def test_a_property_that_is_none_is_refused_where_it_is_said(server: SqlServer) -> None:
+    status, answer = server.ask("POST", "/ksql", {"ksql": "SET 'auto.ofset.reset'='earliest'; SHOW TYPES;"})
+    assert (status, answer["error_code"]) == (400, 40001)
+    assert "do you mean auto.offset.reset?" in answer["message"]
+    body = {"sql": "SELECT 1 FROM X;", "properties": {"auto.offset.reset": "sometimes"}}
+    status, answer = server.ask("POST", "/query-stream", body)
+    assert (status, answer["error_code"]) == (400, 40001)
+    assert "earliest" in answer["message"]
+
+
+# ---- topics, EXPLAIN, ASSERT
+
+
+def test_a_new_topic_has_the_brokers_replicas_or_those_that_are_said(server: SqlServer) -> None:
+    name = unique("R").upper()
+    create = f"CREATE STREAM {name} (A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=3, VALUE_FORMAT='JSON'"
+    status, answer = server.ask("POST", "/ksql", {"ksql": f"{create}, REPLICAS=99);"})
+    assert (status, answer["error_code"]) == (400, 40001)
+    assert "REPLICATION" in answer["message"].upper()
+    server.ksql(f"{create}); CREATE STREAM {name}_A AS SELECT A FROM {name};")
+    (asserted,) = server.ksql(f"ASSERT TOPIC {name}_A WITH (PARTITIONS=3, REPLICAS=1);")
+    assert (asserted["@type"], asserted["exists"]) == ("assert_topic", True)
+    server.ksql(f"TERMINATE CSAS_{name}_A_{asserted_position(server, name)};")
+
+
+def asserted_position(server: SqlServer, name: str) -> int:
+    (queries,) = server.ksql("SHOW QUERIES;")
+    (found,) = [each["id"] for each in queries["queries"] if each["id"].startswith(f"CSAS_{name}_A_")]
+    return int(found.rpartition("_")[2])
+
+
+def test_a_select_is_explained(server: SqlServer, orders: str) -> None:
+    (told,) = server.ksql(f"EXPLAIN SELECT ITEM, COUNT(*) AS N FROM {orders} GROUP BY ITEM EMIT CHANGES;")
+    found = told["queryDescription"]
+    assert (found["queryType"], found["sources"], found["sinks"], found["state"]) == (
+        "PUSH",
+        [orders],
+        [],
+        "NOT_RUNNING",
+    )
+    assert [each["name"] for each in found["fields"]] == ["ITEM", "N"]
+    assert "Sub-topology" in found["topology"]
+    assert found["executionPlan"] == "computed by the server, without Spark"
+    counting = f"EXPLAIN CREATE TABLE X AS SELECT ITEM, COUNT(*) AS N FROM {orders} GROUP BY ITEM;"
+    plan = server.ksql(counting)[0]["queryDescription"]["executionPlan"]
+    assert {line.split()[0] for line in plan.splitlines() if re.match(r"  \w ", line)} == {"N"}, plan
+    status, answer = server.ask("POST", "/ksql", {"ksql": "EXPLAIN NO_SUCH_QUERY;"})
+    assert (status, answer["message"]) == (400, "there is no query NO_SUCH_QUERY: SHOW QUERIES lists those there are")
+
+
+def test_a_schema_is_asserted_by_a_registry_alone(server: SqlServer) -> None:
+    status, answer = server.ask("POST", "/ksql", {"ksql": "ASSERT SCHEMA SUBJECT x TIMEOUT 1 MILLISECOND;"})
+    assert (status, answer["error_code"]) == (428, 42801)
+
+
+def test_connectors_need_a_worker(server: SqlServer) -> None:
+    for text in ("SHOW CONNECTORS;", "SHOW CONNECTOR PLUGINS;", "DROP CONNECTOR x;", "DESCRIBE CONNECTOR x;"):
+        status, answer = server.ask("POST", "/ksql", {"ksql": text})
+        assert (status, answer["error_code"]) == (400, 40001)
+        assert "ksql.connect.url" in answer["message"]
+
+
+# ---- push with state
+
+
+def test_a_stream_from_its_beginning_meets_the_table_as_it_was(server: SqlServer, orders: str) -> None:
+    name = unique("ITEMS").upper()
+    server.ksql(
+        f"CREATE TABLE {name} (ITEM STRING PRIMARY KEY, KIND STRING) "
+        f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        f"INSERT INTO {name} (ROWTIME, ITEM, KIND) VALUES (1000, 'tea', 'leaf');"
+        f"INSERT INTO {name} (ROWTIME, ITEM, KIND) VALUES (3000, 'tea', 'drink');"
+        + "".join(
+            f"INSERT INTO {orders} (ROWTIME, ID, ITEM, PRICE) VALUES ({moment}, {id_}, 'tea', 1);"
+            for id_, moment in ((1, 2000), (2, 2500), (3, 4000))
+        )
+    )
+    sql = f"SELECT O.ID, I.KIND FROM {orders} O JOIN {name} I ON O.ITEM = I.ITEM EMIT CHANGES LIMIT 3;"
+    _, *rows = server.select(sql, auto_offset_reset="earliest")
+    assert [row[-1] for row in rows] == ["leaf", "leaf", "drink"]
+    with server.following(f"SELECT O.ID, I.KIND FROM {orders} O JOIN {name} I ON O.ITEM = I.ITEM EMIT CHANGES;") as new:
+        next(new)
+        # The table is whole before what is new of the stream is looked at.
+        fill(server, orders, "7, 'tea', 1")
+        assert next(new)[-1] == "drink"
+
+
+def test_the_state_of_a_push_query_has_a_limit(bootstrap: str) -> None:
+    settings = {"ksql.service.id": unique("sql"), "sql.push.state.max.rows": 10, "ksql.max.push.queries": 1}
+    name = unique("BIG").upper()
+    with SqlServer(bootstrap, settings) as small:
+        small.ksql(f"CREATE STREAM {name} (A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');")
+        stream = Http2(small, "/inserts-stream")
+        stream.write({"target": name}, *({"A": each} for each in range(1_100)), end=True)
+        while stream.line() is not None:
+            pass
+        stream.close()
+        sql = f"SELECT A, COUNT(*) AS N FROM {name} GROUP BY A EMIT CHANGES;"
+        with small.following(sql, auto_offset_reset="earliest") as lines:
+            *_, last = lines
+            assert last["error_code"] == 40001
+            assert "sql.push.state.max.rows" in last["message"]
+        with small.following(f"SELECT A FROM {name} EMIT CHANGES;") as one:
+            next(one)
+            status, answer = small.ask("POST", "/query-stream", {"sql": f"SELECT A FROM {name} EMIT CHANGES;"})
+            assert (status, answer["error_code"]) == (400, 40003)
+
+
+def test_a_push_query_is_listed_and_terminated(server: SqlServer, orders: str) -> None:
+    with server.following(f"SELECT ID FROM {orders} EMIT CHANGES;") as lines:
+        query = next(lines)["queryId"]
+        (listed,) = server.ksql("SHOW QUERIES;")
+        assert (query, "PUSH") in [(each["id"], each["queryType"]) for each in listed["queries"]]
+        (ended,) = server.ksql(f"TERMINATE `{query}`;")
+        assert (ended["@type"], ended["wasTerminated"]) == ("terminate_query", True)
+        assert list(lines) == []
+
+
+# ---- PRINT, WebSocket, Protobuf
+
+
+def test_a_topic_is_printed_in_the_formats_that_it_seems_to_have(server: SqlServer, orders: str) -> None:
+    server.ksql(f"INSERT INTO {orders} (ROWTIME, ID, ITEM, PRICE) VALUES (1600000000123, 7, 'tea', 2.5);")
+    status, lines = server.text("/query", {"ksql": f"PRINT {orders} FROM BEGINNING LIMIT 1;"})
+    assert status == 200
+    assert lines[:2] == ["Key format: KAFKA_INT", "Value format: JSON or KAFKA_STRING"]
+    head, _, partition = lines[2].rpartition(", partition: ")
+    assert head == 'rowtime: 2020/09/13 12:26:40.123 Z, key: 7, value: {"ITEM":"tea","PRICE":2.50}'
+    assert partition in ("0", "1")
+    fill(server, orders, *(f"{each}, 'x', 1" for each in range(9)))
+    _, lines = server.text("/query-stream", {"sql": f"PRINT {orders} FROM BEGINNING INTERVAL 3 LIMIT 3;"})
+    assert len([line for line in lines if line.startswith("rowtime")]) == 3
+    status, answer = server.ask("POST", "/query", {"ksql": "PRINT nowhere;"})
+    assert (status, answer["error_code"]) == (400, 40001)
+
+
+def test_rows_come_over_a_websocket(server: SqlServer, orders: str) -> None:
+    fill(server, orders, "1, 'tea', 2.50")
+    frames, closed = web_socket(server, f"SELECT ID, ITEM FROM {orders};")
+    schema, *rows = frames
+    assert [(each["name"], each["schema"]["type"]) for each in schema] == [("ID", "INTEGER"), ("ITEM", "STRING")]
+    assert rows == [{"row": {"columns": [1, "tea"]}}]
+    assert closed == (1000, "done")
+    frames, closed = web_socket(server, "SELECT ID FROM NOTHING;")
+    assert frames == []
+    assert closed[0] == 1003 and "there is no stream or table NOTHING" in closed[1]
+
+
+def web_socket(server: SqlServer, sql: str) -> tuple[list[Any], tuple[int, str]]:
+    from wsproto import ConnectionType, WSConnection  # noqa: PLC0415
+    from wsproto.events import AcceptConnection, CloseConnection, Request, TextMessage  # noqa: PLC0415
+
+    address = urlsplit(server.url)
+    target = "/ws/query?" + urlencode({"request": json.dumps({"ksql": sql})})
+    connection = WSConnection(ConnectionType.CLIENT)
+    found: list[Any] = []
+    with socket.create_connection((address.hostname, address.port), timeout=60) as line:
+        line.sendall(connection.send(Request(host=address.netloc, target=target)))
+        while True:
+            connection.receive_data(line.recv(65536) or None)
+            for event in connection.events():
+                match event:
+                    case AcceptConnection():
+                        pass
+                    case TextMessage():
+                        found.append(json.loads(event.data))
+                    case CloseConnection():
+                        line.sendall(connection.send(event.response()))
+                        return found, (event.code, event.reason or "")
+
+
+def test_rows_are_messages_of_protobuf_if_asked(server: SqlServer, orders: str) -> None:
+    fill(server, orders, "5, 'tea', 2.50")
+    accept = {"accept": "application/vnd.ksql.v1+protobuf"}
+    status, (head, row, end) = server.ask("POST", "/query-stream", {"sql": f"SELECT ID, ITEM FROM {orders};"}, accept)
+    assert status == 200
+    assert head["header"]["protoSchema"] == (
+        'syntax = "proto3";\nmessage ConnectDefault1 {\n  int32 ID = 1;\n  string ITEM = 2;\n}\n'
+    )
+    assert base64.b64decode(row["row"]["protobufBytes"]) == b"\x08\x05\x12\x03tea"
+    assert end == {"finalMessage": "Query Completed"}
+
+
+def test_servers_that_tell_of_themselves_are_in_the_status(server: SqlServer) -> None:
+    host = {"host": "other", "port": 8088}
+    now_ms = time.time_ns() // 1_000_000
+    assert server.ask("POST", "/heartbeat", {"hostInfo": host, "timestamp": now_ms}) == (200, {"isOk": True})
+    old = {"hostInfo": {"host": "old", "port": 1}, "timestamp": 5}
+    assert server.ask("POST", "/heartbeat", old) == (200, {"isOk": True})
+    lags = {"ksqlHost": host, "updateTimeMs": 7, "stateStoreLags": {"s": {"lagByPartition": {}}}}
+    assert server.ask("POST", "/lag", lags) == (200, {"isOk": True})
+    _, told = server.ask("GET", "/clusterStatus")
+    found = told["clusterStatus"]
+    assert found["other:8088"]["hostAlive"] is True
+    assert found["other:8088"]["hostStoreLags"] == {"stateStoreLags": lags["stateStoreLags"], "updateTimeMs": 7}
+    assert found["old:1"]["hostAlive"] is False
+    assert found[urlsplit(server.url).netloc]["hostAlive"] is True
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("CREATE STREAM", "line 1"),
+        ("CREATE STREAM X (A INT", "line 1"),
+        ("SELECT FROM", "line 1"),
+        ("SHOW TYPES; SELECT 'open", "line 1:20: a text begins here"),
+        ("CREATE STREAM SELECT (A INT) WITH (KAFKA_TOPIC='x', VALUE_FORMAT='JSON');", "line 1:15"),
+        ("EXPLAIN SELECT " + "(" * 10_000 + "1" + ")" * 10_000 + " FROM X;", "more than 100 levels of nesting"),
+        ("SHOW TYPES" + " " * (5 << 20) + ";", ""),
+        ("EXPLAIN SELECT " + "A + " * 250_000 + "A FROM X;", ""),
+    ],
+    ids=["half create", "half columns", "half select", "open text", "reserved word", "deep", "long", "1 MB of terms"],
+)
+def test_bad_statements_are_refused_and_the_server_goes_on(server: SqlServer, text: str, words: str) -> None:
+    status, answer = server.ask("POST", "/ksql", {"ksql": text})
+    assert (status, answer["error_code"]) == (400, 40001), answer
+    assert words in answer["message"]
+    assert len(json.dumps(answer)) < 10_000
+    assert server.ask("GET", "/info")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("select", "words"),
+    [
+        ("SELECT ITM FROM {}", "do you mean ITEM?"),
+        ("SELECT ID FROM {}X", "do you mean {}?"),
+        ("SELECT UCAS(ITEM) FROM {}", "do you mean UCASE?"),
+        ("SELECT UCASE(ID) FROM {}", "UCASE"),
+        ("SELECT SUBSTRING(ITEM, 'x') FROM {}", "SUBSTRING"),
+        ("SELECT ID FROM {} WHERE ITEM", "BOOLEAN"),
+    ],
+)
+def test_names_and_types_that_are_wrong_are_told_with_what_is_meant(
+    server: SqlServer, orders: str, select: str, words: str
+) -> None:
+    status, answer = server.ask("POST", "/query-stream", {"sql": select.format(orders) + ";"})
+    assert (status, answer["error_code"]) == (400, 40001)
+    assert words.format(orders) in answer["message"]
+
+
+def test_fewer_partitions_than_are_there_are_refused(server: SqlServer, orders: str) -> None:
+    create = f"CREATE STREAM {orders}_1 (A INT) WITH (KAFKA_TOPIC='{orders}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+    status, answer = server.ask("POST", "/ksql", {"ksql": create})
+    assert (status, answer["error_code"]) == (400, 40001)
+    assert "has 2 partitions, not 1" in answer["message"]
+
+
+@pytest.mark.parametrize("name", ["JSON", "DELIMITED", "KAFKA", "PROTOBUF_NOSR"])
+def test_poison_is_skipped_in_every_format(server: SqlServer, bootstrap: str, name: str) -> None:
+    topic = unique("POISON").upper()
+    server.ksql(f"CREATE STREAM {topic} (A INT) WITH (KAFKA_TOPIC='{topic}', PARTITIONS=1, VALUE_FORMAT='{name}');")
+    server.ksql(f"INSERT INTO {topic} VALUES (1);")
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for poison in (b"\xff\xfe\x00", b"", b"[" * 5_000, b'{"A": "x"}'):
+        producer.produce(topic, poison)
+    assert producer.flush(60) == 0
+    server.ksql(f"INSERT INTO {topic} VALUES (2);")
+    rows = [row for (row,) in server.select(f"SELECT A FROM {topic};")[1:] if row in (1, 2)]
+    assert rows == [1, 2]
+
+
+def test_inserts_that_break_off_leave_whole_rows_and_nothing_else(server: SqlServer, orders: str) -> None:
+    stream = Http2(server, "/inserts-stream")
+    stream.write({"target": orders}, {"ID": 1, "ITEM": "tea"})
+    assert stream.line() == {"status": "ok", "seq": 0}
+    stream.begin(b'{"ID": 2, "ITE')
+    stream.close()
+    assert server.ask("GET", "/info")[0] == 200
+    assert server.select(f"SELECT ID FROM {orders};")[1:] == [[1]]
+
+
+def test_a_push_client_that_never_reads_stops_nobody(server: SqlServer, orders: str) -> None:
+    asleep = Http2(server, "/query-stream")
+    asleep.write({"sql": f"SELECT ID, ITEM FROM {orders} EMIT CHANGES;"}, end=True)
+    assert asleep.line()["columnNames"] == ["ID", "ITEM"]
+    stream = Http2(server, "/inserts-stream")
+    stream.write({"target": orders})
+    for part in range(30):
+        stream.write(*({"ID": part * 100 + each, "ITEM": "x" * 100} for each in range(100)))
+        assert sorted(stream.line()["seq"] for _ in range(100)) == list(range(part * 100, part * 100 + 100))
+    stream.close()
+    assert len(server.select(f"SELECT ID FROM {orders} WHERE ID >= 0;")) == 3_001
+    asleep.close()
+
+
+def test_a_scan_that_is_too_long_is_refused(bootstrap: str) -> None:
+    name = unique("LONG").upper()
+    settings = {"ksql.service.id": unique("sql"), "sql.pull.max.rows": 50, "sql.view.max.rows": 40}
+    with SqlServer(bootstrap, settings) as small:
+        for kind, key in (("STREAM", "KEY"), ("TABLE", "PRIMARY KEY")):
+            small.ksql(
+                f"CREATE {kind} {name}_{kind} (A INT {key}, B INT) "
+                f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+            )
+        stream = Http2(small, "/inserts-stream")
+        stream.write({"target": f"{name}_STREAM"}, *({"A": each, "B": 1} for each in range(60)), end=True)
+        while stream.line() is not None:
+            pass
+        stream.close()
+        _, *rows, last = small.select(f"SELECT A FROM {name}_STREAM;")
+        assert (last["error_code"], rows) == (40001, [])
+        assert "sql.pull.max.rows" in last["message"]
+        _, last = small.select(f"SELECT A FROM {name}_TABLE;")
+        assert last["error_code"] == 40001
+        assert "sql.view.max.rows" in last["message"]
+
+
+def test_nodes_http2_does_what_the_java_client_does(server: SqlServer, orders: str) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    driver = Path(__file__).parent / "sql_node" / "driver.js"
+    done = subprocess.run([node, str(driver), server.url, orders], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    seen = json.loads(done.stdout)
+    engine = server.service.engine
+    assert engine is not None
+    eventually(lambda: seen["left"] not in engine.clients.running)
+    del seen["left"]
+    assert seen == {
+        "first": {"status": "ok", "seq": 0},
+        "second": {"status": "ok", "seq": 1},
+        "insertsEnd": None,
+        "columns": ["ID", "ITEM"],
+        "rows": [[1, "tea"], [2, "milk"]],
+        "closed": None,
+    }
+
+
+def test_the_shell_shows_numbers_as_they_were_sent() -> None:
+    from ottla.cli.sql.tables import Tables, read_row  # noqa: PLC0415
+
+    cells = read_row(b'[1,"tea",5.00,1.0E10,null,{"AT":[0.10,2]}]')
+    shown = [cell.strip() for cell in Tables().row(cells, 1).strip("|").split("|")]
+    assert shown == ["1", "tea", "5.00", "1.0E10", "null", '{"AT": [0.10, 2]}']
+
+
+def test_the_shell_prints_a_topic(server: SqlServer, orders: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from ottla.cli.sql.shell import Shell  # noqa: PLC0415
+
+    fill(server, orders, "7, 'tea', 2.5")
+    shell = Shell(server.url)
+    shell.run(f"PRINT {orders} FROM BEGINNING LIMIT 1;")
+    told = capsys.readouterr()
+    assert told.out.splitlines()[:2] == ["Key format: KAFKA_INT", "Value format: JSON or KAFKA_STRING"]
+    assert not shell.failed
+    shell.run("PRINT nowhere;")
+    assert "there is no topic nowhere" in capsys.readouterr().err
+
+
+def test_what_a_push_query_leaves_out_is_in_the_processing_log(bootstrap: str) -> None:
+    service = unique("sql")
+    name = unique("READINGS").upper().replace("-", "_")
+    with SqlServer(bootstrap, {"ksql.service.id": service}) as server:
+        (listed,) = server.ksql("SHOW STREAMS;")
+        (log,) = listed["streams"]
+        assert (log["name"], log["topic"]) == ("KSQL_PROCESSING_LOG", f"{service}ksql_processing_log")
+        server.ksql(
+            f"CREATE STREAM {name} (ID STRING KEY, V STRING, N INT) "
+            f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
+        )
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for value in (b'{"V": "geheim", "N": 1}', b"geheim", b'{"V": "12", "N": 2}'):
+            producer.produce(name, value, b"k")
+        assert producer.flush(60) == 0
+        plain = f"SELECT CAST(V AS INT) AS V FROM {name} EMIT CHANGES LIMIT 2;"
+        with server.following(plain, auto_offset_reset="earliest") as lines:
+            query = next(lines)["queryId"]
+            assert list(lines) == [[None], [12]]
+        counting = f"SELECT ID, COUNT(*) AS N FROM {name} GROUP BY ID EMIT CHANGES LIMIT 2;"
+        with server.following(counting, auto_offset_reset="earliest") as lines:
+            other = next(lines)["queryId"]
+            assert list(lines) == [["k", 1], ["k", 2]]
+        log_rows = "SELECT LOGGER, MESSAGE FROM KSQL_PROCESSING_LOG;"
+        eventually(lambda: len(server.select(log_rows)[1:]) == 3)
+        found = server.select(log_rows)[1:]
+        assert sorted(logger for logger, _ in found) == sorted(
+            [
+                f"processing.{query}.Project",
+                f"processing.{query}.KsqlTopic.Source",
+                f"processing.{other}.KsqlTopic.Source",
+            ]
+        )
+        assert "geheim" not in json.dumps(found)
+        pushed = server.ksql(
+            "CREATE STREAM ALARMS AS SELECT MESSAGE->DESERIALIZATIONERROR->ERRORMESSAGE AS WHY "
+            "FROM KSQL_PROCESSING_LOG;"
+        )
+        assert pushed[0]["commandStatus"]["queryId"] == "CSAS_ALARMS_1"
+
+
+def test_the_processing_log_shows_rows_or_is_not_there_if_that_was_said(bootstrap: str) -> None:
+    off = {"ksql.logging.processing.topic.auto.create": "false"}
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql"), **off}) as server:
+        assert server.ksql("SHOW STREAMS;")[0]["streams"] == []
+    name = unique("READINGS").upper().replace("-", "_")
+    rows = {"ksql.logging.processing.rows.include": "true", "ksql.logging.processing.stream.name": "TROUBLE"}
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql"), **rows}) as server:
+        server.ksql(f"CREATE STREAM {name} (N INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');")
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for value in (b"geheim", b'{"N": 2}'):
+            producer.produce(name, value)
+        assert producer.flush(60) == 0
+        with server.following(f"SELECT N FROM {name} EMIT CHANGES LIMIT 1;", auto_offset_reset="earliest") as lines:
+            assert list(lines)[1:] == [[2]]
+        shown = (
+            "SELECT FROM_BYTES(TO_BYTES(MESSAGE->DESERIALIZATIONERROR->RECORDB64, 'base64'), 'utf8') AS R FROM TROUBLE;"
+        )
+        eventually(lambda: server.select(shown)[1:] == [["geheim"]])
+
+
+def test_extended_tells_of_topics_queries_and_what_they_left_out(bootstrap: str) -> None:
+    name = unique("SEEN").upper().replace("-", "_")
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql")}, Recorded()) as server:
+        server.ksql(
+            f"CREATE STREAM {name} (A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=2, VALUE_FORMAT='JSON');"
+            f"INSERT INTO {name} VALUES (1); CREATE STREAM {name}_COPY AS SELECT A FROM {name};"
+        )
+        (plain,) = server.ksql(f"DESCRIBE {name}_COPY;")
+        assert not plain["sourceDescription"]["extended"]
+        (found,) = server.ksql(f"DESCRIBE {name}_COPY EXTENDED;")
+        told = found["sourceDescription"]
+        assert (told["extended"], told["partitions"], told["replication"]) == (True, 2, 1)
+        query = f"CSAS_{name}_COPY_1"
+        assert told["statistics"] == f"{query}: read: 5, written: 3, dropped: 2, records-per-second: 0.0, lag: 0"
+        assert told["errorStats"] == f"{query}: deserialization-error: 2"
+        (summary,) = told["queryOffsetSummaries"]
+        assert summary["groupId"].endswith(query)
+        (topic,) = summary["topicSummaries"]
+        assert topic["kafkaTopic"] == name
+        assert sum(each["logEndOffset"] for each in topic["offsets"]) == 1
+        (listed,) = server.ksql("SHOW STREAMS EXTENDED;")
+        assert {each["name"]: each["partitions"] for each in listed["sourceDescriptions"]}[name] == 2
+
+
+def test_rowtime_is_a_column_of_clients_and_of_nobody_else(server: SqlServer, orders: str) -> None:
+    server.ksql(f"INSERT INTO {orders} (ROWTIME, ID) VALUES (17, 1);")
+    head, row = server.select(f"SELECT ID, ROWTIME FROM {orders};")
+    assert (head["columnNames"], row) == (["ID", "ROWTIME"], [1, 17])
+    pushed = f"SELECT ID, ROWTIME, ROWOFFSET FROM {orders} EMIT CHANGES LIMIT 1;"
+    assert server.select(pushed, auto_offset_reset="earliest")[1:] == [[1, 17, 0]]
+    status, answer = server.ask("POST", "/ksql", {"ksql": f"CREATE STREAM X AS SELECT ID, ROWTIME FROM {orders};"})
+    assert (status, "needs another name" in answer["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("kind", ["AVRO", "JSON_SR", "PROTOBUF"])
+def test_a_format_of_the_registry_needs_one(server: SqlServer, orders: str, kind: str) -> None:
+    for text in (
+        f"CREATE STREAM A_{kind} (A INT) WITH (KAFKA_TOPIC='{orders}', VALUE_FORMAT='{kind}');",
+        f"CREATE STREAM B_{kind} WITH (VALUE_FORMAT='{kind}') AS SELECT ID, ITEM FROM {orders};",
+    ):
+        status, answer = server.ask("POST", "/ksql", {"ksql": text})
+        assert (status, answer["error_code"]) == (428, 42801), answer
+        assert "ksql.schema.registry.url" in answer["message"]
+
+
+def test_code_of_users_that_raises_or_does_not_end_stops_nobody(server: SqlServer, orders: str) -> None:
+    name = orders.replace("ORDERS", "F")
+    server.ksql(
+        f"CREATE FUNCTION {name}_RAISES (x INT) RETURNS INT LANGUAGE PYTHON AS $$\ndef {name}_raises(x):\n"
+        f"    raise OSError(x)\n$$;"
+        f"CREATE FUNCTION {name}_ENDLESS (x INT) RETURNS INT LANGUAGE PYTHON WITH (TIMEOUT_MS=300) AS $$\n"
+        f"def {name}_endless(x):\n    while True: pass\n$$;"
+    )
+    fill(server, orders, "1, 'tea', 2.50", "2, 'milk', 1.00")
+    assert server.select(f"SELECT ID, {name}_RAISES(ID) AS R FROM {orders} WHERE ID = 1;")[1:] == [[1, None]]
+    others: list[int] = []
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            others.append(server.ask("GET", "/info")[0])
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        endless = f"SELECT ID, {name}_ENDLESS(ID) AS R FROM {orders} EMIT CHANGES LIMIT 2;"
+        rows = server.select(endless, auto_offset_reset="earliest")[1:]
+    finally:
+        over.set()
+        asking.join()
+    assert sorted(rows) == [[1, None], [2, None]]
+    # While a call went on, others were answered: with one on the loop there would be one answer or two.
+    assert len(others) > 5 and set(others) == {200}
+
+
+def test_properties_are_shown_with_what_they_are_now(server: SqlServer) -> None:
+    (found,) = server.ksql("SHOW PROPERTIES;", **{"auto.offset.reset": "earliest"})
+    values = {each["name"]: each["value"] for each in found["properties"]}
+    assert values["auto.offset.reset"] == "earliest"
+    assert values["ksql.query.pull.table.scan.enabled"] == "true"
+    assert found["overwrittenProperties"] == ["auto.offset.reset"]
+
+
+def test_the_shell_has_words_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from ottla.cli.sql.shell import Shell  # noqa: PLC0415
+
+    shell = Shell("http://127.0.0.1:1")
+    spooled = tmp_path / "spooled"
+    assert shell.own(f"spool {spooled}") and shell.own("version") and shell.own("spool off")
+    assert spooled.read_text() == capsys.readouterr().out
+    assert shell.own("SET CLI COLUMN-WIDTH 6;") and shell.own("set cli wrap off")
+    assert shell.table.row(["much too long", "x"], 2) == "|muc...|x     |"
+    assert shell.own("set cli wrap on")
+    assert shell.table.row(["too long", "x"], 2).splitlines() == ["|too lo|x     |", "|ng    |      |"]
+    assert shell.own("output json") and shell.form == "JSON"
+    assert shell.own("SELECT 1;") is False
+    assert shell.own("exit") is None
+    assert shell.own(f"spool {tmp_path}/no/such/folder") and shell.failed

@@ -30,10 +30,10 @@ from ottla.client.errors import ClientError
 from ottla.client.security import SecurityRefused, security
 from ottla.model.ids import TopicPartition
 from ottla.model.properties import Settings
-from ottla.node import Node
+from ottla.node.node import Node
 from ottla.testing import Cluster
 from tests.support import jvm
-from tests.support.certificates import authority_file, client_context, issued, stranger, written
+from tests.support.certificates import as_pkcs12, authority_file, client_context, issued, stranger, written
 from tests.support.nodes import Ottla, free_ports, resident_bytes
 from tests.support.patience import PATIENCE_SECONDS, eventually
 
@@ -373,6 +373,35 @@ def test_who_shows_no_certificate_or_a_strange_one_is_refused_where_one_is_requi
     assert [text.startswith("no broker could be reached") or "lost" in text for text in refused] == [True, True]
 
 
+@pytest.mark.jvm
+@pytest.mark.matrix
+def test_javas_client_is_who_its_certificate_says(tools: jvm.Tools, tmp_path: Path) -> None:
+    stores(tmp_path)
+    alice = issued("alice@example.org", common_name="Alice")
+    own = of_nodes(
+        tmp_path,
+        ssl_client_auth="required",
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    )
+    subjects = [f"User:CN={name},OU=tests,O=ottla" for name in ("Alice", "node")]
+    with Cluster(**own, super_users=";".join(subjects)) as cluster:
+        place = Place(cluster, tmp_path)
+        config = tmp_path / "client.properties"
+
+        def asked(given: dict[str, str]) -> jvm.Answer:
+            config.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+            words = ("--bootstrap-server", place.bootstrap, "--command-config", str(config))
+            return tools.run("TopicCommand", *words, "--create", "--topic", "of-alice")
+
+        short = {**place.kafkas, "default.api.timeout.ms": "5000", "request.timeout.ms": "4000"}
+        assert "handshake" in asked(short).out
+        stored = tmp_path / "alice.p12"
+        stored.write_bytes(as_pkcs12(alice, "changeit"))
+        shown = {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": str(stored)}
+        done = asked({**place.kafkas, **shown, "ssl.keystore.password": "changeit"})
+        assert done.code == 0, done
+
+
 # ---- renewal
 
 
@@ -550,23 +579,3 @@ def test_an_idle_connection_takes_little(tmp_path: Path) -> None:
         before = resident_bytes(node.process.pid)
         greet(300)
         assert (resident_bytes(node.process.pid) - before) / 300 < 40 * 1024
-
-
-def test_a_node_without_tls_loads_nothing_of_it(tmp_path: Path) -> None:
-    program = f"""
-import asyncio, sys
-from ottla.model.properties import Settings
-from ottla.node import Node
-
-async def main():
-    listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
-    node = Node(Settings.defaults({str(tmp_path / "data")!r}, listeners=listeners))
-    await node.start()
-    names = ("ottla.security.tls", "ottla.net.tls", "ottla.net.handshakes", "ottla.net.secured", "ottla.node.tls")
-    print([name for name in sys.modules if name.startswith((*names, "cryptography"))])
-    await node.stop()
-
-asyncio.run(main())
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

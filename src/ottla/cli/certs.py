@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.cli.failures import Failure
 from ottla.cli.output import note
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import COMMAND_CONFIG, client_settings
@@ -26,6 +27,11 @@ def dev(arguments: Arguments) -> int:
     if days < 1:
         raise UsageError("--days: 1 or more")
     directory = Path(arguments.text("dir"))
+    if (directory / "admin.properties").exists():
+        raise Failure(
+            f"{directory} holds the passwords of a cluster, whose certificate `ottla start --secure` makes anew "
+            "when it is about to end. Choose another directory"
+        )
     directory.mkdir(parents=True, exist_ok=True)
     now, password = datetime.now(UTC), arguments.text("password")
     authority = authority_in(directory, now)
@@ -129,7 +135,6 @@ def check(arguments: Arguments) -> int:
     from datetime import UTC, datetime
 
     from ottla.cli.certs_check import looked_at
-    from ottla.cli.failures import Failure
     from ottla.client.addresses import parse_bootstrap
 
     try:
@@ -167,7 +172,7 @@ Keys are P-256. The node's certificate is for localhost, 127.0.0.1, ::1, this ma
 authority that is in the directory already is used again, so clients that trust it need nothing new.""",
         arguments=(Argument("DIR", help="Where they are put; made if it is not there."),),
         options=(
-            Option("--host", value="NAME", many=True, help="One more name or address of nodes; may be repeated."),
+            Option("--host", value="NAME", many=True, help="One more name or address of nodes."),
             Option("--user", value="NAME", default="client", help="Whom the client's certificate names."),
             Option("--days", value="N", number=True, default="365", help="How long they are good."),
             Option("--password", value="TEXT", default="changeit", help="Password of the PKCS12 files."),

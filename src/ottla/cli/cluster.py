@@ -154,10 +154,13 @@ def log_dirs(arguments: Arguments) -> int:
         found = admin.describe_log_dirs(server, sorted(server.brokers))
     as_json = output(arguments) == "json"
     if arguments.flag("replicas"):
-        table = Table("BROKER", "DIRECTORY", "TOPIC", "PARTITION", "SIZE")
+        table = Table("BROKER", "DIRECTORY", "TOPIC", "PARTITION", "SIZE", "MOVES TO")
+        goals = {(one.broker, place): one.path for one in found for place in one.coming}
         for one in found:
             for place, size in sorted(one.replicas.items()):
-                table.add(one.broker, one.path, place.topic, place.partition, size if as_json else size_text(size))
+                shown_size = size if as_json else size_text(size)
+                goal = goals.get((one.broker, place))
+                table.add(one.broker, one.path, place.topic, place.partition, shown_size, goal)
     else:
         table = Table("BROKER", "DIRECTORY", "STATE", "REPLICAS", "SIZE", "FREE", "TOTAL")
         for one in found:

@@ -8,8 +8,6 @@ _METRICS_PORT: Final = 9404
 """Where people look for the metrics of Kafka: the JMX exporter's usual port."""
 PLATFORM_PORTS: Final = {"registry": 8081, "connect": 8083, "sql": 8088}
 """By service, where people look for it."""
-_WITH_USERS: Final = ("registry",)
-"""Services that speak https and have logins."""
 _LAST_PORT: Final = 65535
 _EVERY_INTERFACE: Final = ("0.0.0.0", "::")
 
@@ -20,10 +18,9 @@ def metrics_listener(port: int, at: int = 0) -> str:
 
 
 def platform_listeners(port: int, *, secured: bool = False) -> dict[str, str]:
-    """Of every service, on loopback, beside the node or the cluster that begins at `port`. Beside a secured one there
-    are those alone that ask who comes: whoever reached another could do there what ACLs forbid him here."""
-    services, scheme = (_WITH_USERS, "https") if secured else (tuple(PLATFORM_PORTS), "http")
-    return {f"{service}.listeners": _beside(PLATFORM_PORTS[service], port, scheme) for service in services}
+    """Of every service, on loopback, beside the node or the cluster that begins at `port`."""
+    scheme = "https" if secured else "http"
+    return {f"{service}.listeners": _beside(usual, port, scheme) for service, usual in PLATFORM_PORTS.items()}
 
 
 def _beside(usual: int, port: int, scheme: str = "http") -> str:

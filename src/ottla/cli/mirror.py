@@ -6,14 +6,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.cli.failures import Failure
-from ottla.cli.output import Table, counted, note, show
+from ottla.cli.output import Table, counted, note, show, show_json
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
 from ottla.cli.reach import JSON, OUTPUT, output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.cli.output import Json
     from ottla.connect.jobs.spec import JobSpec
     from ottla.mirror.flows import Flow, Mirroring
-    from ottla.mirror.standing import Standing
+    from ottla.mirror.standing import GroupStanding, Standing, TopicStanding
 
 LOOK_S: Final = 1.0
 
@@ -58,6 +61,8 @@ def status(arguments: Arguments) -> int:
     import time
 
     mirroring = _mirroring(arguments)
+    in_json = output(arguments) == "json"
+    found: list[Json] = []
     for flow in mirroring.flows():
         if not _copies(mirroring, flow):
             continue
@@ -65,22 +70,35 @@ def status(arguments: Arguments) -> int:
             topics = standing.of_topics("MirrorSourceConnector")
             groups = standing.of_groups(flow.target)
             age_ms = standing.heartbeat_age_ms(int(time.time() * 1000))
-        if output(arguments) == "table":
-            lag = sum(topic.lag for topic in topics)
-            beat = "no heartbeat yet" if age_ms is None else f"last heartbeat {age_ms / 1000:.1f} s ago"
-            note(f"{flow}: {counted(lag, 'record')} behind, {beat}")
-        table = Table("FLOW", "TOPIC", "PARTITION", "REMOTE", "COPIED", "END", "LAG")
-        for topic in topics:
-            table.add(str(flow), topic.topic, topic.partition, topic.remote, topic.copied, topic.end, topic.lag)
-        show(table, output(arguments))
+        lag = sum(topic.lag for topic in topics)
+        copies, moving = _topics_table(flow, topics), _groups_table(flow, groups)
+        if in_json:
+            told: dict[str, Json] = {"flow": str(flow), "lag": lag, "heartbeat_age_ms": age_ms}
+            found.append({**told, "topics": [*copies.records()], "groups": [*moving.records()]})
+            continue
+        beat = "no heartbeat yet" if age_ms is None else f"last heartbeat {age_ms / 1000:.1f} s ago"
+        note(f"{flow}: {counted(lag, 'record')} behind, {beat}")
+        show(copies, "table")
         if groups:
-            moving = Table("FLOW", "GROUP", "TOPIC", "PARTITION", "THERE", "HERE", "IN STEP")
-            for group in groups:
-                at = group.checkpoint
-                step = "yes" if group.in_step else "no"
-                moving.add(str(flow), at.group, at.topic, at.partition, at.upstream_offset, at.downstream_offset, step)
-            show(moving, output(arguments))
+            show(moving, "table")
+    if in_json:
+        show_json(found)
     return 0
+
+
+def _topics_table(flow: Flow, topics: Sequence[TopicStanding]) -> Table:
+    table = Table("FLOW", "TOPIC", "PARTITION", "REMOTE", "COPIED", "END", "LAG")
+    for topic in topics:
+        table.add(str(flow), topic.topic, topic.partition, topic.remote, topic.copied, topic.end, topic.lag)
+    return table
+
+
+def _groups_table(flow: Flow, groups: Sequence[GroupStanding]) -> Table:
+    table = Table("FLOW", "GROUP", "TOPIC", "PARTITION", "THERE", "HERE", "IN STEP")
+    for group in groups:
+        at, step = group.checkpoint, "yes" if group.in_step else "no"
+        table.add(str(flow), at.group, at.topic, at.partition, at.upstream_offset, at.downstream_offset, step)
+    return table
 
 
 def failover(arguments: Arguments) -> int:
@@ -169,6 +187,7 @@ def _specs(mirroring: Mirroring, flow: Flow, arguments: Arguments) -> list[JobSp
     from pathlib import Path
     from tempfile import gettempdir
 
+    from ottla.client.reach import secured
     from ottla.connect.jobs.spec import JobSpec
     from ottla.mirror.flows import CHECKPOINT, CONNECTORS, SOURCE
 
@@ -189,6 +208,7 @@ def _specs(mirroring: Mirroring, flow: Flow, arguments: Arguments) -> list[JobSp
                 offsets_topic=worker["offset.storage.topic"],
                 directory=str(directory / f"{flow.source}-{flow.target}" / name),
                 defaults={key: value for key, value in worker.items() if key.endswith(".converter")},
+                client=secured(worker),
                 tasks=int(config.get("tasks.max", "1")),
             )
         )

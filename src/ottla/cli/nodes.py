@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _PORTS_PER_NODE: Final = 2
 _READY_SECONDS: Final = 60.0
+_GREETING_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 30.0
 _COPIES: Final = 3
 _LAST_PORT: Final = 65535
@@ -230,7 +231,7 @@ def _accepts(each: NodePlan) -> bool:
     """A node takes its port at once and accepts on it when it serves clients: an ApiVersions answer is the sign."""
     hello = bytes.fromhex("0000000a 0012 0000 00000001 0000")  # v0, correlation id 1, an empty client id
     try:
-        with socket.create_connection((each.host, each.port), timeout=0.5) as connection:
+        with socket.create_connection((each.host, each.port), timeout=_GREETING_SECONDS) as connection:
             if each.ca:
                 return _greeted(_encrypted(connection, each), hello)
             return _greeted(connection, hello)

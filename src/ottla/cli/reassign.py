@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 OK: Final = 0
 FAILED: Final = 1
 _POLL_SECONDS: Final = 0.2
+_ANY: Final = "any"
+"""As directory of a replica: it stays where it is, or the broker chooses."""
 
 
 def move(arguments: Arguments) -> int:
@@ -157,9 +159,44 @@ def _show_plan(
 
 def execute(arguments: Arguments) -> int:
     """Kafka's own JSON file of a reassignment."""
-    targets = read_plan(_text(arguments.text("file")))
+    text = _text(arguments.text("file"))
+    targets, paths = read_plan(text), read_log_dirs(text)
     with cluster(arguments) as server:
-        return _carry_out(server, targets, arguments, print)
+        failures = _choose_directories(server, paths)
+        code = _carry_out(server, targets, arguments, print)
+        if arguments.flag("wait"):
+            _wait_for_directories(server, paths)
+        return FAILED if failures else code
+
+
+def _choose_directories(server: Cluster, paths: Mapping[int, Mapping[TopicPartition, str]]) -> int:
+    """Before anything is reassigned: a replica that comes to a broker is made in its directory at once. Gives how many
+    brokers refuse theirs."""
+    from ottla.cli.failures import explain
+    from ottla.client import admin
+    from ottla.client.errors import KafkaError
+    from ottla.model.errors import Errors
+
+    failures = [
+        KafkaError(error, f"{place} in {wanted[place]} of broker {broker}")
+        for broker, wanted in paths.items()
+        for place, error in admin.alter_replica_log_dirs(server, broker, wanted).items()
+        if error not in (Errors.NONE, Errors.REPLICA_NOT_AVAILABLE)
+    ]
+    for failure in failures:
+        note(f"ottla: {explain(failure)}")
+    return len(failures)
+
+
+def _wait_for_directories(server: Cluster, paths: Mapping[int, Mapping[TopicPartition, str]]) -> None:
+    from time import sleep
+
+    from ottla.client import admin
+
+    while any(
+        place in paths[one.broker] for one in admin.describe_log_dirs(server, list(paths)) for place in one.coming
+    ):
+        sleep(_POLL_SECONDS)
 
 
 def _carry_out(
@@ -215,6 +252,21 @@ def read_plan(text: str) -> dict[TopicPartition, tuple[int, ...]]:
             'the plan is not what kafka-reassign-partitions writes: {"version":1,"partitions":[{"topic":"t",'
             f'"partition":0,"replicas":[1,2]}}]}} ({error})'
         ) from error
+
+
+def read_log_dirs(text: str) -> dict[int, dict[TopicPartition, str]]:
+    """By broker: the directories that a plan asks for, which has a path or "any" for each replica."""
+    from ottla.model.ids import TopicPartition
+
+    found: dict[int, dict[TopicPartition, str]] = {}
+    for each in json.loads(text)["partitions"]:
+        paths = each.get("log_dirs", ())
+        if paths and len(paths) != len(each["replicas"]):
+            raise UsageError(f"{each['topic']}-{each['partition']}: log_dirs has to have one entry for each replica")
+        for broker, path in zip(each["replicas"], paths, strict=False):
+            if path != _ANY:
+                found.setdefault(int(broker), {})[TopicPartition(each["topic"], int(each["partition"]))] = str(path)
+    return found
 
 
 def _begin(results: Mapping[TopicPartition, KafkaError | None], say: Callable[[str], None]) -> int:
@@ -322,6 +374,10 @@ the plan comes as the file that `ottla reassign execute` and kafka-reassign-part
         "execute",
         execute,
         summary="Carry out a plan in the JSON of kafka-reassign-partitions.",
+        details="""
+Where a partition has "log_dirs", a path or "any" for each of its replicas, these lie in that directory of their broker
+afterwards (`ottla cluster log-dirs` shows the paths); a plan whose replicas are those that there are only moves between
+directories.""",
         arguments=(Argument("FILE", help="The plan; - reads standard input."),),
         options=(_THROTTLE, _WAIT, *REACH),
         examples=(("", "ottla reassign execute plan.json --throttle 50000000 --wait"),),

@@ -3,13 +3,14 @@
 What has to be kept lies beside the data, in DATA.security, for its owner's eyes only: an authority and the nodes'
 certificate, `node.properties` (what every node is started with, and the password by which nodes know each other) and
 `admin.properties` (what clients of the administrator need). The administrator's password is told once; the cluster
-keeps it salted, as that of every user. A second start finds all of it there, and whatever was changed in the files.
+keeps it salted, as that of every user. A second start finds all of it there, and whatever was changed in the files; a
+certificate of its own authority that is about to end, or lacks a name that is asked for now, it makes anew.
 """
 
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,6 +31,8 @@ LISTENER: Final = "SASL_SSL"
 _MECHANISM: Final = "SCRAM-SHA-512"
 _ITERATIONS: Final = 4096
 _DAYS: Final = 365
+_RENEWED_DAYS: Final = 30
+"""Before its end a certificate is made anew by the next start."""
 _SETTINGS: Final = "node.properties"
 _ADMIN_FILE: Final = "admin.properties"
 
@@ -64,7 +67,7 @@ class Secured(NamedTuple):
         """Writes down what the administrator needs, last of all; what to tell him."""
         jaas = jaas_text(SCRAM_MODULE, username=ADMIN, password=self.password)
         needed = {**_client(self.directory), "sasl.mechanism": _MECHANISM, "sasl.jaas.config": jaas}
-        needed["basic.auth.user.info"] = f"{ADMIN}:{self.password}"  # for the schema registry
+        needed["basic.auth.user.info"] = f"{ADMIN}:{self.password}"  # for the services beside it
         path = self.directory / _ADMIN_FILE
         write_secret(path, format_properties(needed).encode())
         return f"""\
@@ -78,7 +81,7 @@ confluent-kafka:
 Java, and ottla's own tools:
   --command-config {path}
 the next steps:
-  export OTTLA_COMMAND_CONFIG={path}
+  export OTTLA_COMMAND_CONFIG={path} OTTLA_BOOTSTRAP={bootstrap}
   ottla users add alice
   ottla acls allow alice produce orders --execute
 """
@@ -90,6 +93,8 @@ def prepared(data: str, hosts: Sequence[str]) -> Secured:
     path = directory / _SETTINGS
     if not path.exists():
         _make(directory, hosts)
+    else:
+        _renew(directory, hosts)
     try:
         settings = parse_properties(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -112,7 +117,7 @@ def make_admin(secured: Secured, settings: Settings, bootstrap: str) -> str:
     if not secured.password:
         return ""
     from ottla.client.users import alteration, check_alteration  # noqa: PLC0415  once in the life of a cluster
-    from ottla.node import StartFailed  # noqa: PLC0415
+    from ottla.node.node import StartFailed  # noqa: PLC0415
     from ottla.node.offline import decide  # noqa: PLC0415
 
     try:
@@ -145,6 +150,36 @@ def _make(directory: Path, hosts: Sequence[str]) -> None:
     write_secret(directory / _SETTINGS, format_properties(_node_settings(directory.resolve())).encode())
 
 
+def _renew(directory: Path, hosts: Sequence[str]) -> None:
+    """Not what somebody else has signed, and not without the authority's key: who keeps that elsewhere renews there."""
+    from ottla.security.tls.certificate import certificate  # noqa: PLC0415  for who has TLS
+
+    path, now = directory / "node.pem", datetime.now(UTC)
+    if not (directory / "ca-key.pem").exists():
+        return
+    try:
+        shown = certificate(_first_certificate(path))
+    except (OSError, ValueError):
+        return  # who starts with it says what is wrong with it
+    names = [name.partition(":")[2] for name in shown.alternative_names]
+    is_good = shown.not_after_s > (now + timedelta(days=_RENEWED_DAYS)).timestamp() and set(hosts) <= set(names)
+    if is_good:
+        return
+    authority = authority_in(directory, now)
+    if authority.has_signed(shown.der):
+        write_secret(path, authority.issued("node", list(dict.fromkeys((*names, *hosts))), now, _DAYS).pem)
+
+
+def _first_certificate(path: Path) -> bytes:
+    """As DER. Raises OSError, ValueError."""
+    from ottla.security.tls.pem import blocks  # noqa: PLC0415
+
+    found = next((block for block in blocks(path.read_text(encoding="ascii")) if block.label == "CERTIFICATE"), None)
+    if found is None:
+        raise ValueError(f"{path} holds no certificate")
+    return found.data
+
+
 def _node_settings(place: Path) -> dict[str, str]:
     secret = _new_password()
     jaas = jaas_text(PLAIN_MODULE, username=NODE, password=secret, **{f"user_{NODE}": secret})
@@ -165,21 +200,51 @@ def _node_settings(place: Path) -> dict[str, str]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ADMIN};User:{NODE}",
         **_registry(place, secret),
+        **_connect(place, secret),
+        **_sql(place, secret),
     }
 
 
 def _registry(place: Path, secret: str) -> dict[str, str]:
     """The registry beside it, if there is one: https by the node's certificate, for the cluster's users and their
-    rights; it logs in as nodes do."""
-    store = "registry.kafkastore."
+    rights; it logs in as nodes do, and so does the broker with it, to validate records."""
     return {
         "registry.authentication.method": "BASIC",
-        "registry.login.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
-        f"{store}security.protocol": "SASL_SSL",
-        f"{store}ssl.truststore.type": "PEM",
-        f"{store}ssl.truststore.location": f"{place}/ca.pem",
-        f"{store}sasl.mechanism": "PLAIN",
-        f"{store}sasl.jaas.config": jaas_text(PLAIN_MODULE, username=NODE, password=secret),
+        "registry.login.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256,PLAIN",
+        "confluent.basic.auth.user.info": f"{NODE}:{secret}",
+        **_as_nodes_do("registry.kafkastore.", place, secret),
+    }
+
+
+def _connect(place: Path, secret: str) -> dict[str, str]:
+    """The Connect worker, the same way. Its connectors reach the cluster as it does, unless they say otherwise."""
+    return {
+        "connect.authentication.method": "BASIC",
+        "connect.login.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
+        **_as_nodes_do("connect.", place, secret),
+    }
+
+
+def _sql(place: Path, secret: str) -> dict[str, str]:
+    """The SQL server, the same way: it and its queries reach brokers and registry as nodes do, and statements are
+    judged by the rights of who sends them."""
+    return {
+        "sql.authentication.method": "BASIC",
+        "sql.login.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
+        "ksql.schema.registry.basic.auth.user.info": f"{NODE}:{secret}",
+        "ksql.schema.registry.ssl.truststore.location": f"{place}/ca.pem",
+        **_as_nodes_do("sql.", place, secret),
+    }
+
+
+def _as_nodes_do(prefix: str, place: Path, secret: str) -> dict[str, str]:
+    """Client settings of a service beside the node."""
+    return {
+        f"{prefix}security.protocol": "SASL_SSL",
+        f"{prefix}ssl.truststore.type": "PEM",
+        f"{prefix}ssl.truststore.location": f"{place}/ca.pem",
+        f"{prefix}sasl.mechanism": "PLAIN",
+        f"{prefix}sasl.jaas.config": jaas_text(PLAIN_MODULE, username=NODE, password=secret),
     }
 
 

@@ -36,7 +36,7 @@ def start(arguments: Arguments) -> int:
         where = path or "the settings"
         problems = "\n".join(f"  {problem}" for problem in error.problems)
         raise Failure(f"{where} cannot be used:\n{problems}") from error
-    from ottla.node import run
+    from ottla.node.process import run
 
     return run(settings)
 

@@ -101,7 +101,7 @@ def _alter(arguments: Arguments, new: list[NewCredential]) -> None:
 def _alter_stopped(settings: Settings, request: AlterUserScramCredentialsRequest) -> None:
     from ottla.cli.failures import Failure
     from ottla.client.users import check_alteration
-    from ottla.node import StartFailed
+    from ottla.node.node import StartFailed
     from ottla.node.offline import decide
 
     try:
@@ -200,7 +200,7 @@ the first user comes into a cluster in which everybody has to log in. Only a nod
                 "--mechanism",
                 value="NAME",
                 many=True,
-                help=f"{' or '.join(_DEFAULT_MECHANISMS)}; may be repeated. Default: both.",
+                help=f"{' or '.join(_DEFAULT_MECHANISMS)}. Default: both.",
             ),
             _ITERATIONS,
             _PASSWORD_FILE,

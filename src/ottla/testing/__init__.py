@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ottla.client.errors import KafkaError as KafkaError
     from ottla.model.properties import SettingsError as SettingsError
-    from ottla.node import StartFailed as StartFailed
+    from ottla.node.node import StartFailed as StartFailed
     from ottla.testing.cluster import Cluster as Cluster
     from ottla.testing.connectors import connect as connect
     from ottla.testing.records import Record as Record
@@ -25,7 +25,7 @@ _HOMES: Final = {
     "KafkaError": "ottla.client.errors",
     "Record": "ottla.testing.records",
     "SettingsError": "ottla.model.properties",
-    "StartFailed": "ottla.node",
+    "StartFailed": "ottla.node.node",
     "connect": "ottla.testing.connectors",
 }
 

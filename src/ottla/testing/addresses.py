@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.net.listening import refusal
 from ottla.net.peer import Address
-from ottla.node import StartFailed
+from ottla.node.node import StartFailed
 
 HOST: Final = "127.0.0.1"
 _COPIES: Final = 3

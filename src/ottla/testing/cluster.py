@@ -18,7 +18,7 @@ from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
 from ottla.model.properties.property import closest
 from ottla.net.peer import Ways
-from ottla.node import Node
+from ottla.node.node import Node
 from ottla.node.surroundings import Surroundings
 from ottla.testing import records, rights
 from ottla.testing.addresses import Addresses
@@ -105,13 +105,14 @@ class Cluster:
     @property
     def connect_url(self) -> str:
         """Of a Connect worker in front of this cluster, started now if it does not run. It converts as JSON without
-        schemas; Spark comes with the first connector."""
+        schemas; Spark comes with the first connector. In a cluster with security it is for the cluster's users (HTTP
+        Basic): who looks needs DESCRIBE on the cluster, who changes anything ALTER."""
         from ottla.testing.connect_thread import ConnectThread  # noqa: PLC0415  most clusters do without
 
         if self._connect is None:
             self._connect = ConnectThread()
         if not self._connect.alive:
-            self._connect.start(self.bootstrap_servers)
+            self._connect.start(self.bootstrap_servers, {} if self._security is None else self._security.connect())
         return self._connect.url
 
     @property
@@ -256,6 +257,21 @@ class Cluster:
     def admin(self) -> dict[str, str]:
         """What a client has to be told to be the administrator, a super user."""
         return {"bootstrap.servers": self.bootstrap_servers, **self._secured().admin()}
+
+    def renew_certificate(self) -> None:
+        """Another certificate of the same authority, with another key, as an operator would put it there: without a
+        restart. All nodes that run show it to new connections when it returns."""
+        import ssl  # noqa: PLC0415  for who has TLS
+
+        shown = self._secured().renew()
+
+        def shows(node_id: int) -> bool:
+            host, _, port = self.bootstrap_server(node_id).rpartition(":")
+            return ssl.PEM_cert_to_DER_cert(shown) == ssl.PEM_cert_to_DER_cert(
+                ssl.get_server_certificate((host, int(port)))
+            )
+
+        self._await(lambda: all(shows(each) for each in self.running), "all nodes show the new certificate")
 
     def _secured(self) -> ClusterSecurity:
         if self._security is None:

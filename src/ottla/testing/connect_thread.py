@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 
 from ottla.client.addresses import parse_bootstrap
+from ottla.client.security import security
 from ottla.connect.service import ConnectService
 from ottla.connect.settings import ConnectSettings
-from ottla.node import new_event_loop
 from ottla.node.connect_process import runner_maker
+from ottla.node.event_loop import new_event_loop
 from ottla.testing.node_thread import PATIENCE_SECONDS
 
 
@@ -32,8 +33,9 @@ class ConnectThread:
     def alive(self) -> bool:
         return self._thread is not None
 
-    def start(self, bootstrap: str) -> None:
-        """Returns when it answers. Raises what kept it from starting."""
+    def start(self, bootstrap: str, more: Mapping[str, str] | None = None) -> None:
+        """Returns when it answers. Raises what kept it from starting. `more`: settings of the cluster's security."""
+        self._given |= more or {}
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(bootstrap, started), name="connect", daemon=True)
         self._thread.start()
@@ -56,7 +58,13 @@ class ConnectThread:
         own = {"connect.listeners": self.url, "connect.state.dir": self._directory}
         settings = ConnectSettings.beside_a_node({**self._given, **own})
         ports = [self._port.dup()]
-        service = ConnectService(settings, parse_bootstrap(bootstrap), runner_maker(settings), ports=ports)
+        service = ConnectService(
+            settings,
+            parse_bootstrap(bootstrap),
+            runner_maker(settings),
+            security=security(settings.client),
+            ports=ports,
+        )
         try:
             await service.start()
             started.set_result(None)

@@ -18,7 +18,7 @@ from ottla.connect.jobs.chain import Chain
 from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.sink_task import SinkTask
 from ottla.connect.jobs.spec import JobSpec
-from ottla.connect.spi import Columns, Copies, Lines, Offset, Row, Sink, Source, Span, parse
+from ottla.connect.spi import Columns, Offset, Row, Sink, Source, Span, parse
 from ottla.pipelines.source.columns import HEADERS_TYPE
 
 MOST_READS: Final = 100
@@ -80,7 +80,7 @@ def _read_source(spec: JobSpec, kind: type[Source[Any]], start: Offset | None) -
             if source.is_done(offset):
                 break
             read = source.read(offset, LIMIT)
-            rows: Sequence[Row] = read.rows.as_rows() if isinstance(read.rows, Lines | Copies) else read.rows
+            rows = read.as_rows()
             out = chain.outbound(rows, partition)
             found += out.records
             letters += out.letters

@@ -32,6 +32,11 @@ class Rename(NamedTuple):
     inode: Inode | None
 
 
+def _moved(path: str, source: str, target: str) -> str:
+    """`path`, if the directory `source` above it is called `target`."""
+    return target + path[len(source) :] if path == source or path.startswith(source + "/") else path
+
+
 class SimFile:
     __slots__ = ("_disk", "_inode", "path")
 
@@ -89,6 +94,8 @@ class SimDisk:
         self.durable_names: dict[str, Inode] = {}
         self.durable_dirs: set[str] = {"/"}
         self.pending: list[Rename] = []
+        self.moved_dirs: list[tuple[str, str]] = []
+        """Directories whose new names are not durable yet: each has its old one or its new one, and all its files."""
         self.room = room
         self.used = 0
         self.crash_at = crash_at
@@ -125,8 +132,11 @@ class SimDisk:
                 names.pop(change.path, None)
             else:
                 names[change.path] = change.inode
-        content = {path: _torn(inode, dice) for path, inode in names.items()}
-        return self._copy(content, set(self.dirs))
+        content, dirs = {path: _torn(inode, dice) for path, inode in names.items()}, set(self.dirs)
+        for source, target in reversed(self.moved_dirs[dice.randint(0, len(self.moved_dirs)) :]):
+            content = {_moved(path, target, source): data for path, data in content.items()}
+            dirs = {_moved(path, target, source) for path in dirs}
+        return self._copy(content, dirs)
 
     def _copy(self, content: dict[str, bytes], dirs: set[str]) -> "SimDisk":
         disk = SimDisk(room=self.room)
@@ -192,13 +202,11 @@ class SimDisk:
 
     def _rename_dir(self, source: str, target: str) -> None:
         self.step("rename", source)
-        self.dirs.remove(source)
-        self.dirs.add(target)
-        for path in [path for path in self.names if parent(path) == source]:
-            inode = self.names.pop(path)
-            moved = f"{target}/{file_name(path)}"
-            self.names[moved] = inode
-            self.pending += [Rename(moved, inode), Rename(path, None)]
+        self.dirs = {_moved(path, source, target) for path in self.dirs}
+        self.names = {_moved(path, source, target): inode for path, inode in self.names.items()}
+        self.durable_names = {_moved(path, source, target): inode for path, inode in self.durable_names.items()}
+        self.pending = [Rename(_moved(path, source, target), inode) for path, inode in self.pending]
+        self.moved_dirs.append((source, target))
 
     def remove(self, path: str) -> None:
         if path in self.names:
@@ -225,6 +233,7 @@ class SimDisk:
             else:
                 self.durable_names[change.path] = change.inode
         self.pending = rest
+        self.moved_dirs = [(source, target) for source, target in self.moved_dirs if parent(target) != path]
 
     def lock(self, path: str) -> object | None:
         if path in self.locked:

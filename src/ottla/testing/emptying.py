@@ -7,7 +7,7 @@ from typing import Final
 from ottla.metadata.image import TOPIC_RESOURCE, ConfigKey
 from ottla.model.errors import Errors
 from ottla.model.ids import Uuid
-from ottla.node import Node
+from ottla.node.node import Node
 from ottla.protocol.messages import DeleteTopicsRequest, IncrementalAlterConfigsRequest
 
 Configs = dict[ConfigKey, dict[str, str]]

@@ -7,7 +7,8 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from ottla.model.properties import Settings
-from ottla.node import Node, new_event_loop
+from ottla.node.event_loop import new_event_loop
+from ottla.node.node import Node
 from ottla.node.surroundings import Surroundings
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import Final
 from ottla.metadata.acls import acl_of
 from ottla.model.acls import Acl, PermissionType
 from ottla.model.errors import Errors
-from ottla.node import Node
+from ottla.node.node import Node
 from ottla.protocol.messages import CreateAclsRequest, DeleteAclsRequest
 from ottla.security import words
 

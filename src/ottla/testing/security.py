@@ -1,18 +1,22 @@
 """A cluster for tests in which everybody logs in: its settings, its administrator, and users with settings to paste.
 
 Nodes log in with each other by PLAIN, as the user `admin`, who is a super user; users of tests by SCRAM. What these may
-is decided by ACLs. With SASL_SSL all of it, between nodes too, is encrypted under an authority of the cluster's own.
+is decided by ACLs. With SASL_SSL all of it, between nodes too, is encrypted under an authority of the cluster's own;
+its certificate lies in a file that nodes look at again and again, so that it can be renewed.
 """
 
 import os
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.metadata.scram import MIN_ITERATIONS, SCRAM_SHA_256, new_salt
 from ottla.model.properties.jaas import PLAIN_MODULE, SCRAM_MODULE, jaas_text
 from ottla.model.properties.unbuilt import STANDARD_AUTHORIZER
+
+if TYPE_CHECKING:
+    from ottla.security.tls.development import Authority
 
 PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
 ADMIN: Final = "admin"
@@ -27,20 +31,32 @@ class ClusterSecurity:
             raise ValueError(f"security={protocol!r}: allowed is {' or '.join(PROTOCOLS)}")
         self.protocol = protocol
         self._password = secrets.token_urlsafe(12)
-        self._encrypted: dict[str, str] = {}
-        """Settings of nodes."""
-        self._authority = ""
+        self._authority: Authority | None = None
         self._ca: Path | None = None
+        self._node: Path | None = None
 
     def prepare(self, directory: Path) -> None:
         """Before the first node starts: makes certificates if they are needed, and a file that clients can name."""
         if self.protocol != "SASL_SSL":
             return
-        if not self._encrypted:
-            self._encrypted, self._authority = _certificates()
+        from ottla.security.tls.development import Authority  # noqa: PLC0415  a native library, for who has TLS
+
+        if self._authority is None:
+            self._authority = Authority.made(datetime.now(UTC), _DAYS)
         directory.mkdir(parents=True, exist_ok=True)
-        self._ca = directory / "ca.pem"
-        self._ca.write_text(self._authority)
+        self._ca, self._node = directory / "ca.pem", directory / "node.pem"
+        self._ca.write_bytes(self._authority.certificate_pem)
+        self.renew()
+
+    def renew(self) -> str:
+        """Puts another certificate, with a key of its own, in the place of the one that nodes show, and returns it."""
+        if self._authority is None or self._node is None:
+            raise ValueError('there is no certificate to renew: make the cluster with Cluster(security="SASL_SSL")')
+        made = self._authority.issued("node", list(_NAMES), datetime.now(UTC), _DAYS)
+        written = self._node.with_suffix(".new")
+        written.write_bytes(made.pem)
+        written.replace(self._node)
+        return made.certificate_pem.decode()
 
     def settings(self) -> dict[str, str]:
         """Of every node. A keyword of `Cluster` wins over them."""
@@ -57,7 +73,18 @@ class ClusterSecurity:
             "authorizer_class_name": STANDARD_AUTHORIZER,
             "super_users": f"User:{ADMIN}",
             "connection_failed_authentication_delay_ms": "10",
-            **self._encrypted,
+            **self._encrypted(),
+        }
+
+    def _encrypted(self) -> dict[str, str]:
+        if self._ca is None or self._node is None:
+            return {}
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self._node),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self._ca),
+            "ottla.tls.reload.interval.ms": "200",
         }
 
     def admin(self) -> dict[str, str]:
@@ -90,22 +117,15 @@ class ClusterSecurity:
             **{f"kafkastore.{name}": text for name, text in as_java(self.admin()).items()},
         }
 
-
-def _certificates() -> tuple[dict[str, str], str]:
-    """Settings of nodes, and the authority to trust."""
-    from ottla.security.tls.development import Authority  # noqa: PLC0415  a native library, for who has TLS
-
-    now = datetime.now(UTC)
-    authority = Authority.made(now, _DAYS)
-    node = authority.issued("node", list(_NAMES), now, _DAYS)
-    trusted = authority.certificate_pem.decode()
-    return {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.key": node.key_pem.decode(),
-        "ssl.keystore.certificate.chain": node.certificate_pem.decode(),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": trusted,
-    }, trusted
+    def connect(self) -> dict[str, str]:
+        """Settings of a Connect worker, the same way; it has them as beside a node. Its connectors log in as it does,
+        unless they say otherwise."""
+        return {
+            "connect.authentication.method": "BASIC",
+            "connect.login.mechanisms": f"{_SCRAM},PLAIN",
+            "super.users": f"User:{ADMIN}",
+            **{f"connect.{name}": text for name, text in as_java(self.admin()).items()},
+        }
 
 
 def new_password() -> str:

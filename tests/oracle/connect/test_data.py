@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.oracle.connect.debezium_cases import debezium_cases, debezium_differs
 from tests.oracle.connect.kafka import ConnectOracle
 from tests.oracle.connect.ours import alike, answer
 from tests.oracle.connect.random_chains import random_cases
@@ -18,7 +19,10 @@ WRONG_DEFAULT = b64encode(b'{"schema":{"type":"int64","default":"x"},"payload":1
 
 
 def _differs_on_purpose(case: dict[str, Any]) -> bool:
-    """Where Java loses something without a word: a number of more than 64 bits is cut, a text reads as 0."""
+    """Where Java loses something without a word: a number of more than 64 bits is cut, a text reads as 0. And where
+    Debezium's transforms fail with no reason to see."""
+    if debezium_differs(case):
+        return True
     if not case.get("read", "").endswith("JsonConverter"):
         return False
     if case["config"] == SCHEMALESS:
@@ -28,7 +32,7 @@ def _differs_on_purpose(case: dict[str, Any]) -> bool:
 
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    cases = [*transform_cases(), *converter_cases(), *random_cases()]
+    cases = [*transform_cases(), *converter_cases(), *random_cases(), *debezium_cases()]
     return list(zip(cases, ConnectOracle().ask(cases), strict=True))
 
 
@@ -45,7 +49,7 @@ def test_every_case_gives_javas_bytes_or_javas_error(
 
 
 def test_nothing_is_lost_where_java_loses_it(answers: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    chosen = [case for case, _ in answers if _differs_on_purpose(case) and case["config"] in ({}, SCHEMALESS)]
+    chosen = [case for case, _ in answers if _differs_on_purpose(case) and case.get("config") in ({}, SCHEMALESS)]
     found = {case["data"]: answer(case) for case in chosen}
     assert found[TOO_LONG]["value"] == '{"schema":null,"payload":99999999999999999999}'
     assert found[WRONG_DEFAULT]["error"] == "org.apache.kafka.connect.errors.DataException"
@@ -58,7 +62,9 @@ def test_what_a_transform_says_of_a_record_is_what_java_says(
     said = [
         (java["message"], answer(case)["message"])
         for case, java in answers
-        if "chain" in case and java.get("error", "").startswith("org.apache.kafka.connect.errors.")
+        if "chain" in case
+        and not debezium_differs(case)
+        and java.get("error", "").startswith("org.apache.kafka.connect.errors.")
     ]
     assert len(said) > 300
     records = "Timestamp missing on record: "  # Java shows the record with its addresses behind this

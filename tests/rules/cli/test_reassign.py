@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.cli.parser import UsageError
-from ottla.cli.reassign import read_plan, spread
+from ottla.cli.reassign import read_log_dirs, read_plan, spread
 from ottla.client.partitions import Placed
 from ottla.model.ids import TopicPartition
 from tests.support.examples import examples
@@ -79,6 +79,14 @@ def test_each_partition_has_its_copies_on_different_brokers_and_shares_are_fair(
 def test_a_plan_is_what_kafkas_tool_writes() -> None:
     text = '{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[2,3],"log_dirs":["any","any"]}]}'
     assert read_plan(text) == {TopicPartition("t", 1): (2, 3)}
+    assert read_log_dirs(text) == {}
+
+
+def test_a_plan_may_name_directories() -> None:
+    text = '{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[2,3],"log_dirs":["any","/b"]}]}'
+    assert read_log_dirs(text) == {3: {TopicPartition("t", 1): "/b"}}
+    with pytest.raises(UsageError, match="one entry for each replica"):
+        read_log_dirs(text.replace('"any",', ""))
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,17 @@ def test_every_interface_is_listened_on_but_never_advertised() -> None:
             False,
             {"registry": "http://127.0.0.1:8181", "connect": "http://127.0.0.1:8183", "sql": "http://127.0.0.1:8188"},
         ),
-        (True, {"registry": "https://127.0.0.1:8181"}),
+        (
+            True,
+            {
+                "registry": "https://127.0.0.1:8181",
+                "connect": "https://127.0.0.1:8183",
+                "sql": "https://127.0.0.1:8188",
+            },
+        ),
     ],
 )
-def test_beside_a_secured_node_are_only_services_that_ask_who_comes(secured: bool, expected: dict[str, str]) -> None:
+def test_services_beside_a_secured_node_speak_https(secured: bool, expected: dict[str, str]) -> None:
     settings = Settings.defaults("/tmp/second", **platform_listeners(9192, secured=secured))
     found = {service: settings.get_list(f"{service}.listeners") for service in ("registry", "connect", "sql")}
     assert {service: address for service, (address,) in ((s, a) for s, a in found.items() if a)} == expected

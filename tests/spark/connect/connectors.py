@@ -1,9 +1,10 @@
 """Connectors for the tests, started in the test's own session, and deliveries that die where they are told to."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.connect.jobs.query import ConnectorWork, Outcome
+from ottla.connect.jobs.looking import Pause
+from ottla.connect.jobs.query import ConnectorWork
 from ottla.connect.jobs.reports import SourceReport
 from ottla.connect.jobs.sink_query import SinkDelivery
 from ottla.connect.jobs.source_query import SourceDelivery
@@ -12,7 +13,7 @@ from ottla.connect.jobs.start import delivery
 from tests.spark.applications import World
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 TEXTS: Final = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -49,7 +50,7 @@ def spec_of(world: World, name: str, config: Mapping[str, str], *, tasks: int = 
 
 
 def run(spark: "SparkSession", spec: JobSpec) -> Mapping[str, Any]:
-    """Until all is done. Raises CannotStart."""
+    """Until all is done. Raises ConnectorStopped."""
     work = ConnectorWork(spark.newSession(), spec, delivery(spec))
     work.run()
     return work.progress()
@@ -69,10 +70,12 @@ class MortalSource(SourceDelivery):
         self._dies = (point, batch)
         self._batch = -1
 
-    def write(self, rows: "DataFrame", batch_id: int, checkpoint: str) -> Outcome:
-        self._batch = batch_id
-        self._reached(PLANNED)
-        return super().write(rows, batch_id, checkpoint)
+    def look(self, pause: Pause) -> Sequence[Any]:
+        portions = super().look(pause)
+        if portions:
+            self._batch += 1
+            self._reached(PLANNED)
+        return portions
 
     def _commit(self, report: SourceReport) -> None:
         self._reached(WRITTEN)
@@ -83,7 +86,7 @@ class MortalSource(SourceDelivery):
         if self._dies == (point, self._batch):
             raise Died(point)
 
-    def _abort(self, reports: list[SourceReport]) -> None:
+    def _abort(self, reports: Sequence[SourceReport]) -> None:
         """The dead do not abort."""
 
 
@@ -93,10 +96,12 @@ class MortalSink(SinkDelivery):
         self._dies = (point, batch)
         self._batch = -1
 
-    def write(self, rows: "DataFrame", batch_id: int, checkpoint: str) -> Outcome:
-        self._batch = batch_id
-        self._reached(PLANNED)
-        return super().write(rows, batch_id, checkpoint)
+    def look(self, pause: Pause) -> Sequence[Any]:
+        portions = super().look(pause)
+        if portions:
+            self._batch += 1
+            self._reached(PLANNED)
+        return portions
 
     def _commit(self, ends: Any, letters: Any) -> None:
         self._reached(WRITTEN)

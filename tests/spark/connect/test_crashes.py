@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla.connect.jobs.query import ConnectorStopped
 from ottla.connect.redrive import Letters, condition, to_topics
-from ottla.pipelines.job import CannotStart
 from tests.platform.systems.http_server import commanded_server
 from tests.spark.applications import START, Input, World
 from tests.spark.connect.connectors import JSON, POINTS, TEXTS, run, run_and_die, spec_of
@@ -36,7 +36,7 @@ def test_a_file_source_that_dies_at_every_step_writes_each_line_once_and_in_orde
     spec = spec_of(world, "source", {**TEXTS, "connector.class": "FileStreamSource", "file": str(path), "topic": topic})
     append(path, 0)
     for life, point in enumerate(POINTS, 1):
-        with pytest.raises(CannotStart, match=point):
+        with pytest.raises(ConnectorStopped, match=point):
             run_and_die(spark, spec, point, 0)
         append(path, LINES * life)
     run(spark, spec)
@@ -52,7 +52,7 @@ def test_datagen_that_dies_makes_the_records_of_one_that_lives(spark: "SparkSess
     quiet, killed = world.topic("quiet"), world.topic("killed")
     run(spark, spec_of(world, "quiet", config(quiet)))
     spec = spec_of(world, "killed", config(killed))
-    with pytest.raises(CannotStart, match=point):
+    with pytest.raises(ConnectorStopped, match=point):
         run_and_die(spark, spec, point, 0)
     run(spark, spec)
     assert values(world, killed) == values(world, quiet)
@@ -69,7 +69,7 @@ def test_a_file_sink_that_dies_at_every_step_has_each_record_once(spark: "SparkS
     spec = spec_of(world, "sink", {**TEXTS, "connector.class": "FileStreamSink", "file": str(path), "topics": topic})
     for life, point in enumerate(POINTS):
         send(world, topic, 100 * life, 100)
-        with pytest.raises(CannotStart, match=point):
+        with pytest.raises(ConnectorStopped, match=point):
             run_and_die(spark, spec, point, 0)
     send(world, topic, 100 * len(POINTS), 100)
     run(spark, spec)
@@ -86,7 +86,7 @@ def test_an_http_sink_that_dies_repeats_requests_under_the_keys_that_they_had(
         )
         for life, point in enumerate(POINTS):
             send(world, topic, 20 * life, 20)
-            with pytest.raises(CannotStart, match=point):
+            with pytest.raises(ConnectorStopped, match=point):
                 run_and_die(spark, spec, point, 0)
         run(spark, spec)
         keys = {each.headers["idempotency-key"] for each in server.taken}
@@ -113,7 +113,7 @@ def test_dead_letters_of_a_batch_that_is_tried_again_are_there_once(spark: "Spar
     for life, point in enumerate(POINTS):
         send(world, topic, 10 * life, 10)
         world.send([Input(topic, b"k", b"{poison %d" % life, START)])
-        with pytest.raises(CannotStart, match=point):
+        with pytest.raises(ConnectorStopped, match=point):
             run_and_die(spark, spec, point, 0)
     run(spark, spec)
     assert path.read_text().splitlines() == [f"{{n={n}}}" for n in range(10 * len(POINTS))]

@@ -11,6 +11,7 @@ from ottla.client.blocking.cluster import Cluster as Client
 from ottla.client.blocking.consumer import Consumer
 from ottla.client.groups import commit
 from ottla.client.offsets import LATEST, READ_COMMITTED, list_offsets, offset_of
+from ottla.connect.jobs.query import ConnectorStopped
 from ottla.connect.jobs.spec import JobSpec
 from ottla.mirror.flows import CHECKPOINT, HEARTBEAT, SOURCE
 from ottla.mirror.following import Follower, committed_of
@@ -21,7 +22,6 @@ from ottla.mirror.sides import connected
 from ottla.mirror.standing import FlowTopics, Standing
 from ottla.mirror.syncs import SyncStore
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.job import CannotStart
 from ottla.testing import Cluster
 from tests.spark.applications import World
 from tests.spark.connect.connectors import POINTS, run, run_and_die
@@ -104,7 +104,7 @@ def test_a_mirror_that_dies_at_every_step_copies_each_record_once_to_the_partiti
 
     send(700)
     for point in POINTS:
-        with pytest.raises(CannotStart, match=point):
+        with pytest.raises(ConnectorStopped, match=point):
             run_and_die(spark, spec, point, 0)
         send(10)
     run(spark, spec)

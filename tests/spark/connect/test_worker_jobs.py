@@ -4,34 +4,14 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ottla.connect.jobs.runner import HostRunner
-from ottla.connect.orders import WorkerFacts
-from ottla.node.spark_host import SparkHost
 from tests.spark.applications import START, Input, World
 from tests.spark.connect.connectors import JSON, TEXTS
 from tests.support.connect_workers import ConnectWorker
+from tests.support.hosted_worker import HostedWorker
 from tests.support.patience import eventually
-
-QUICK = {
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
-
-
-class HostedWorker(ConnectWorker):
-    """With a real host in place of the rehearsed one."""
-
-    def __init__(self, bootstrap: str, directory: Path, settings: dict[str, object]) -> None:
-        super().__init__(bootstrap, settings)
-        self._directory = directory
-
-    def _made(self, facts: WorkerFacts) -> Any:
-        self.host = SparkHost(self._directory, "local[2]", QUICK)
-        return HostRunner(facts, self.host, self._directory)
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +89,27 @@ def test_one_that_fails_says_on_which_record_and_leaves_the_others_alone(
     eventually(lambda: lines(out)[2:] == ["more"], "the other one goes on")
     for name in (good, quoted):
         assert worker.ask("DELETE", f"/connectors/{name}").status == 204
+
+
+@pytest.mark.matrix  # one that never returns is waited for
+def test_connectors_of_users_that_raise_or_never_return_are_in_nobodys_way(
+    worker: HostedWorker, world: World, tmp_path: Path
+) -> None:
+    raises, hangs, good = (f"{world.name}-{each}" for each in ("raises", "hangs", "good"))
+    topic, given = world.topic("lines"), tmp_path / "in.txt"
+    own = {"topic": topic, "connector.auto.restart": "false"}
+    put(worker, hangs, {**own, "connector.class": "tests.spark.connect.stubborn:NeverReturns"})
+    put(worker, raises, {**own, "connector.class": "tests.spark.connect.stubborn:Raises"})
+    eventually(lambda: state(worker, raises) == "FAILED", "a failure")
+    assert "enough" in worker.ask("GET", f"/connectors/{raises}/status").body["connector"]["trace"]
+    given.write_text("one\n")
+    put(worker, good, {**TEXTS, "connector.class": "FileStreamSource", "file": str(given), "topic": topic})
+    eventually(lambda: len(world.read(topic)) == 1, "a line beside them")
+    for name in (hangs, raises, good):
+        assert worker.ask("DELETE", f"/connectors/{name}").status == 204
+
+    def jobs() -> set[str]:
+        with worker.host.client() as client:
+            return {name for name, job in client.status().items() if job["state"] not in ("STOPPED", "FAILED")}
+
+    eventually(lambda: not jobs() & {hangs, raises, good}, "the end of all of them")

@@ -156,20 +156,20 @@ def go_program(name: str, directory: str) -> Path:
 
 
 def node_program(name: str, directory: str) -> list[str]:
-    """How driver.js of a directory of tests/wire is run, with its packages, which are fetched once for each of its
-    versions. Skips the test where Node is missing."""
+    """How driver.js of a directory of tests/wire is run, with its packages, which are fetched once for each version of
+    its package.json. Skips the test where Node is missing."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("node and npm are not installed")
     source = _SOURCES / directory
-    place = jvm.built(name, [source / "package.json", source / "driver.js"])
+    place = jvm.built(name, [source / "package.json"])
     if not place.exists():
-        partial = place.with_suffix(".part")
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(source, partial)
+        partial = place.with_suffix(f".part{os.getpid()}")
+        partial.mkdir()
+        shutil.copy(source / "package.json", partial)
         _run([npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"], partial)
-        partial.rename(place)
-    return [node, str(place / "driver.js")]
+        jvm.finished(partial, place)
+    return ["env", f"NODE_PATH={place / 'node_modules'}", node, str(source / "driver.js")]
 
 
 def apache_java(program: str) -> list[str]:

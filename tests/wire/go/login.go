@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 func loggingIn() []kgo.Opt {
@@ -27,6 +29,16 @@ func loggingIn() []kgo.Opt {
 	}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(authority)
-	login := plain.Auth{User: said["sasl.username"], Pass: said["sasl.password"]}
-	return []kgo.Opt{kgo.DialTLSConfig(&tls.Config{RootCAs: trusted}), kgo.SASL(login.AsMechanism())}
+	return []kgo.Opt{kgo.DialTLSConfig(&tls.Config{RootCAs: trusted}), kgo.SASL(mechanism(said))}
+}
+
+func mechanism(said map[string]string) sasl.Mechanism {
+	user, password := said["sasl.username"], said["sasl.password"]
+	switch said["sasl.mechanism"] {
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
+	}
+	return plain.Auth{User: user, Pass: password}.AsMechanism()
 }

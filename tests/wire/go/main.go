@@ -281,6 +281,8 @@ func play(role string, words []string) error {
 	switch role {
 	case "answer":
 		return answers(words[0])
+	case "writes", "transacts", "reads":
+		return aDay(role, words[0], words[1], words[2:])
 	case "write":
 		return write(words[0], words[1], words[2])
 	case "read":

@@ -9,8 +9,11 @@ const operations = {
   register: async ({ subject, ...schema }) => (await registry.register(schema, { subject })).id,
   lookup: ({ subject, type, schema }) => registry.getRegistryIdBySchema(subject, { type, schema }),
   latest: ({ subject }) => registry.getLatestSchemaId(subject),
-  encode: async ({ id, value }) => (await registry.encode(id, value)).toString('base64'),
-  decode: async ({ data }) => ({ ...(await registry.decode(Buffer.from(data, 'base64'))) }),
+  encode: async ({ id, value }) => ({ payload: (await registry.encode(id, value)).toString('base64'), headers: {} }),
+  decode: async ({ type, payload }) => {
+    const found = await registry.decode(Buffer.from(payload, 'base64'))
+    return type === 'PROTOBUF' ? found.toJSON() : { ...found }
+  },
 }
 
 readline.createInterface({ input: process.stdin }).on('line', async (line) => {

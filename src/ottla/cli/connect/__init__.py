@@ -158,6 +158,7 @@ where it was. Do not run it in both places at once: the later one fences the ear
             Option("--master", value="URL", default="local[*]", help="Of Spark."),
             Option("--state-dir", value="FOLDER", help="Where it keeps what may be lost. Default: a temporary one."),
             BOOTSTRAP,
+            COMMAND_CONFIG,
         ),
         examples=(("", "ottla connect run orders-sink.json"), ("", "ottla connect run lines.json --once")),
     ),
@@ -168,7 +169,8 @@ where it was. Do not run it in both places at once: the later one fences the ear
         details="""
 Back to the topic that each came from, as its headers tell (errors.deadletterqueue.context.headers.enable), or to the
 one that --to names. Key, value and headers are as they were, without what Connect said about the failure. Which letters
-were sent is remembered by the group connect-redrive-DLQ, in one transaction with them.""",
+were sent is remembered by the group connect-redrive-DLQ, in one transaction with them. With --connector they go past
+the topic, into the target of a sink; those that it refuses once more stay.""",
         arguments=(Argument("DLQ", help="The topic of the dead letters."),),
         options=(
             Option(
@@ -179,11 +181,13 @@ were sent is remembered by the group connect-redrive-DLQ, in one transaction wit
                 "~ or !~ (a pattern), then a text. All have to hold.",
             ),
             Option("--to", value="TOPIC", help="In place of the topics that they came from."),
+            Option("--connector", value="FILE", help="Straight to the sink that this file describes, and to no topic."),
             Option("--dry-run", help="Show them only."),
             *CLUSTER_SHOW,
         ),
         examples=(
             ("What there is", "ottla connect redrive orders-dlq --dry-run"),
+            ("Into the target, past the topic", "ottla connect redrive orders-dlq --connector orders-sink.json"),
             ("Those of one kind", "ottla connect redrive orders-dlq --filter stage=TASK_PUT --filter message~timeout"),
         ),
     ),

@@ -79,6 +79,8 @@ def offsets(arguments: Arguments) -> int:
 
 
 def validate(arguments: Arguments) -> int:
+    from ottla.connect.definitions import misspelt  # noqa: PLC0415  for this word alone
+
     name, config = connector_file(arguments.text("file"))
     class_name = str(config.get("connector.class", ""))
     if not class_name:
@@ -91,6 +93,8 @@ def validate(arguments: Arguments) -> int:
         for each in found["configs"]:
             for error in each["value"]["errors"]:
                 print(f"{each['value']['name']}: {error}", file=sys.stderr)
+        for key, meant in misspelt(body, (each["value"]["name"] for each in found["configs"])).items():
+            print(f"{key}: is no key of {class_name}; did you mean {meant}?", file=sys.stderr)
     if found["error_count"]:
         return 1
     if output(arguments) != "json":

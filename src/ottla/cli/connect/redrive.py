@@ -2,11 +2,16 @@
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import json
+from typing import TYPE_CHECKING
 
 from ottla.cli.failures import Failure
 from ottla.cli.output import Table, counted, show
 from ottla.cli.parser import Arguments
 from ottla.cli.reach import cluster, output
+
+if TYPE_CHECKING:
+    from ottla.client.blocking.cluster import Cluster
+    from ottla.connect.redrive import DeadLetter, Letters
 
 
 def redrive(arguments: Arguments) -> int:
@@ -20,6 +25,8 @@ def redrive(arguments: Arguments) -> int:
             found = list(letters.read(wanted))
             if arguments.flag("dry_run"):
                 return _shown(arguments, found)
+            if arguments.has("connector"):
+                return _to_sink(arguments, client, letters, found)
             counts = to_topics(client, letters, found, arguments.optional("to"))
     except RedriveRefused as error:
         raise Failure(str(error)) from error
@@ -31,6 +38,22 @@ def redrive(arguments: Arguments) -> int:
     if not counts:
         print(f"no letter of {topic} is left that --filter asks for")
     return 0
+
+
+def _to_sink(arguments: Arguments, client: "Cluster", letters: "Letters", found: "list[DeadLetter]") -> int:
+    from ottla.cli.connect.run import spec_of
+    from ottla.connect.redrive_to_sink import to_sink
+
+    spec = spec_of(arguments, arguments.text("connector"))
+    taken = to_sink(client, letters, found, spec)
+    if output(arguments) == "json":
+        refused = [{"record": each.where, "reason": each.failure.message} for each in taken.refused]
+        print(json.dumps({"written": taken.written, "refused": refused}))
+        return 1 if refused else 0
+    print(f"{counted(taken.written, 'letter')} written by {spec.name}")
+    for each in taken.refused:
+        print(f"refused once more, and kept: {each.where}: {each.failure.message}")
+    return 1 if taken.refused else 0
 
 
 def _shown(arguments: Arguments, found: list) -> int:  # type: ignore[type-arg]

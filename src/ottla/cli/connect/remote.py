@@ -6,12 +6,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments, Option, UsageError
-from ottla.cli.reach import JSON, OUTPUT, TIMEOUT, seconds
+from ottla.cli.reach import COMMAND_CONFIG, JSON, OUTPUT, TIMEOUT, client_settings, seconds
+from ottla.cli.web import connection_to, shown
 
 DEFAULT_URL: Final = "http://127.0.0.1:8083"
 WORKER: Final = Option(
@@ -20,7 +22,7 @@ WORKER: Final = Option(
     value="URL",
     help=f"Any worker of the Connect cluster, as http://HOST:PORT; else OTTLA_CONNECT, else {DEFAULT_URL}.",
 )
-REACH: Final = (WORKER, TIMEOUT)
+REACH: Final = (WORKER, COMMAND_CONFIG, TIMEOUT)
 SHOW: Final = (*REACH, OUTPUT, JSON)
 _MOST_BYTES: Final = 64 << 20
 
@@ -28,8 +30,10 @@ _MOST_BYTES: Final = 64 << 20
 class Remote:
     """Java's workers answer as well as ours."""
 
-    def __init__(self, url: str, timeout_s: float) -> None:
+    def __init__(self, url: str, timeout_s: float, settings: Mapping[str, str] | None = None) -> None:
+        """`settings`: whose certificate is trusted (ssl.truststore.*), and who asks (basic.auth.user.info)."""
         parts = urlsplit(url)
+        self._settings = settings or {}
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(f"{url!r} is no worker's address: http://HOST:PORT or https://HOST:PORT is expected")
         self._parts = parts
@@ -40,6 +44,7 @@ class Remote:
         return Remote(
             arguments.optional("url") or os.environ.get("OTTLA_CONNECT") or DEFAULT_URL,
             seconds(arguments.text("timeout")),
+            client_settings(arguments),
         )
 
     def __str__(self) -> str:
@@ -61,12 +66,11 @@ class Remote:
         raise Failure(f"{self} answers {status} to {method} {path}, and not as a Connect worker does")
 
     def _exchange(self, method: str, target: str, data: bytes | None) -> tuple[int, bytes]:
-        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        host = self._parts.hostname
-        assert host is not None
-        connection = kind(host, self._parts.port, timeout=self._timeout_s)
+        connection = connection_to(self._parts, self._settings, self._timeout_s)
+        who = shown(self._parts, self._settings)
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **who}
         try:
-            connection.request(method, target, data, {"Content-Type": "application/json", "Accept": "application/json"})
+            connection.request(method, target, data, headers)
             response = connection.getresponse()
             return response.status, response.read(_MOST_BYTES)
         except (OSError, http.client.HTTPException) as error:

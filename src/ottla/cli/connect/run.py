@@ -4,15 +4,19 @@
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.cli.connect.remote import connector_file
 from ottla.cli.failures import Failure
 from ottla.cli.output import note
 from ottla.cli.parser import Arguments
-from ottla.cli.reach import DEFAULT_BOOTSTRAP
+from ottla.cli.reach import DEFAULT_BOOTSTRAP, client_settings
+
+if TYPE_CHECKING:
+    from ottla.connect.jobs.spec import JobSpec
 
 DEFAULTS: Final = {
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -33,30 +37,42 @@ def _see_modules_beside(path: str) -> None:
     os.environ["PYTHONPATH"] = folder if not before else f"{folder}{os.pathsep}{before}"
 
 
-def run(arguments: Arguments) -> int:
-    from ottla.connect.jobs.runner import ENTRY, job_name
+def spec_of(arguments: Arguments, path: str, directory: str = "", *, group: str = "", once: bool = False) -> "JobSpec":
+    """Of the connector in a file, as a job without a worker."""
+    from ottla.client.reach import secured
     from ottla.connect.jobs.spec import JobSpec
     from ottla.connect.providers import Providers
-    from ottla.pipelines.host import Host
-    from ottla.pipelines.job import CannotStart, Job
 
-    path = arguments.text("file")
     _see_modules_beside(path)
     name, config = connector_file(path)
     texts = {key: None if value is None else str(value) for key, value in config.items()}
     name = name or Path(path).stem
-    directory = arguments.optional("state_dir") or tempfile.mkdtemp(prefix=f"ottla-{job_name(name)}-")
-    spec = JobSpec(
+    client = client_settings(arguments)
+    named = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP")
+    return JobSpec(
         name=name,
         config=Providers({}).resolve(texts),
-        bootstrap=arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP,
-        group_id=arguments.text("group"),
+        bootstrap=named or client.get("bootstrap.servers") or DEFAULT_BOOTSTRAP,
+        group_id=group,
         offsets_topic=texts.get("offsets.storage.topic") or "connect-offsets",
         directory=directory,
         defaults=DEFAULTS,
+        client=secured(client),
         tasks=int(texts.get("tasks.max") or "1"),
-        once=arguments.flag("once"),
+        once=once,
     )
+
+
+def run(arguments: Arguments) -> int:
+    from ottla.connect.jobs.runner import ENTRY, job_name
+    from ottla.pipelines.host import Host
+    from ottla.pipelines.job import CannotStart, Job
+
+    directory = arguments.optional("state_dir") or tempfile.mkdtemp(prefix="ottla-connect-run-")
+    spec = spec_of(
+        arguments, arguments.text("file"), directory, group=arguments.text("group"), once=arguments.flag("once")
+    )
+    name = spec.name
     host = Host(f"ottla connect {name}", arguments.text("master"))
     note(f"{name}: brokers at {spec.bootstrap}; Ctrl-C stops it")
     try:
@@ -73,6 +89,14 @@ def run(arguments: Arguments) -> int:
         from ottla.pipelines.failures import told
 
         raise Failure(f"{name} failed: {told(failure)}") from failure
-    counts = host.progress(job_name(name)).get("counts", {})
-    note(f"{name}: {counts.get('read', 0):,} records read, {counts.get('written', 0):,} written")
+    note(f"{name}: {told_counts(host.progress(job_name(name)).get('counts', {}))}")
     return 0
+
+
+def told_counts(counts: Mapping[str, int]) -> str:
+    """What became of the records."""
+    said = f"{counts.get('read', 0):,} records read, {counts.get('written', 0):,} written"
+    failed, letters = counts.get("failed", 0), counts.get("letters", 0)
+    if not failed:
+        return said
+    return f"{said}, {failed:,} no good: {f'{letters:,} are dead letters' if letters else 'left out'}"

@@ -1,13 +1,16 @@
 """`ottla connect worker.properties`: a worker by itself, against any Kafka cluster."""
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
-import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments
-from ottla.cli.reach import DEFAULT_BOOTSTRAP, client_settings
+from ottla.cli.reach import client_settings
 from ottla.cli.reach import settings as name_value_pairs
+from ottla.cli.service_alone import brokers, explained, properties_of, running
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _STANDALONE: Final = {
     "group.id": "connect-standalone",
@@ -19,11 +22,12 @@ _STANDALONE: Final = {
 
 
 def worker(arguments: Arguments) -> int:
-    from ottla.client.addresses import parse_bootstrap
-    from ottla.client.security import SecurityRefused, security
-    from ottla.connect.settings import ConnectSettings, SettingsError
+    from ottla.client.reach import secured
+    from ottla.client.security import security
+    from ottla.connect.definitions import ConfigError
+    from ottla.connect.settings import ConnectSettings
+    from ottla.model.properties import SettingsError
     from ottla.node.connect_process import run_connect
-    from ottla.node.services import CannotStart
 
     files = arguments.texts("file")
     given: dict[str, object] = {**_of_file(files[0])} if files else {}
@@ -33,21 +37,26 @@ def worker(arguments: Arguments) -> int:
         given["connect.listeners"] = arguments.text("listen")
         given.pop("listeners", None)
     given.update(name_value_pairs(arguments.texts("override")))
-    try:
-        settings = ConnectSettings.of(given)
-        named = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP")
-        brokers = parse_bootstrap(named or ",".join(settings["bootstrap.servers"]) or DEFAULT_BOOTSTRAP)
-        safe = security(settings.client or client_settings(arguments))
-    except SettingsError as error:
-        problems = "\n".join(f"  {problem}" for problem in str(error).splitlines())
-        raise Failure(f"{files[0] if files else 'the settings'} cannot be used:\n{problems}") from error
-    except SecurityRefused as error:
-        raise Failure(str(error)) from error
+    given = {**secured(client_settings(arguments)), **given}
+    with explained(files[0] if files else None, SettingsError):
+        try:
+            resolved = _resolved(given)
+        except ConfigError as error:
+            raise Failure(str(error)) from error
+        settings = ConnectSettings.of(resolved)
+        servers = brokers(arguments, settings["bootstrap.servers"])
+        safe = security(settings.client)
     connectors = [_of_file(path) for path in files[1:]]
-    try:
-        return run_connect(settings, brokers, safe, connectors)
-    except CannotStart as error:
-        raise Failure(f"the worker cannot start: {error}") from error
+    with running("the worker"):
+        return run_connect(settings, servers, safe, connectors)
+
+
+def _resolved(given: dict[str, object]) -> "Mapping[str, object]":
+    """As in Java, the worker's own file may refer to secrets by its `config.providers`. Raises ConfigError."""
+    from ottla.connect.providers import Providers
+
+    texts: dict[str, str | None] = {name: str(value) for name, value in given.items()}
+    return Providers({name: str(value) for name, value in given.items()}).resolve(texts)
 
 
 def _of_file(path: str) -> dict[str, str]:
@@ -56,10 +65,4 @@ def _of_file(path: str) -> dict[str, str]:
     if path.endswith(".json"):
         name, config = connector_file(path)
         return {**{key: str(value) for key, value in config.items()}, **({"name": name} if name else {})}
-    from ottla.model.properties.file import parse_properties
-
-    with open(path, encoding="utf-8") as file:
-        try:
-            return parse_properties(file.read())
-        except ValueError as error:
-            raise Failure(f"{path}: {error}") from error
+    return properties_of(path)

@@ -2,49 +2,72 @@
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import json
-import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from http.client import HTTPConnection
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, TextIO
+from urllib.parse import SplitResult, urlsplit
 
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments
+from ottla.cli.reach import client_settings
+from ottla.cli.sql.tables import Tables, as_text, read_row, told
+from ottla.cli.web import connection_to, shown
 
+_PORT: Final = 8088
 _TIMEOUT_S: Final = 60.0
-_NARROWEST: Final = 6
+_ROWS_TIMEOUT_S: Final = 900.0
+"""Until the first row: a SELECT over history may have to start Spark, and has ten minutes there."""
 _HISTORY: Final = Path.home() / ".ottla_sql_history"
 HELP: Final = """\
 Statements end with ; and may take several lines. Besides:
-  help           this text
-  output FORM    TABULAR or JSON
-  server [URL]   which server is asked
-  run script F   the statements of a file
-  exit           the end; so does Ctrl-D. Ctrl-C ends a query that goes on.
+  help                         this text
+  output FORM                  TABULAR or JSON
+  server [URL]                 which server is asked
+  version                      of this shell
+  run script F                 the statements of a file
+  history                      what was typed before
+  spool F, spool off           write what is shown to a file, too
+  set cli column-width N       of tables; 0: fitted to the terminal
+  set cli wrap on|off          whether what does not fit goes on below, or is cut
+  clear                        the screen
+  exit                         the end; so does Ctrl-D. Ctrl-C ends a query that goes on.
 """
 
 
 @dataclass(slots=True)
 class Shell:
     url: str
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of Kafka's clients: whose certificates are believed, and who asks."""
     form: str = "TABULAR"
     properties: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     failed: bool = False
+    table: Tables = field(default_factory=Tables)
+    spool: TextIO | None = None
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+        if self.spool is not None:
+            print(text, file=self.spool, flush=True)
 
     # ---- one statement
 
     def run(self, text: str) -> None:
         from ottla.sql import tree as t
         from ottla.sql.errors import SqlError
-        from ottla.sql.lexer import pieces
+        from ottla.sql.lexer import pieces, substituted
         from ottla.sql.session import Session
 
         try:
             for piece in pieces(text):
+                over_history = substituted(piece.text, self.variables)
+                if _is_history(over_history):
+                    self._select(over_history)
+                    continue
                 session = Session(properties=self.properties, variables=self.variables)
                 ((statement, own),) = session.statements(piece.text + ";")
                 if session.set(statement):
@@ -52,14 +75,18 @@ class Shell:
                 match statement:
                     case t.SelectQuery():
                         self._select(own)
+                    case t.PrintTopic():
+                        self._print(own)
                     case t.RunScript(path=path):
                         self.run(Path(path).read_text(encoding="utf-8"))
                     case _:
                         self._statement(own + ";")
         except SqlError as error:
             self._wrong(str(error))
-        except OSError as error:
-            self._wrong(f"{self.url} does not answer: {error}")
+        except (OSError, HTTPException) as error:
+            parts = self._parts  # without the password
+            where = f"{parts.scheme}://{parts.hostname}:{parts.port}"
+            self._wrong(f"{where} does not answer: {error or type(error).__name__}")
 
     def _wrong(self, message: str) -> None:
         self.failed = True
@@ -68,39 +95,59 @@ class Shell:
     def _statement(self, text: str) -> None:
         status, answer = self._ask("/ksql", {"ksql": text, "streamsProperties": self.properties})
         if status != 200:
-            self._wrong(str(answer.get("message", answer)))
+            self._wrong(str(answer.get("message", answer) if isinstance(answer, dict) else answer))
         elif self.form == "JSON":
-            print(json.dumps(answer, indent=2))
+            self.say(json.dumps(answer, indent=2))
         else:
             for entity in answer:
-                print(told(entity))
+                self.say(told(entity))
 
     def _ask(self, path: str, body: Any) -> tuple[int, Any]:
         connection = self._connection()
         try:
-            connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+            connection.request("POST", path, json.dumps(body), self._headers())
             response = connection.getresponse()
             return response.status, json.loads(response.read() or b"null")
         finally:
             connection.close()
 
     def _connection(self) -> HTTPConnection:
-        found = urlsplit(self.url)
-        return HTTPConnection(found.hostname or "127.0.0.1", found.port or 8088, timeout=_TIMEOUT_S)
+        return connection_to(self._parts, self.settings, _TIMEOUT_S)
+
+    def _headers(self) -> dict[str, str]:
+        return {"content-type": "application/json", **shown(self._parts, self.settings)}
+
+    @property
+    def _parts(self) -> SplitResult:
+        """Raises Failure."""
+        parts = urlsplit(self.url if "://" in self.url else f"http://{self.url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise Failure(f"{self.url} is no server's address: http://HOST:PORT or https://HOST:PORT is expected")
+        return parts if parts.port else parts._replace(netloc=f"{parts.netloc}:{_PORT}")
 
     def _select(self, text: str) -> None:
-        connection = self._connection()
+        self._followed(text, lambda lines: self._rows(map(read_row, lines)))
+
+    def _print(self, text: str) -> None:
+        def show(lines: Iterator[bytes]) -> None:
+            for line in lines:
+                self.say(line.decode().rstrip("\n"))
+
+        self._followed(text, show)
+
+    def _followed(self, text: str, show: Callable[[Iterator[bytes]], None]) -> None:
+        """Lines of a query until its end, or Ctrl-C."""
+        connection = connection_to(self._parts, self.settings, _ROWS_TIMEOUT_S)
         body = {"sql": text + ";", "properties": self.properties}
         try:
-            connection.request("POST", "/query-stream", json.dumps(body), {"content-type": "application/json"})
+            connection.request("POST", "/query-stream", json.dumps(body), self._headers())
             response = connection.getresponse()
             if response.status != 200:
                 self._wrong(json.loads(response.read())["message"])
                 return
             if connection.sock is not None:
                 connection.sock.settimeout(None)
-            lines = (json.loads(line) for line in iter(response.readline, b""))
-            self._rows(lines)
+            show(iter(response.readline, b""))
         except KeyboardInterrupt:
             print("\nQuery ended.")
         finally:
@@ -115,12 +162,10 @@ class Shell:
                     return
                 names = line["columnNames"]
                 if self.form == "TABULAR":
-                    print(row_text(names, len(names)) + "\n" + rule(len(names)), flush=True)
+                    self.say(self.table.row(names, len(names)) + "\n" + self.table.rule(len(names)))
                 continue
-            print(
-                json.dumps(dict(zip(names, line, strict=False))) if self.form == "JSON" else row_text(line, len(names))
-            )
-            sys.stdout.flush()
+            as_json = self.form == "JSON"
+            self.say(as_text(dict(zip(names, line, strict=False))) if as_json else self.table.row(line, len(names)))
 
     # ---- words of its own
 
@@ -138,76 +183,55 @@ class Shell:
                 print(self.url)
             case ["server", _]:
                 self.url = words[1]
+            case ["version"]:
+                from ottla import __version__
+
+                self.say(__version__)
+            case ["clear"]:
+                print("\033[2J\033[H", end="", flush=True)
+            case ["history"]:
+                _print_history()
+            case ["spool", _]:
+                self._spool(words[1])
+            case ["set", "cli", "column-width", width] if width.isdigit():
+                self.table = replace(self.table, width=int(width))
+            case ["set", "cli", "wrap", "on" | "off" as wrap]:
+                self.table = replace(self.table, wraps=wrap == "on")
             case _:
                 return False
         return True
 
-
-# ---- tables
-
-
-def _width(columns: int) -> int:
-    return max(_NARROWEST, (shutil.get_terminal_size().columns - 1) // max(columns, 1) - 1)
-
-
-def rule(columns: int) -> str:
-    return "+" + "+".join("-" * _width(columns) for _ in range(columns)) + "+"
-
-
-def row_text(cells: Sequence[Any], columns: int) -> str:
-    """Fitted to the terminal; what does not fit goes on below."""
-    width = _width(columns)
-    texts = [each if isinstance(each, str) else json.dumps(each) for each in cells]
-    parts = [[text[at : at + width] for at in range(0, len(text), width)] or [""] for text in texts]
-    height = max(map(len, parts), default=1)
-    return "\n".join(
-        "|" + "|".join((part[line] if line < len(part) else "").ljust(width) for part in parts) + "|"
-        for line in range(height)
-    )
+    def _spool(self, where: str) -> None:
+        if self.spool is not None:
+            self.spool.close()
+            self.spool = None
+        if where.lower() == "off":
+            return
+        try:
+            self.spool = open(where.strip("'"), "a", encoding="utf-8")  # noqa: SIM115  it lasts until `spool off`
+        except OSError as error:
+            self._wrong(f"{where} cannot be written: {error.strerror}")
 
 
-def told(entity: dict[str, Any]) -> str:
-    """An entity for people."""
-    kind = entity["@type"]
-    if kind == "currentStatus":
-        return str(entity["commandStatus"]["message"])
-    for name in ("streams", "tables", "queries", "topics", "functions", "properties", "variables"):
-        if isinstance(entity.get(name), list) and kind != "describe_function":
-            return _table(entity[name])
-    if kind == "sourceDescription":
-        found = entity["sourceDescription"]
-        rows = [
-            {"Field": each["name"], "Type": _typed(each["schema"]), "": each.get("type", "")}
-            for each in found["fields"]
-        ]
-        return f"Name: {found['name']}\n{_table(rows)}"
-    return json.dumps(
-        {name: each for name, each in entity.items() if name not in ("statementText", "warnings")}, indent=2
-    )
+def _is_history(text: str) -> bool:
+    from ottla.sql.functions import AGGREGATES
+    from ottla.sql.history.text import is_history
+
+    return is_history(text, AGGREGATES)
 
 
-def _typed(schema: dict[str, Any]) -> str:
-    given = schema.get("parameters")
-    return f"{schema['type']}({given['precision']}, {given['scale']})" if given else str(schema["type"])
+def _print_history() -> None:
+    import readline
 
-
-def _table(rows: Sequence[dict[str, Any]]) -> str:
-    if not rows:
-        return "(none)"
-    names = list(rows[0])
-    cells = [[each if isinstance(each, str) else json.dumps(each) for each in row.values()] for row in rows]
-    widths = [max(len(name), *(len(row[at]) for row in cells)) for at, name in enumerate(names)]
-    lines = [names, ["-" * width for width in widths], *cells]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    for number in range(1, readline.get_current_history_length() + 1):
+        print(f"{number:>5}  {readline.get_history_item(number)}")
 
 
 # ---- the command
 
 
 def shell(arguments: Arguments) -> int:
-    made = Shell(arguments.optional("server") or "http://127.0.0.1:8088")
+    made = Shell(arguments.optional("server") or f"http://127.0.0.1:{_PORT}", client_settings(arguments))
     made.form = "JSON" if arguments.flag("json") else "TABULAR"
     if arguments.has("execute"):
         text = arguments.text("execute")

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ottla.cli.parser import Argument, Command, Option
-from ottla.cli.reach import BOOTSTRAP, JSON, OUTPUT, REACH, TIMEOUT
+from ottla.cli.reach import BOOTSTRAP, COMMAND_CONFIG, JSON, OUTPUT, REACH, TIMEOUT
 from ottla.cli.streams.prepare import prepare
 from ottla.cli.streams.reset import reset
 from ottla.cli.streams.run import run, views
@@ -25,7 +25,33 @@ PROPERTY: Final = Option(
     many=True,
     help="A setting of Kafka Streams, such as commit.interval.ms=100; spark.* goes to Spark.",
 )
-APP: Final = (BOOTSTRAP, APPLICATION_ID, STATE_DIR, PROPERTY)
+APP: Final = (BOOTSTRAP, COMMAND_CONFIG, APPLICATION_ID, STATE_DIR, PROPERTY)
+RUNNING: Final = (
+    *APP,
+    Option("--once", help="Process what is there now, then end."),
+    Option("--master", value="URL", help="Where Spark runs: local[4], spark://HOST:PORT, yarn; else local[*]."),
+    Option("--queries-port", value="PORT", number=True, help="Serve stores over HTTP at 127.0.0.1:PORT."),
+    Option("--watch", help="Start again whenever the file, or a module beside it, has changed."),
+    Option("--verbose", "-v", help="Show what Spark logs instead of writing it to a file."),
+)
+RESETTING: Final = (
+    APPLICATION_ID,
+    STATE_DIR,
+    PROPERTY,
+    Option("--input-topics", value="TOPICS", many=True, help="Only these; all that it reads when none is named."),
+    Option("--to-earliest", help="To the first record there is; the default."),
+    Option("--to-latest", help="To the end: only what comes from now on is processed."),
+    Option("--to-offset", value="OFFSET", number=True, help="To this offset."),
+    Option("--to-datetime", value="TIME", help="To the first record not older, such as 2026-11-01T12:00:00Z."),
+    Option("--by-duration", value="SPAN", help="To the first record of the last 30m, 2h, 7d."),
+    Option("--shift-by", value="N", number=True, help="Forward by N records, or back when N is negative."),
+    Option("--from-file", value="FILE", help="To the offsets in a file: TOPIC,PARTITION,OFFSET in each line."),
+    Option("--execute", help="Do it."),
+    Option("--dry-run", help="Only show it; the default."),
+    Option("--force", help="Even if it seems to run."),
+    OUTPUT,
+    JSON,
+)
 
 COMMANDS: Final = (
     Command(
@@ -34,14 +60,7 @@ COMMANDS: Final = (
         summary="Run an application on Spark, for ever or until what is there now has been processed.",
         details="Needs the extra `streams` (pyspark) and Java 17 or newer. Results are written exactly once.",
         arguments=(FILE,),
-        options=(
-            *APP,
-            Option("--once", help="Process what is there now, then end."),
-            Option("--master", value="URL", help="Where Spark runs: local[4], spark://HOST:PORT, yarn; else local[*]."),
-            Option("--queries-port", value="PORT", number=True, help="Serve stores over HTTP at 127.0.0.1:PORT."),
-            Option("--watch", help="Start again whenever the file, or a module beside it, has changed."),
-            Option("--verbose", "-v", help="Show what Spark logs instead of writing it to a file."),
-        ),
+        options=RUNNING,
         examples=(
             ("Kafka's quick start", "ottla streams run examples/streams/word_count.py"),
             ("what is there now, then end", "ottla streams run word_count.py --once"),
@@ -144,24 +163,7 @@ COMMANDS: Final = (
         arguments=(OPTIONAL_FILE,),
         options=(
             *REACH,
-            APPLICATION_ID,
-            STATE_DIR,
-            PROPERTY,
-            Option(
-                "--input-topics", value="TOPICS", many=True, help="Only these; all that it reads when none is named."
-            ),
-            Option("--to-earliest", help="To the first record there is; the default."),
-            Option("--to-latest", help="To the end: only what comes from now on is processed."),
-            Option("--to-offset", value="OFFSET", number=True, help="To this offset."),
-            Option("--to-datetime", value="TIME", help="To the first record not older, such as 2026-11-01T12:00:00Z."),
-            Option("--by-duration", value="SPAN", help="To the first record of the last 30m, 2h, 7d."),
-            Option("--shift-by", value="N", number=True, help="Forward by N records, or back when N is negative."),
-            Option("--from-file", value="FILE", help="To the offsets in a file: TOPIC,PARTITION,OFFSET in each line."),
-            Option("--execute", help="Do it."),
-            Option("--dry-run", help="Only show it; the default."),
-            Option("--force", help="Even if it seems to run."),
-            OUTPUT,
-            JSON,
+            *RESETTING,
         ),
         examples=(
             ("process everything again: first look, then do", "ottla streams reset word_count.py"),

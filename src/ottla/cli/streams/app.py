@@ -2,11 +2,13 @@
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments
 from ottla.cli.reach import DEFAULT_BOOTSTRAP, settings
+
+SQL: Final = ".sql"
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -15,15 +17,32 @@ if TYPE_CHECKING:
 
 
 def app_of(arguments: Arguments) -> "tuple[StreamsApp, ModuleType]":
-    """The application of the file, with what the command line changes in it."""
+    """The application of the file, with what the command line changes in it. A file of SQL is one, too."""
+    from ottla.sql.errors import SqlError
     from ottla.streams.app_file import AppFileError, load
     from ottla.streams.run.config import ConfigError
 
+    path = arguments.text("file")
     try:
-        app, module = load(arguments.text("file"))
+        app, module = _of_statements(path) if path.endswith(SQL) else load(path)
         return app.changed(application_id=arguments.optional("application_id"), config=_changes(arguments, app)), module
     except (AppFileError, ConfigError) as error:
         raise Failure(str(error)) from error
+    except SqlError as error:
+        raise Failure(f"{path}: {error}") from error
+
+
+def _of_statements(path: str) -> "tuple[StreamsApp, ModuleType]":
+    """Statements have no module; one without anything stands for it."""
+    import sys
+    from types import ModuleType
+
+    from ottla.sql.application import load
+
+    module = ModuleType("ottla_sql_statements")
+    module.__file__ = os.path.abspath(path)
+    sys.modules[module.__name__] = module
+    return load(path).app, module
 
 
 def _changes(arguments: Arguments, app: "StreamsApp") -> dict[str, Any]:
@@ -36,6 +55,9 @@ def _changes(arguments: Arguments, app: "StreamsApp") -> dict[str, Any]:
         arguments.add("bootstrap", bootstrap)  # the commands that ask the brokers ask the same ones
     else:
         arguments.add("bootstrap", changes.get("bootstrap.servers", app.config["bootstrap.servers"]))
+    file = arguments.optional("command_config") or os.environ.get("OTTLA_COMMAND_CONFIG")
+    if file:
+        changes.setdefault("client.settings.file", os.path.abspath(file))
     if arguments.has("state_dir"):
         changes["state.dir"] = arguments.text("state_dir")
     if arguments.has("queries_port"):

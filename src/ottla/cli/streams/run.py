@@ -112,7 +112,7 @@ def _take_over(
     from ottla.streams.run.instances import Instance
     from ottla.streams.run.state_directory import AlreadyRunning
 
-    with Instance(app.config["bootstrap.servers"], app.application_id):
+    with Instance(app.config.reach("main.consumer"), app.application_id):
         while True:
             try:
                 tell = stack.enter_context(directory.held(about))
@@ -124,7 +124,7 @@ def _take_over(
 
 
 def _runner(app: "StreamsApp", arguments: Arguments) -> "Running":
-    from ottla.streams.topology.graph import TopologyError
+    from ottla.streams.topology.errors import TopologyError
     from ottla.streams.topology.partition_counts import PartitionsError
 
     try:
@@ -168,10 +168,13 @@ def _aside(path: str) -> "Iterator[None]":
 
 def _serve(stack: "ExitStack", app: "StreamsApp", runner: "Running") -> str:
     """Until the stack is closed. Gives the URL."""
+    from ottla.streams.run.config import ConfigError
     from ottla.streams.views.server import serving
 
     try:
         return stack.enter_context(serving(app, runner))
+    except ConfigError as error:
+        raise Failure(str(error)) from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         where = app.config["application.server"]
@@ -267,9 +270,9 @@ def summary(status: "Mapping[str, Any]") -> str:
 def _explained(app: "StreamsApp", error: BaseException) -> BaseException:
     from ottla.client.errors import ClientError
     from ottla.pipelines.job import CannotStart
-    from ottla.streams.run.application import StreamsFailed
+    from ottla.streams.run.failures import StreamsFailed
     from ottla.streams.run.installed import CannotRun
-    from ottla.streams.topology.graph import TopologyError
+    from ottla.streams.topology.errors import TopologyError
     from ottla.streams.topology.partition_counts import PartitionsError
 
     if os.environ.get("OTTLA_TRACEBACK") or isinstance(error, ClientError | Failure | OSError):

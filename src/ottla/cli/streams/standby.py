@@ -20,6 +20,7 @@ STANDBY_SERVER = "127.0.0.1:8089"
 
 def serve(app: "StreamsApp", folder: str | None) -> None:
     """Until it is told to stop. It follows the changelogs, so it needs neither Spark nor the application."""
+    from ottla.streams.run.config import ConfigError
     from ottla.streams.views.server import serving
 
     stopped = threading.Event()
@@ -31,6 +32,8 @@ def serve(app: "StreamsApp", folder: str | None) -> None:
             _hold(stack, kept)
         try:
             url = stack.enter_context(serving(app, folder=kept))
+        except ConfigError as error:
+            raise Failure(str(error)) from error
         except OSError as error:
             where = app.config["application.server"]
             reason = (error.strerror or str(error)).lower()

@@ -16,17 +16,21 @@ from ottla.testing.checkers.cluster_facts import (
 from ottla.testing.checkers.copies import ExactlyOnceCopy
 from ottla.testing.checkers.evidence import Evidence
 from ottla.testing.checkers.history import Action, Event, Kind, Operation, Poll, Send, from_json, operations, to_json
+from ottla.testing.checkers.permissions import AllowedByCommitted, CommittedAcls, Granted, Question, allows
 from ottla.testing.checkers.replicas import ReplicasIdentical
 from ottla.testing.checkers.verdict import CHECKS, Verdict, judge
 
 __all__ = [
     "CHECKS",
     "Action",
+    "AllowedByCommitted",
     "Anomaly",
     "Check",
+    "CommittedAcls",
     "Event",
     "Evidence",
     "ExactlyOnceCopy",
+    "Granted",
     "Kind",
     "Leadership",
     "OneLeaderPerEpoch",
@@ -35,11 +39,13 @@ __all__ = [
     "Ownership",
     "Poll",
     "Promises",
+    "Question",
     "ReplicasIdentical",
     "Send",
     "Verdict",
     "Watermarks",
     "WatermarksAdvance",
+    "allows",
     "from_json",
     "judge",
     "operations",

@@ -4,8 +4,9 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from ottla.testing.sim import cluster, planted_cluster, raft
-from ottla.testing.sim.planted import BUGS
+from ottla.testing.sim import cluster, planted_cluster, planted_guarded, raft
+from ottla.testing.sim.guarded import Guarded
+from ottla.testing.sim.planted import BUGS, Planted
 
 
 def _raft(seed: int, events: int, bug: str | None) -> str:
@@ -18,17 +19,29 @@ def _raft(seed: int, events: int, bug: str | None) -> str:
 
 
 def _cluster(seed: int, events: int, bug: str | None) -> str:
+    return _told(planted_cluster.BUGS, bug, lambda: cluster.run(seed))
+
+
+def _guarded(seed: int, events: int, bug: str | None) -> str:
+    return _told(planted_guarded.BUGS, bug, lambda: cluster.run(seed, kind=Guarded))
+
+
+def _told(bugs: Sequence[Planted], bug: str | None, run: Callable[[], cluster.Report]) -> str:
     if bug is None:
-        report = cluster.run(seed)
+        report = run()
     else:
-        with next(each for each in planted_cluster.BUGS if each.name == bug).planted():
-            report = cluster.run(seed)
+        with next(each for each in bugs if each.name == bug).planted():
+            report = run()
     if report.problems:
         raise AssertionError(str(report))
     return f"trace {report.trace}: {report}"
 
 
-SIMULATIONS: dict[str, Callable[[int, int, str | None], str]] = {"cluster": _cluster, "raft": _raft}
+SIMULATIONS: dict[str, Callable[[int, int, str | None], str]] = {
+    "cluster": _cluster,
+    "guarded": _guarded,
+    "raft": _raft,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

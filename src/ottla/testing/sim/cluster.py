@@ -7,11 +7,11 @@ controller cannot tell a kill from a power cut (KIP-966), and of several of them
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from ottla.metadata.image import MetadataImage
 from ottla.model.properties import Settings
@@ -43,11 +43,14 @@ class Report:
     """What a seed showed. No problem and a fair number of acknowledged records: it passed."""
 
     seed: int
+    simulation: str = "cluster"
     problems: list[str] = field(default_factory=list)
     acknowledged: int = 0
     read: int = 0
     faults: dict[str, int] = field(default_factory=dict)
     virtual_seconds: float = 0.0
+    answers: dict[str, int] = field(default_factory=dict)
+    """Of clients that have to be allowed what they do."""
     trace: str = ""
     """Two runs of a seed have the same one."""
 
@@ -59,13 +62,13 @@ class Report:
             *self.problems[:10],
         ]
         if self.problems:
-            lines.append(f"again: python -m ottla.testing.sim cluster --seed {self.seed}")
+            lines.append(f"again: python -m ottla.testing.sim {self.simulation} --seed {self.seed}")
         return "\n".join(lines)
 
 
-def run(seed: int, *, fault_seconds: float = 20.0) -> Report:
+def run(seed: int, *, fault_seconds: float = 20.0, kind: "type[Simulation] | None" = None) -> Report:
     with hushed():
-        simulation = Simulation(seed, fault_seconds)
+        simulation = (kind or Simulation)(seed, fault_seconds)
         try:
             return simulation.run()
         finally:
@@ -73,6 +76,10 @@ def run(seed: int, *, fault_seconds: float = 20.0) -> Report:
 
 
 class Simulation:
+    topics: ClassVar[Mapping[str, int]] = {TOPIC: PARTITIONS}
+    """Made before anything goes wrong, with their partitions."""
+    more_settings: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, seed: int, fault_seconds: float) -> None:
         self._dice = Random(seed)
         self._fault_seconds = fault_seconds
@@ -80,13 +87,15 @@ class Simulation:
         self._loop = SimLoop(self._dice)
         self._network = SimNetwork(self._loop, self._dice)
         self._machines = {
-            node_id: Machine(node_id, _settings(node_id), self._loop, self._network, self._dice) for node_id in NODES
+            node_id: Machine(node_id, _settings(node_id, self.more_settings), self._loop, self._network, self._dice)
+            for node_id in NODES
         }
         self._clients = Life("clients")
         self._history = History(self._loop)
         self._leaderships: dict[Leadership, None] = {}
         self._digests: dict[int, tuple[int, int]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._moves: list[asyncio.Task[Any]] = []
         self._wounded = False
         """A machine has lost power and what it lost is not back on it yet."""
 
@@ -117,6 +126,7 @@ class Simulation:
         readers = [Reader(self._routing(), self._history, self._dice, p) for p in range(PARTITIONS)]
         runs = [*(writer.run() for writer in writers), *(reader.run() for reader in readers)]
         self._tasks = [asyncio.ensure_future(run) for run in runs]
+        others = [asyncio.ensure_future(run) for run in self._others()]
         watching = asyncio.ensure_future(self._watch())
         await self._faults(readers)
         await self._heal()
@@ -126,24 +136,32 @@ class Simulation:
         watching.cancel()
         for reader in readers:
             reader.stopping = True
-        await asyncio.wait(self._tasks)
+        self._end_others()
+        await asyncio.wait([*self._tasks, *others])
         self.report.virtual_seconds = self._loop.time()
 
-    def _routing(self) -> Routing:
+    def _others(self) -> Sequence[Coroutine[None, None, None]]:
+        """Clients beside those of the log, until `_end_others`."""
+        return ()
+
+    def _end_others(self) -> None: ...
+
+    def _routing(self, topic: str = TOPIC) -> Routing:
         nodes = [machine.address for machine in self._machines.values()]
         # Connections of its own: a fetch that waits must not hold up somebody else's answer.
-        return Routing(SimPeers(self._network, self._clients, "client"), nodes, TOPIC, self._dice)
+        return Routing(SimPeers(self._network, self._clients, "client"), nodes, topic, self._dice)
 
     async def _create_topic(self) -> bool:
         kind = messages.CreateTopicsRequest
         request = kind(
             topics=[
                 kind.CreatableTopic(
-                    name=TOPIC,
-                    num_partitions=PARTITIONS,
+                    name=name,
+                    num_partitions=partitions,
                     replication_factor=len(NODES),
                     configs=[kind.CreatableTopicConfig(name="min.insync.replicas", value="2")],
                 )
+                for name, partitions in self.topics.items()
             ],
             timeout_ms=5_000,
         )
@@ -171,10 +189,11 @@ class Simulation:
             "clock jump": self._jump,
             "full disk": self._fill_a_disk,
             "broken directory": self._break_a_directory,
+            "move": self._move_a_replica,
             "heal": self._mend,
         }
         names = list(kinds)
-        weights = [4, 1, 2, 2, 2, 2, 1, 1, 2, 1, 3]
+        weights = [4, 1, 2, 2, 2, 2, 1, 1, 2, 1, 3, 3]
         while self._loop.time() < end:
             await asyncio.sleep(self._dice.expovariate(1.0))
             self._wounded = self._wounded and not self._all_in_sync()
@@ -230,6 +249,14 @@ class Simulation:
     def _break_a_directory(self) -> None:
         """Not the one with the metadata, which its node cannot do without."""
         self._machines[self._dice.choice(NODES)].disk.broken_below = _DIRECTORIES[1]
+
+    def _move_a_replica(self) -> None:
+        """To another directory of its node, or back while it is on its way (KIP-113)."""
+        kind = messages.AlterReplicaLogDirsRequest
+        topic = kind.AlterReplicaLogDirTopic(TOPIC, [self._dice.randrange(PARTITIONS)])
+        request = kind([kind.AlterReplicaLogDir(self._dice.choice(_DIRECTORIES), [topic])])
+        asking = self._routing().ask(self._machines[self._dice.choice(NODES)].address, request)
+        self._moves.append(asyncio.ensure_future(asking))
 
     def _mend(self) -> None:
         self._network.weather = Weather()
@@ -348,7 +375,7 @@ def _segments(machine: Machine, index: int) -> list[bytes]:
     return []
 
 
-def _settings(node_id: int) -> Settings:
+def _settings(node_id: int, more: Mapping[str, str]) -> Settings:
     voters = ",".join(f"{other}@node-{other}:9093" for other in NODES)
     return Settings.from_properties(
         {
@@ -364,5 +391,6 @@ def _settings(node_id: int) -> Settings:
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
             "log.retention.check.interval.ms": "300000",
+            **more,
         }
     )

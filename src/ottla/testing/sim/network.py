@@ -16,7 +16,7 @@ from ottla.protocol import messages
 from ottla.protocol.apis import API
 from ottla.protocol.codec import Message, Request, ResponseT_co
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
-from ottla.storage.log import FileSlice
+from ottla.storage.answers import FileSlice
 from ottla.testing.sim.loop import Life, SimLoop
 
 Frame = bytes
@@ -229,10 +229,13 @@ class SimConnection:
         self._waiting: deque[Frame] = deque()
         self.session: Session | None = None
         self.out_bytes = 0
-        self.last_active = 0.0
+        self.last_active = link.network.loop.time()
+
+    def seconds(self) -> float:
+        return self._link.network.loop.time()
 
     def us_since(self, then: float) -> int:
-        return 0
+        return int((self.seconds() - then) * 1_000_000)
 
     @property
     def closed(self) -> bool:
@@ -258,6 +261,7 @@ class SimConnection:
 
     def _hand_over(self, frame: Frame) -> None:
         assert self.session is not None
+        self.last_active = self._link.network.loop.time()
         self.session.frame_received(memoryview(bytearray(frame))[4:])  # can be written to, as a socket's buffer
 
     def send_bytes(self, data: bytes) -> None:
@@ -308,6 +312,7 @@ class SimServer:
                 services,
                 self._network.loop,
                 self._forget,
+                f"User:{link.life.name}",  # as if it had shown a certificate
             )
             connection.session = session
             self._sessions[session] = None

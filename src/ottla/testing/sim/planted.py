@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ottla.model.errors import Errors
-from ottla.raft import changes, core, follower, leader, voters
+from ottla.raft import changes, core, follower, leader, voters, voting
 from ottla.raft.core import Quorum
 from ottla.raft.exchange import EpochEnd, FetchRequest, InstallSnapshot
 from ottla.raft.roles import Follower, Leader, Prospective, Unattached
@@ -44,7 +44,7 @@ class Planted(NamedTuple):
 
 
 def _votes_stay_in_memory() -> list[Replacement]:
-    return [(Quorum, "_persist", lambda self: None)]
+    return [(Quorum, "persist", lambda self: None)]
 
 
 def _votes_forgotten_by_a_restart() -> list[Replacement]:
@@ -79,15 +79,15 @@ def _leads_on_after_a_restart() -> list[Replacement]:
 
 
 def _votes_twice() -> list[Replacement]:
-    grants = Quorum._grants
+    grants = voting._grants
 
-    def generous(self: Quorum, request: Any) -> bool:
-        role: Any = self.role
+    def generous(quorum: Quorum, request: Any) -> bool:
+        role: Any = quorum.role
         if isinstance(role, Unattached) and not request.pre_vote:
             role.voted = None
-        return grants(self, request)
+        return grants(quorum, request)
 
-    return [(Quorum, "_grants", generous)]
+    return [(voting, "_grants", generous)]
 
 
 def _any_log_is_good_enough() -> list[Replacement]:
@@ -100,15 +100,15 @@ def _longer_log_wins() -> list[Replacement]:
 
 
 def _no_pre_vote() -> list[Replacement]:
-    stand = Quorum._stand
+    stand = voting.stand
 
-    def rash(self: Quorum, now: int) -> None:
-        stand(self, now)
-        if isinstance(self.role, Prospective):
-            self._out.clear()
-            self._become_candidate(now)
+    def rash(quorum: Quorum, now: int) -> None:
+        stand(quorum, now)
+        if isinstance(quorum.role, Prospective):
+            quorum._out.clear()
+            voting._become_candidate(quorum, now)
 
-    return [(Quorum, "_stand", rash)]
+    return [(voting, "stand", rash)]
 
 
 def _half_is_a_majority() -> list[Replacement]:
@@ -226,7 +226,7 @@ def _a_new_disk_is_the_old_voter() -> list[Replacement]:
     """A controller comes back with an empty disk and votes as if it had all it ever acknowledged."""
     return [
         (voters.VoterSet, "has", lambda self, member: self.find(member.id) is not None),
-        (Quorum, "_is_meant", lambda self, member: True),
+        (Quorum, "is_meant", lambda self, member: True),
     ]
 
 

@@ -6,8 +6,10 @@ from ottla.broker.handlers import k00_produce
 from ottla.controller import registration
 from ottla.model.errors import Errors
 from ottla.replication import leader as leader_rules
+from ottla.replication.directory_move import DirectoryMove, Do, Next
 from ottla.replication.follower import PartitionFollower
 from ottla.replication.leader import PartitionLeader
+from ottla.storage.log import Log
 from ottla.storage.producer_state import ProducerStates
 from ottla.testing.sim.planted import Planted, Replacement
 
@@ -35,6 +37,13 @@ def _shrinks_before_it_is_agreed() -> list[Replacement]:
         (PartitionLeader, "shrink", shrink),
         (PartitionLeader, "effective_min_isr", property(lambda _: 1)),
     ]
+
+
+def _changes_directories_too_early() -> list[Replacement]:
+    def next_of(self: DirectoryMove, current: Any, future: Any) -> Next:
+        return Next(Do.SWAP)
+
+    return [(DirectoryMove, "next", next_of), (Log, "succeed", lambda self, other: None)]
 
 
 def _never_truncates() -> list[Replacement]:
@@ -75,6 +84,7 @@ BUGS = (
     Planted("commits-alone", "the high watermark follows the leader's own log", _commits_alone),
     Planted("shrinks-at-once", "a smaller ISR counts before the controller agreed", _shrinks_before_it_is_agreed),
     Planted("never-truncates", "a follower keeps what its leader does not have", _never_truncates),
+    Planted("moves-too-early", "a copy takes the log's place before it is whole", _changes_directories_too_early),
     Planted("sees-no-divergence", "a leader does not compare epochs", _leader_sees_no_divergence),
     Planted("answers-after-it-lost", "acknowledges what it may have lost", _answers_after_it_lost),
     Planted("forgets-sequences", "a batch that is sent again is appended again", _forgets_sequences),

@@ -81,6 +81,7 @@ class Machine:
         self._network = network
         self._dice = dice
         self._life: Life | None = None
+        self._knew = -1
 
     @property
     def up(self) -> bool:
@@ -95,6 +96,12 @@ class Machine:
     def image(self) -> MetadataImage | None:
         """What this node knows, if it is far enough to know anything."""
         return self.node.control_plane.image if self.up and self.node is not None and self.node.has_joined else None
+
+    @property
+    def furthest(self) -> int:
+        """How far in the metadata log any life of this node has been."""
+        image = self.image
+        return self._knew if image is None else max(self._knew, image.offset)
 
     @property
     def address(self) -> Address:
@@ -134,6 +141,7 @@ class Machine:
 
     def _end(self, found: Callable[[], SimDisk]) -> None:
         assert self._life is not None
+        self._knew = self.furthest
         self._life.end()
         self.disk = found()
         self.node = None

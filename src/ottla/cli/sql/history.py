@@ -1,0 +1,59 @@
+"""`ottla sql history`: one SELECT of Spark's over what topics hold, without a server."""
+# ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.cli.failures import Failure
+from ottla.cli.output import Table, note, show
+from ottla.cli.parser import Arguments
+from ottla.cli.reach import DEFAULT_BOOTSTRAP, output
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.sql.model import DataSource
+
+OK: Final = 0
+ROWS: Final = 1_000
+"""Shown unless --limit says otherwise."""
+
+
+def history(arguments: Arguments) -> int:
+    from ottla.client.errors import ClientError
+    from ottla.sql.errors import SqlError
+    from ottla.sql.registry import registry_at
+    from ottla.streams.run.installed import CannotRun, check_spark
+
+    bootstrap = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP", DEFAULT_BOOTSTRAP)
+    limit = arguments.number("limit") if arguments.has("limit") else ROWS
+    try:
+        check_spark()
+        from ottla.pipelines.session import new_session
+        from ottla.sql.history.history import History
+
+        registry = registry_at(arguments.optional("registry"))
+        spark = new_session("ottla sql history", arguments.optional("master") or "local[*]")
+        asked = History.over(spark, bootstrap, _declared(arguments.optional("file")), registry)
+        names, rows = asked.rows(arguments.text("select"), limit)
+    except (SqlError, ClientError, CannotRun) as error:
+        raise Failure(str(error)) from error
+    for each in asked.guessed:
+        note(f"{each.source.topic} is not declared ({each.because}). To keep it:\n  {each.statement}")
+    table = Table(*names)
+    for row in rows:
+        table.add(*map(_cell, row))
+    show(table, output(arguments))
+    return OK
+
+
+def _declared(path: str | None) -> "Mapping[str, DataSource]":
+    if path is None:
+        return {}
+    from ottla.sql.application import declared
+
+    return declared(path)
+
+
+def _cell(value: Any) -> Any:
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

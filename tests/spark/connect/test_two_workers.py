@@ -1,0 +1,131 @@
+"""Two workers as processes, and the one that works killed ten times: what is left is what nobody disturbed would leave.
+
+What dies is the worker, by kill -9; its Spark host notices, and ends behind it, while the other worker goes on already.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.connect.connectors import TEXTS
+from tests.support.committed import committed
+from tests.support.connect_workers import ask, until
+from tests.support.nodes import Ottla, free_ports
+from tests.support.patience import eventually
+from tests.support.programs import Program
+
+pytestmark = pytest.mark.matrix
+
+TIMES = 10
+LINES = 50
+"""More of them in each life."""
+PROPERTIES = """\
+bootstrap.servers={bootstrap}
+group.id=pair
+key.converter=org.apache.kafka.connect.storage.StringConverter
+value.converter=org.apache.kafka.connect.storage.StringConverter
+config.storage.topic=connect-configs
+offset.storage.topic=connect-offsets
+status.storage.topic=connect-status
+config.storage.replication.factor=1
+offset.storage.replication.factor=1
+status.storage.replication.factor=1
+offset.storage.partitions=1
+status.storage.partitions=1
+listeners=http://127.0.0.1:{port}
+connect.spark.master=local[2]
+"""
+
+
+class Worker:
+    """One of the two: killed, and started again at the same address."""
+
+    def __init__(self, bootstrap: str, directory: Path) -> None:
+        directory.mkdir()
+        (port,) = free_ports(1)
+        self.id = f"127.0.0.1:{port}"
+        self.url = f"http://{self.id}"
+        self._directory = directory
+        self._file = directory / "worker.properties"
+        self._file.write_text(PROPERTIES.format(bootstrap=bootstrap, port=port))
+        self._lives = 0
+
+    def start(self) -> None:
+        self._lives += 1
+        command = [sys.executable, "-m", "ottla", "connect", str(self._file)]
+        self.program = Program(f"worker-{self._lives}", command, self._directory)
+        self.program.until("a worker", lambda: "a Connect worker is ready" in self.program.printed())
+        until(self.url, "/health", lambda answer: answer.status == 200)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Ottla]:
+    with Ottla(tmp_path / "broker") as node:
+        yield node
+
+
+@pytest.fixture
+def workers(broker: Ottla, tmp_path: Path) -> Iterator[dict[str, Worker]]:
+    """By their ids."""
+    with ExitStack() as opened:
+        both = [Worker(broker.bootstrap, tmp_path / name) for name in ("one", "two")]
+        for worker in both:
+            opened.callback(lambda each: each.program.__exit__(None, None, None), worker)
+            worker.start()
+        yield {worker.id: worker for worker in both}
+
+
+def where(worker: Worker, connector: str) -> tuple[str, str]:
+    status: Any = ask(worker.url, "GET", f"/connectors/{connector}/status").body
+    told = status.get("connector") or {}
+    return told.get("state", ""), told.get("worker_id", "")
+
+
+def works(worker: Worker) -> str:
+    """Who has the source, once it runs."""
+    eventually(lambda: where(worker, "source")[0] == "RUNNING", "a source that runs")
+    return where(worker, "source")[1]
+
+
+def taken_over(worker: Worker, what: str) -> None:
+    eventually(lambda: where(worker, "source") == ("RUNNING", worker.id), what)
+
+
+def test_the_one_that_works_is_killed_ten_times_and_every_line_is_there_once_and_in_order(
+    broker: Ottla, workers: dict[str, Worker], tmp_path: Path
+) -> None:
+    given, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    source = {**TEXTS, "connector.class": "FileStreamSource", "file": str(given), "topic": "lines"}
+    sink = {**TEXTS, "connector.class": "FileStreamSink", "file": str(out), "topics": "lines"}
+    lines: list[str] = []
+
+    def give() -> None:
+        more = [f"line {number}" for number in range(len(lines), len(lines) + LINES)]
+        lines.extend(more)
+        with given.open("a") as file:
+            file.writelines(f"{line}\n" for line in more)
+
+    def all_written() -> bool:
+        return out.exists() and out.read_text().splitlines() == lines
+
+    give()
+    first = next(iter(workers.values()))
+    for name, config in (("source", source), ("sink", sink)):
+        assert ask(first.url, "PUT", f"/connectors/{name}/config", config).status == 201
+    eventually(all_written, "the first lines")
+    for life in range(1, TIMES + 1):
+        working = works(first)
+        killed, other = (workers[working], *(worker for id, worker in workers.items() if id != working))
+        killed.program.kill()
+        give()
+        taken_over(other, f"a take-over after death {life}")
+        eventually(all_written, f"the lines after death {life}")
+        killed.start()
+        first = killed
+    give()
+    eventually(all_written, "the last lines")
+    assert [record.value for record in committed(broker.bootstrap, "lines")] == lines

@@ -1,0 +1,95 @@
+"""Where a sink begins, asked of real brokers without Spark: a topic that is deleted and made again, and offsets that
+are not in the log any more."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.admin import delete_topics
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.groups import commit
+from ottla.connect.jobs.sink_planning import Portion
+from ottla.connect.jobs.sink_query import SinkDelivery
+from ottla.connect.jobs.spec import JobSpec
+from ottla.connect.spi import ConfigRefused
+from ottla.model.ids import TopicPartition
+from ottla.testing import Cluster
+from tests.support.patience import eventually
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        yield cluster
+
+
+def _spec(kafka: Cluster, tmp_path: Path, topic: str, **more: str) -> JobSpec:
+    config = {
+        "connector.class": "FileStreamSink",
+        "file": str(tmp_path / "out"),
+        "topics": topic,
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+    return JobSpec(f"sink-{topic}", config, kafka.bootstrap_servers, "connect", "connect-offsets", str(tmp_path))
+
+
+def _looked(sink: SinkDelivery) -> list[tuple[int, int]]:
+    """What there is to write, from where to where."""
+    found: list[Portion] = list(sink.look(lambda _: None))
+    return [(span.start, span.end) for portion in found for span in portion.spans]
+
+
+def test_a_topic_that_is_deleted_and_made_again_is_told_and_then_read_from_its_beginning(
+    kafka: Cluster, tmp_path: Path
+) -> None:
+    kafka.create_topic("again", partitions=1)
+    kafka.produce("again", *(f"old {number}" for number in range(5)), partition=0)
+    spec = _spec(kafka, tmp_path, "again")
+    sink = SinkDelivery(spec)
+    try:
+        sink.open()
+        assert _looked(sink) == [(0, 5)]
+        with Client(parse_bootstrap(kafka.bootstrap_servers)) as client:
+            commit(client, spec.group, {TopicPartition("again", 0): 5})
+            delete_topics(client, ["again"])
+        kafka.create_topic("again", partitions=1)
+        kafka.produce("again", *(f"new {number}" for number in range(7)), partition=0)
+
+        def told() -> bool:
+            try:
+                _looked(sink)
+            except Exception as error:  # noqa: BLE001  the reader's own
+                return "made anew" in str(error)
+            return False
+
+        eventually(told, "that the topic is another one")
+    finally:
+        sink.close()
+    after = SinkDelivery(spec)
+    try:
+        after.open()
+        assert _looked(after) == [(0, 7)]
+    finally:
+        after.close()
+
+
+def test_offsets_that_are_not_in_the_log_are_reset_as_the_consumer_says(kafka: Cluster, tmp_path: Path) -> None:
+    kafka.create_topic("beyond", partitions=1)
+    kafka.produce("beyond", *(str(number) for number in range(5)), partition=0)
+    with Client(parse_bootstrap(kafka.bootstrap_servers)) as client:
+        commit(client, "connect-sink-beyond", {TopicPartition("beyond", 0): 500})
+    sink = SinkDelivery(_spec(kafka, tmp_path, "beyond"))
+    try:
+        sink.open()
+        assert _looked(sink) == [(0, 5)]
+    finally:
+        sink.close()
+    strict = SinkDelivery(_spec(kafka, tmp_path, "beyond", consumer_override_auto_offset_reset="none"))
+    try:
+        with pytest.raises(ConfigRefused, match="stands at 500 of beyond-0, which has 0 to 5"):
+            strict.open()
+    finally:
+        strict.close()

@@ -1,0 +1,69 @@
+"""A node's own pages where users have to log in: the same users, and the same decision, as on the wire."""
+
+import base64
+import logging
+from collections.abc import Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from ottla.testing import Cluster
+from tests.support.patience import PATIENCE_SECONDS
+
+DOOR: dict[str, Any] = {"http_listeners": "http://127.0.0.1:0", "http_authentication_method": "basic"}
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Cluster]:
+    with Cluster(security="SASL_PLAINTEXT", **DOOR) as cluster:
+        cluster.user("watcher", "w-secret", may=["describe cluster"])
+        cluster.user("stranger", "s-secret", may=[])
+        cluster.user("eve", "e-secret", may=[])
+        yield cluster
+
+
+def asked(kafka: Cluster, path: str, user: str = "") -> tuple[int, str]:
+    shown = {"Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"} if user else {}
+    try:
+        with urlopen(Request(f"{kafka.http_address(1)}{path}", headers=shown), timeout=PATIENCE_SECONDS) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_whether_a_node_is_well_is_told_to_everybody(kafka: Cluster) -> None:
+    assert [asked(kafka, path)[0] for path in ("/healthz", "/readyz")] == [200, 200]
+
+
+def test_metrics_are_for_who_may_describe_the_cluster(kafka: Cluster) -> None:
+    admin = f"{kafka.admin['sasl.username']}:{kafka.admin['sasl.password']}"  # by PLAIN, and a super user
+    for path in ("/metrics", "/version"):
+        assert asked(kafka, path, "watcher:w-secret")[0] == 200
+        assert asked(kafka, path, admin)[0] == 200
+        status, told = asked(kafka, path, "stranger:s-secret")
+        assert status == 403
+        assert "ottla acls allow User:stranger describe cluster" in told
+
+
+def test_who_does_not_say_who_he_is_or_cannot_prove_it_is_told_so(kafka: Cluster) -> None:
+    for user in ("", "watcher:wrong", "nobody:w-secret", "watcher:", ":w-secret"):
+        assert asked(kafka, "/metrics", user)[0] == 401
+    assert asked(kafka, "/healthz", "watcher:wrong")[0] == 401, "who says something has to be right"
+
+
+def test_a_refusal_is_in_the_audit_log_and_no_password(kafka: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        asked(kafka, "/metrics?a=b", "eve:e-secret")
+        asked(kafka, "/metrics", "watcher:wr0ng")
+    assert "Principal = User:eve is Denied operation = DESCRIBE" in caplog.text
+    assert "for request = GET /metrics with" in caplog.text
+    assert "e-secret" not in caplog.text
+    assert "wr0ng" not in caplog.text
+
+
+def test_a_node_without_an_authorizer_asks_only_who_it_is() -> None:
+    with Cluster(port=None, **DOOR) as plain:
+        assert asked(plain, "/metrics")[0] == 401
+        assert asked(plain, "/healthz")[0] == 200
