@@ -61,16 +61,16 @@ def feed(server: Server, topic: str, lines: int, partitions: int, key_of: Callab
         )
         for number in range(lines)
     )
-    _produce(server, topic, rows)
+    produce(server, topic, rows)
 
 
 def feed_table(server: Server, topic: str, partitions: int) -> None:
     """A row for each key, from before the lines."""
     rows = ((f"key{number}", f"row{number}", number % partitions, BEGAN_MS - 1) for number in range(KEYS))
-    _produce(server, topic, rows)
+    produce(server, topic, rows)
 
 
-def _produce(server: Server, topic: str, rows: Iterable[tuple[str, str, int, int]]) -> None:
+def produce(server: Server, topic: str, rows: Iterable[tuple[str, str, int, int]]) -> None:
     producer = Producer(
         {"bootstrap.servers": server.bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 100_000}
     )

@@ -7,6 +7,7 @@ this process) is made from the lines that it printed.
 import json
 import re
 import shutil
+import socket
 import subprocess
 import time
 
@@ -36,7 +37,7 @@ def run(context: Context) -> list[Measure]:
 
 def trial(context: Context) -> dict[str, float]:
     data = context.directory / "secured"
-    (port,) = free_ports(1)
+    port = two_free_ports()
     command = [str(Ottla.executable), "start", "--secure", "--port", str(port), "--data", str(data)]
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -51,7 +52,7 @@ def trial(context: Context) -> dict[str, float]:
             pasted = re.search(r"\{.*?\}", "".join(told), re.DOTALL)
             if pasted is None:
                 raise ToolFailed(f"ottla start --secure told no settings: {told}")
-            produce(json.loads(pasted.group()))
+            produce(json.loads(pasted.group()), process)
             seconds = time.perf_counter() - began
         finally:
             process.terminate()
@@ -60,10 +61,23 @@ def trial(context: Context) -> dict[str, float]:
     return {"seconds": seconds, "ready": ready, "cpu": cpu}
 
 
-def produce(settings: dict[str, str]) -> None:
+def two_free_ports() -> int:
+    """The first of them: the one above it is the controller's."""
+    while True:
+        (port,) = free_ports(1)
+        with socket.socket() as above:
+            try:
+                above.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+        return port
+
+
+def produce(settings: dict[str, str], node: "subprocess.Popen[str]") -> None:
     refused: list[object] = []
     producer = Producer({**settings, "log_level": 0, "linger.ms": 0})
     producer.produce("first", b"x", on_delivery=lambda error, _: refused.append(error))
     producer.flush(PATIENCE_SECONDS)
     if refused != [None]:
-        raise ToolFailed(f"the first record was not taken: {refused}")
+        fate = "runs" if node.poll() is None else f"ended with {node.returncode}"
+        raise ToolFailed(f"the first record was not taken: {refused}; the node {fate}")

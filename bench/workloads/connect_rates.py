@@ -1,0 +1,305 @@
+"""What connectors carry in a second: a topic into a file and a file into a topic (1 KB, beside Java Connect 4.3.1 on
+the same broker), PostgreSQL by JDBC (a sink that upserts, a source in bulk), tables (Delta, Iceberg, Parquet files),
+and OpenSearch beside a bare loop of `_bulk` requests, of 2,000 documents each.
+
+Ours run one after the other as jobs on Spark (local[2]) in one session, each once before it is measured; the start of
+its query counts. All that is to be carried lies there when a connector begins. Java's is a standalone worker, whose
+rate is that of what has arrived after the first third of it, so that its start does not count.
+"""
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from bench.context import Context
+from bench.java_tools import ToolFailed
+from bench.kafka_jars import connect_jars, java_command
+from bench.measures import Measure, Metric, Target, ratio_at_least
+from bench.postgres import postgres
+from bench.process_cost import Meter
+from bench.servers import Ottla, Server
+from bench.streams_runs import POLL_SECONDS, Progress, steady
+
+PARTITIONS = 4
+SIZE = 1_000
+AT_ONCE = 2_000
+PATIENCE_SECONDS = 900.0
+JSON_CONVERTER = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+TEXTS = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+}
+WORKER = """\
+bootstrap.servers={bootstrap}
+key.converter=org.apache.kafka.connect.storage.StringConverter
+value.converter=org.apache.kafka.connect.storage.StringConverter
+offset.storage.file.filename={directory}/offsets
+offset.flush.interval.ms=1000
+listeners=http://127.0.0.1:0
+"""
+PROGRAM = """
+import json, os, sys, tempfile, threading, time
+from bench.process_cost import Meter
+from ottla.connect.jobs.query import ConnectorWork
+from ottla.connect.jobs.spec import JobSpec
+from ottla.connect.jobs.start import delivery
+from ottla.pipelines.session import new_session
+bootstrap, rounds, cases = sys.argv[1], int(sys.argv[2]), json.load(open(sys.argv[3]))
+spark = new_session("rates", master="local[2]")
+meter, ended = Meter(os.getpid()), threading.Event()
+def watch():
+    while not ended.wait(0.1):
+        meter.total()
+threading.Thread(target=watch, daemon=True).start()
+def run(key, turn, case):
+    config = {name: value.replace("{turn}", str(turn)) for name, value in case["config"].items()}
+    spec = JobSpec(f"{key}-{turn}", config, bootstrap, "bench", "bench-offsets", tempfile.mkdtemp(), once=True,
+                   tasks=case["tasks"])
+    work = ConnectorWork(spark.newSession(), spec, delivery(spec))
+    before, began = meter.total(), time.perf_counter()
+    work.run()
+    took, used = time.perf_counter() - began, meter.total() - before
+    written = work.progress()["counts"]["written"]
+    assert written == case["records"], (key, written)
+    return {"rate": case["amount"] / took, "cpu": used}
+taken = {key: [run(key, turn, case) for turn in range(rounds + 1)][1:] for key, case in cases.items()}
+ended.set()
+print(json.dumps(taken))
+"""
+
+
+class Case(NamedTuple):
+    """One connector: what it is measured in, and what it must reach."""
+
+    title: str
+    unit: str
+    least: float | None
+    config: Mapping[str, str]
+    records: int
+    amount: float
+    tasks: int = 1
+    beside: float | None = None
+    """What it must be of Java's, or of whoever does the same without a connector."""
+
+
+def run(context: Context) -> list[Measure]:
+    server = context.new_server(Ottla)
+    server.start()
+    large, rows = context.amount(300_000, 30_000), context.amount(300_000, 30_000)
+    given = _Given(context, server, large, rows)
+    from tests.platform.systems.opensearch import opensearch  # noqa: PLC0415  for who measures this
+
+    with postgres(server.directory.with_name("postgres")) as (port, _), opensearch() as search:
+        _fill_table(port, rows)
+        cases = _cases(given, port, search.url)
+        bare = [_bare_loop(search.url, turn, given.documents) for turn in range(context.rounds + 1)][1:]
+        ours = _ours(context, server.bootstrap, cases)
+    others = {**_java(context, given), "search": bare}
+    context.discard(server)
+    return [each for key, case in cases.items() for each in _measures(case, others.get(key, []), ours[key])]
+
+
+def _measures(case: Case, others: list[float], ours: list[dict[str, float]]) -> list[Measure]:
+    name = f"connect, {case.title}"
+    rates = tuple(each["rate"] for each in ours)
+    least = None if case.least is None else Target(case.least, of_ratio=False, at_least=True)
+    found = [
+        Measure(name, Metric("rate", "rate", case.unit, least), (), rates),
+        Measure(name, Metric("cpu", "CPU of one run", "s"), (), tuple(each["cpu"] for each in ours)),
+    ]
+    if case.beside is not None:
+        found.append(
+            Measure(
+                name, Metric("beside", "rate beside others", case.unit, ratio_at_least(case.beside)), (*others,), rates
+            )
+        )
+    return found
+
+
+# What is carried.
+
+
+class _Given:
+    """Topics and a file, filled."""
+
+    def __init__(self, context: Context, server: Server, large: int, rows: int) -> None:
+        self.server = server
+        self.large, self.rows = large, rows
+        self.directory = context.directory / "rates"
+        self.directory.mkdir()
+        self.lines = self.directory / "lines.txt"
+        line = "x" * (SIZE - 10)
+        with self.lines.open("w") as file:
+            file.writelines(f"{number:09d}{line}\n" for number in range(large))
+        _fill(server, "large", PARTITIONS, (b"%09d%s" % (number, line.encode()) for number in range(large)))
+        _fill(server, "rows", PARTITIONS, (_row(number) for number in range(rows)))
+        self.documents = rows // 10
+        for turn in range(context.rounds + 1):  # the topic names the index
+            _fill(server, f"documents-{turn}", 1, (_row(number) for number in range(self.documents)))
+
+
+def _row(number: int) -> bytes:
+    return b'{"id":%d,"name":"the name of row %07d","amount":%d.5,"at":%d}' % (number, number, number, number)
+
+
+def _fill(server: Server, topic: str, partitions: int, values: Any) -> None:
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+    from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415
+
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    for done in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        done.result(60)
+    producer = Producer({"bootstrap.servers": server.bootstrap, "linger.ms": 20, "batch.size": 1_000_000})
+    for number, value in enumerate(values):
+        while True:
+            try:
+                producer.produce(topic, value, partition=number % partitions)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+    if producer.flush(PATIENCE_SECONDS):
+        raise ToolFailed(f"{topic} could not be filled")
+
+
+def _fill_table(port: int, rows: int) -> None:
+    import psycopg  # noqa: PLC0415
+
+    with psycopg.connect(host="127.0.0.1", port=port, user="postgres", dbname="postgres") as database:
+        database.execute("CREATE TABLE given (id bigint PRIMARY KEY, name text, amount double precision, at timestamp)")
+        database.execute(
+            "INSERT INTO given SELECT g, 'the name of row ' || g, g * 1.5, now() FROM generate_series(1, %s) g", (rows,)
+        )
+
+
+def _cases(given: _Given, port: int, search_url: str) -> dict[str, Case]:
+    place, large, rows = given.directory, given.large, given.rows
+    url = f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=postgres"
+    megabytes = large * SIZE / 1e6
+    sink = {**JSON_CONVERTER, "topics": "rows"}
+    into_file = {**TEXTS, "connector.class": "FileStreamSink", "topics": "large", "file": f"{place}/out-{{turn}}"}
+    of_file = {**TEXTS, "connector.class": "FileStreamSource", "file": str(given.lines), "topic": "lines-{turn}"}
+    upserts = {"connector.class": "jdbc-sink", "connection.url": url, "table.name.format": "taken_{turn}"}
+    upserts |= {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id", "auto.create": "true", **sink}
+    bulk = {**JSON_CONVERTER, "connector.class": "jdbc-source", "connection.url": url, "table.whitelist": "given"}
+    bulk |= {"mode": "bulk", "topic.prefix": "bulk-{turn}-", "poll.interval.ms": "86400000"}
+    delta = {**sink, "connector.class": "delta-sink", "table.uri": f"{place}/delta-{{turn}}"}
+    iceberg = {**sink, "connector.class": "iceberg-sink", "iceberg.tables": "default.rows_{turn}"}
+    iceberg |= {"iceberg.catalog.uri": f"sqlite:///{place}/catalog.db", "iceberg.catalog.warehouse": f"file://{place}"}
+    parquet = {**sink, "connector.class": "files-sink", "directory": f"{place}/parquet-{{turn}}"}
+    parquet |= {"format.class": "io.confluent.connect.s3.format.parquet.ParquetFormat", "flush.size": "100000"}
+    search = {**JSON_CONVERTER, "topics": "documents-{turn}", "connector.class": "OpensearchSinkConnector"}
+    search |= {"connection.url": search_url, "schema.ignore": "true", "key.ignore": "true", "read.timeout.ms": "60000"}
+    return {
+        "into_file": Case("topic to file", "MB/s", 80, into_file, large, megabytes, PARTITIONS, beside=1.0),
+        "of_file": Case("file to topic", "MB/s", 40, of_file, large, megabytes, beside=1.0),
+        "upserts": Case("JDBC upserts into PostgreSQL", "1/s", 30_000, upserts, rows, rows),
+        "bulk": Case("JDBC source in bulk", "1/s", 60_000, bulk, rows, rows),
+        "delta": Case("Delta sink", "1/s", 100_000, delta, rows, rows),
+        "iceberg": Case("Iceberg sink", "1/s", 100_000, iceberg, rows, rows),
+        "parquet": Case("Parquet sink", "1/s", 100_000, parquet, rows, rows),
+        "search": Case("OpenSearch sink", "1/s", None, search, given.documents, given.documents, beside=0.8),
+    }
+
+
+# Who carries it.
+
+
+def _bare_loop(url: str, turn: int, documents: int) -> float:
+    """Documents in a second."""
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
+    began = time.perf_counter()
+    for first in range(0, documents, AT_ONCE):
+        rows = (_row(number) for number in range(first, min(first + AT_ONCE, documents)))
+        body = b"".join(b'{"index":{}}\n' + row + b"\n" for row in rows)
+        connection.request("POST", f"/bare-{turn}/_bulk", body, {"Content-Type": "application/x-ndjson"})
+        answer = json.loads(connection.getresponse().read())
+        if answer["errors"]:
+            raise ToolFailed(f"OpenSearch refuses: {str(answer)[:500]}")
+    connection.close()
+    return documents / (time.perf_counter() - began)
+
+
+def _ours(context: Context, bootstrap: str, cases: Mapping[str, Case]) -> dict[str, list[dict[str, float]]]:
+    file = context.directory / "cases.json"
+    file.write_text(json.dumps({key: case._asdict() for key, case in cases.items()}))
+    command = [sys.executable, "-c", PROGRAM, bootstrap, str(context.rounds), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE_SECONDS, check=False)
+    if done.returncode:
+        raise ToolFailed(f"a connector failed: {done.stderr[-3000:]}")
+    found: dict[str, list[dict[str, float]]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _java(context: Context, given: _Given) -> dict[str, list[float]]:
+    out = given.directory / "java-out"
+    file_sink = {"connector.class": "FileStreamSink", "topics": "large", "file": str(out), "tasks.max": str(PARTITIONS)}
+    file_source = {"connector.class": "FileStreamSource", "file": str(given.lines), "topic": "java-lines"}
+
+    def in_file() -> float:
+        return out.stat().st_size / 1e6 if out.exists() else 0.0
+
+    def in_topic() -> float:
+        return _records(given.server, "java-lines") * SIZE / 1e6
+
+    goal = given.large * SIZE / 1e6
+    return {
+        "into_file": [_java_rate(context, given, "into-file", file_sink, in_file, goal)],
+        "of_file": [_java_rate(context, given, "of-file", file_source, in_topic, goal)],
+    }
+
+
+def _java_rate(
+    context: Context, given: _Given, name: str, config: Mapping[str, str], seen: Callable[[], float], goal: float
+) -> float:
+    directory = context.directory / f"java-{name}"
+    directory.mkdir()
+    worker, connector = directory / "worker.properties", directory / "connector.properties"
+    worker.write_text(WORKER.format(bootstrap=given.server.bootstrap, directory=directory))
+    connector.write_text("".join(f"{key}={value}\n" for key, value in {"name": f"java-{name}", **config}.items()))
+    program = "org.apache.kafka.connect.cli.ConnectStandalone"
+    command = java_command(program, str(worker), str(connector), heap="-Xmx1g", jars=connect_jars())
+    log = directory / "log"
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
+        try:
+            return _observed(process, seen, goal, log)
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+def _observed(process: "subprocess.Popen[bytes]", seen: Callable[[], float], goal: float, log: Path) -> float:
+    """Megabytes per second, behind the first third."""
+    progress = [Progress(time.perf_counter(), 0, 0.0)]
+    meter, deadline = Meter(process.pid), time.monotonic() + PATIENCE_SECONDS
+    while progress[-1].committed < goal * 0.999:  # lines have no end of their own in a topic
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise ToolFailed(f"Java carried {progress[-1].committed} of {goal} MB:\n{log.read_text()[-2000:]}")
+        time.sleep(POLL_SECONDS)
+        found = int(seen())
+        if found > progress[-1].committed:
+            progress.append(Progress(time.perf_counter(), found, meter.total()))
+    return steady(progress, int(goal))[0]
+
+
+def _records(server: Server, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "bench", "log_level": 0})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1])
+    except KafkaException:
+        return 0  # it is not made yet
+    finally:
+        consumer.close()
