@@ -6,28 +6,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Producer
 
 from ottla.connect.config_records import ConnectorPut, TargetState, TargetStatePut, TasksCommitted, encode
-from ottla.connect.orders import WorkerFacts
-from ottla.connect.sparkless import SparklessRunner
 from ottla.testing import Cluster
 from tests.support.committed import committed
 from tests.support.connect_workers import PATIENCE_S, Answered, ConnectWorker
+from tests.support.hosted_worker import HostedWorker
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/a", "topic": "lines"}
 SINK = {"connector.class": "FileStreamSink", "file": "/b", "topics": "lines", "tasks.max": "2"}
-
-
-class BareWorker(ConnectWorker):
-    """Where Spark is not installed."""
-
-    def _made(self, facts: WorkerFacts) -> Any:
-        return SparklessRunner()
 
 
 @pytest.fixture(scope="module")
@@ -284,14 +275,16 @@ def test_a_pattern_that_backtracks_without_end_is_judged_at_once(worker: Connect
     assert worker.ask("PUT", "/connector-plugins/FileStreamSink/config/validate", config).body["error_count"] == 0
 
 
-def test_without_spark_connectors_say_what_is_missing(brokers: Cluster) -> None:
+def test_where_spark_cannot_run_connectors_say_what_is_missing(
+    brokers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
     own = {"group.id": "bare", "config.storage.topic": "bare-configs", "status.storage.topic": "bare-status"}
-    with BareWorker(brokers.bootstrap_servers, own) as worker:
+    with HostedWorker(brokers.bootstrap_servers, tmp_path, own) as worker:
         worker.ask("PUT", "/connectors/s/config", SOURCE)
         failed = worker.until("/connectors/s/status", in_state("FAILED")).body
-        assert failed["connector"]["trace"].startswith(
-            "Connectors run on Spark, which is not installed here: pip install"
-        )
+        assert "Java was not found: Spark needs Java 17 or newer" in failed["connector"]["trace"]
 
 
 @pytest.mark.matrix  # 17 s of CPU

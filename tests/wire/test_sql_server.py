@@ -34,6 +34,10 @@ class Recorded:
 
     def __init__(self) -> None:
         self.started: dict[str, Mapping[str, str]] = {}
+        self.lacks: str | None = None
+
+    def missing(self) -> str | None:
+        return self.lacks
 
     def start(self, query: PersistentQuery, _: list[tuple[int, Logged]], properties: Mapping[str, str]) -> None:
         self.started[query.id] = dict(properties)
@@ -413,6 +417,21 @@ def test_a_query_runs_with_the_properties_of_its_statement(bootstrap: str) -> No
     again = Recorded()
     with SqlServer(bootstrap, given, again):
         assert again.started == runs.started
+
+
+def test_where_spark_cannot_run_a_query_is_refused_and_nothing_is_made_for_it(bootstrap: str) -> None:
+    name = unique("BARE").upper().replace("-", "_")
+    runs = Recorded()
+    with SqlServer(bootstrap, {"ksql.service.id": unique("sql")}, runs) as server:
+        server.ksql(f"CREATE STREAM {name} (A INT) WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');")
+        runs.lacks = "Java was not found"
+        status, refused = server.ask("POST", "/ksql", {"ksql": f"CREATE STREAM {name}_A AS SELECT A FROM {name};"})
+        assert (status, refused["message"]) == (
+            500,
+            "a query that writes a topic runs on Spark, which cannot run here: Java was not found",
+        )
+        (streams,) = server.ksql("SHOW STREAMS;")
+        assert f"{name}_A" not in [each["name"] for each in streams["streams"]]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import logging
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -34,10 +33,6 @@ def runner_maker(settings: ConnectSettings) -> RunnerMaker:
     temporary: list[tempfile.TemporaryDirectory[str]] = []
 
     def made(facts: WorkerFacts) -> ConnectorRunner:
-        if find_spec("pyspark") is None:
-            from ottla.connect.sparkless import SparklessRunner  # noqa: PLC0415
-
-            return SparklessRunner()
         from ottla.connect.jobs.runner import HostRunner  # noqa: PLC0415  with the worker
         from ottla.node.spark_host import SparkHost  # noqa: PLC0415
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.pipelines.door import FAREWELL, HostClient, HostGone
+from ottla.pipelines.installed import CannotRun, check_spark
 from ottla.runtime.child import Child, Died, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,18 @@ class SparkHost:
                     raise
             self._closing.wait(GLANCE_S)
 
+    def missing(self) -> str | None:
+        """What this machine lacks to run it, and how it is had. Looked for until it was there once."""
+        if self._watcher is None:
+            try:
+                check_spark()
+            except CannotRun as error:
+                return str(error)
+        return None
+
     def _watch(self) -> None:
+        if (why := self.missing()) is not None:
+            raise HostGone(why)
         with self._lock:
             if self._watcher is None:
                 logger.info("a Spark host is started: a JVM of half a gigabyte and more")

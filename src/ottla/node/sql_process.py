@@ -47,6 +47,7 @@ class SqlWithSpark:
         registry = _registry_of(settings, directory)
         self._queries = SparkQueries(
             self._host.client,
+            missing=self._host.missing,
             service_id=settings["ksql.service.id"],
             reach=reach,
             state_dir=str(directory / "queries"),

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.installed import check_spark
 from ottla.streams.errors import StreamsError
 from ottla.streams.run.config import MARKER_SUFFIX, Config, ConfigError
-from ottla.streams.run.installed import check_spark
 from ottla.streams.run.life import CREATED, ERROR, NOT_RUNNING, Hooks
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import ottla.streams
+from ottla.pipelines.installed import java_version
 from ottla.streams import StreamsBuilder
 from ottla.streams.app import StreamsApp
 from ottla.streams.app_file import AppFileError, load
 from ottla.streams.dsl.options import Grouped, Materialized
 from ottla.streams.run.config import CONTINUE, FAIL, SETTINGS, Config, ConfigError
-from ottla.streams.run.installed import java_version
 from ottla.streams.serdes import Serdes
 from ottla.streams.topology.errors import TopologyError
 from ottla.streams.topology.topology import Topology

@@ -21,9 +21,9 @@ ROWS: Final = 1_000
 
 def history(arguments: Arguments) -> int:
     from ottla.client.errors import ClientError
+    from ottla.pipelines.installed import CannotRun, check_spark
     from ottla.sql.errors import SqlError
     from ottla.sql.registry import registry_at
-    from ottla.streams.run.installed import CannotRun, check_spark
 
     bootstrap = arguments.optional("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP", DEFAULT_BOOTSTRAP)
     limit = arguments.number("limit") if arguments.has("limit") else ROWS

@@ -29,7 +29,7 @@ PATIENCE_S: Final = 1.0
 
 
 def run(arguments: Arguments) -> int:
-    from ottla.streams.run.installed import CannotRun, check_spark
+    from ottla.pipelines.installed import CannotRun, check_spark
 
     if arguments.flag("watch"):
         from ottla.cli.streams.watch import watch
@@ -269,9 +269,9 @@ def summary(status: "Mapping[str, Any]") -> str:
 
 def _explained(app: "StreamsApp", error: BaseException) -> BaseException:
     from ottla.client.errors import ClientError
+    from ottla.pipelines.installed import CannotRun
     from ottla.pipelines.job import CannotStart
     from ottla.streams.run.failures import StreamsFailed
-    from ottla.streams.run.installed import CannotRun
     from ottla.streams.topology.errors import TopologyError
     from ottla.streams.topology.partition_counts import PartitionsError
 

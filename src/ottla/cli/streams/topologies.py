@@ -19,7 +19,7 @@ def describe(arguments: Arguments) -> int:
 
 
 def explain(arguments: Arguments) -> int:
-    from ottla.streams.run.installed import CannotRun
+    from ottla.pipelines.installed import CannotRun
 
     app, _ = app_of(arguments)
     try:

@@ -243,6 +243,8 @@ class Engine:
             if isinstance(change, SourceSet):
                 self._check_registry(change.source)
         queries = [change.query for change in changes if isinstance(change, QuerySet)]
+        if queries and (why := self.replaying.missing()) is not None:
+            raise SqlError(SERVER_ERROR, f"a query that writes a topic runs on Spark, which cannot run here: {why}")
         for query in queries:
             from ottla.sql.compile import topology  # noqa: PLC0415  a server without queries starts sooner
 

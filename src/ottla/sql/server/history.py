@@ -108,7 +108,7 @@ class Asked:
                 client.start(self.job, ENTRY, arguments, keep=False)
         except (HostGone, Refused) as error:
             self.close()
-            why = f"SQL over history needs Spark (make streams, Java 17), and its host does not run: {error}"
+            why = f"SQL over history runs on Spark, whose host does not run: {error}"
             raise SqlError(SERVER_ERROR, why) from None
 
     def lines(self) -> list[str]:

@@ -32,6 +32,7 @@ class SparkQueries:
         self,
         client: Callable[[], HostClient],
         *,
+        missing: Callable[[], str | None],
         service_id: str,
         reach: Reach,
         state_dir: str,
@@ -40,9 +41,11 @@ class SparkQueries:
         processing_log: Mapping[str, Any] | None = None,
         defaults: Mapping[str, str] | None = None,
     ) -> None:
-        """`client` reaches the host, and starts it if need be. `registry`: its `url`, and the `file` that says who asks
+        """`client` reaches the host, and starts it if need be; `missing` tells what it needs and is not installed here,
+        and how it is had. `registry`: its `url`, and the `file` that says who asks
         it. `processing_log`: its `topic`, and whether `rows` are shown there. Raises HostGone."""
         self._client = client
+        self._missing = missing
         self._service_id = service_id
         self._config: dict[str, Any] = {
             "bootstrap.servers": reach.servers,
@@ -62,6 +65,9 @@ class SparkQueries:
         self._thread.start()
 
     # ---- on the loop
+
+    def missing(self) -> str | None:
+        return self._missing()
 
     def start(
         self, query: PersistentQuery, statements: list[tuple[int, Logged]], properties: Mapping[str, str]

@@ -18,6 +18,9 @@ _OUTCOMES: Final = 1_000
 class Persistent(Protocol):
     """Who runs queries that write topics."""
 
+    def missing(self) -> str | None:
+        """What queries need and is not installed here, and how it is had."""
+
     def start(
         self, query: PersistentQuery, statements: list[tuple[int, Logged]], properties: Mapping[str, str]
     ) -> None:
@@ -123,6 +126,9 @@ class Replaying:
             query: "PAUSED" if self.catalog.paused.get(query) else known.get(query, "RUNNING")
             for query in self.catalog.queries
         }
+
+    def missing(self) -> str | None:
+        return None if self._persistent is None else self._persistent.missing()
 
     def progress(self, query_id: str) -> Mapping[str, Any]:
         return {} if self._persistent is None else self._persistent.progress(query_id)

@@ -7,7 +7,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
-from ottla.streams.run.installed import INSTALL, CannotRun
+from ottla.pipelines.installed import INSTALL, CannotRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
