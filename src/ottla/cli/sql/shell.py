@@ -13,7 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 from ottla.cli.failures import Failure
 from ottla.cli.parser import Arguments
 from ottla.cli.reach import client_settings
-from ottla.cli.sql.tables import Tables, as_text, read_row, told
+from ottla.cli.sql.entities import told
+from ottla.cli.sql.tables import Tables, as_text, read_row
 from ottla.cli.web import connection_to, shown
 
 _PORT: Final = 8088

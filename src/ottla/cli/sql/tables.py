@@ -1,4 +1,4 @@
-"""What a SQL server answers, drawn for people: rows, and entities of statements."""
+"""Rows of a query, drawn for people."""
 # ruff: noqa: PLC0415  imports wait until a command needs them: start time is felt
 
 import json
@@ -50,40 +50,3 @@ class Tables:
             "|" + "|".join((part[line] if line < len(part) else "").ljust(width) for part in parts) + "|"
             for line in range(height)
         )
-
-
-def told(entity: dict[str, Any]) -> str:
-    """An entity for people."""
-    kind = entity["@type"]
-    if kind == "currentStatus":
-        return str(entity["commandStatus"]["message"])
-    for name in ("streams", "tables", "queries", "topics", "functions", "properties", "variables"):
-        if isinstance(entity.get(name), list) and kind != "describe_function":
-            return _table(entity[name])
-    if kind == "sourceDescription":
-        found = entity["sourceDescription"]
-        rows = [
-            {"Field": each["name"], "Type": _typed(each["schema"]), "": each.get("type", "")}
-            for each in found["fields"]
-        ]
-        return f"Name: {found['name']}\n{_table(rows)}"
-    return json.dumps(
-        {name: each for name, each in entity.items() if name not in ("statementText", "warnings")}, indent=2
-    )
-
-
-def _typed(schema: dict[str, Any]) -> str:
-    given = schema.get("parameters")
-    return f"{schema['type']}({given['precision']}, {given['scale']})" if given else str(schema["type"])
-
-
-def _table(rows: Sequence[dict[str, Any]]) -> str:
-    if not rows:
-        return "(none)"
-    names = list(rows[0])
-    cells = [[each if isinstance(each, str) else json.dumps(each) for each in row.values()] for row in rows]
-    widths = [max(len(name), *(len(row[at]) for row in cells)) for at, name in enumerate(names)]
-    lines = [names, ["-" * width for width in widths], *cells]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
