@@ -25,6 +25,7 @@ from h2.events import DataReceived, ResponseReceived, StreamEnded
 
 from ottla.sql.catalog import PersistentQuery
 from ottla.sql.server.log import Logged
+from ottla.sql.server.replaying import QueryFailure
 from tests.support.patience import eventually
 from tests.support.sql_servers import SqlServer, unique
 
@@ -47,6 +48,9 @@ class Recorded:
 
     def states(self) -> Mapping[str, str]:
         return dict.fromkeys(self.started, "RUNNING")
+
+    def failure(self, query_id: str) -> QueryFailure | None:
+        return QueryFailure(1, "no room") if query_id in self.started else None
 
     def progress(self, query_id: str) -> Mapping[str, Any]:
         left_out = {"deserialization-error": 2, "late": 0}
@@ -414,6 +418,7 @@ def test_a_query_runs_with_the_properties_of_its_statement(bootstrap: str) -> No
         (told,) = first.ksql(f"EXPLAIN CSAS_{name}_A_1;")
     assert runs.started == {f"CSAS_{name}_A_1": {"auto.offset.reset": "latest", "commit.interval.ms": "100"}}
     assert told["queryDescription"]["overriddenProperties"] == runs.started[f"CSAS_{name}_A_1"]
+    assert told["queryDescription"]["queryErrors"] == [{"timestamp": 1, "errorMessage": "no room", "type": "UNKNOWN"}]
     again = Recorded()
     with SqlServer(bootstrap, given, again):
         assert again.started == runs.started

@@ -7,6 +7,7 @@ import json
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,12 +18,14 @@ from ottla.sql.catalog import PersistentQuery
 from ottla.sql.properties import of_application
 from ottla.sql.server.log import Logged
 from ottla.sql.server.measuring import application_id
+from ottla.sql.server.replaying import QueryFailure
 
 logger = logging.getLogger(__name__)
 
 ENTRY: Final = "ottla.sql.server.job:start"
 _STATEMENTS: Final = "statements"
 _STATES: Final = {"STARTING": "RUNNING", "RUNNING": "RUNNING", "WAITING": "ERROR", "FAILED": "ERROR"}
+_LOST: Final = "the Spark host does not answer: it is started anew, and goes on where it was"
 _GLANCE_S: Final = 1.0
 """How old a state may be."""
 
@@ -60,6 +63,8 @@ class SparkQueries:
         self._defaults = dict(defaults or {})
         self._wanted: queue.Queue[tuple[str, Mapping[str, Any] | None] | None] = queue.Queue()
         self._states: dict[str, str] = {}
+        self._failures: dict[str, QueryFailure] = {}
+        """The last of each query; one that runs again keeps it."""
         self._running: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="sql-queries", daemon=True)
         self._thread.start()
@@ -86,10 +91,14 @@ class SparkQueries:
 
     def stop(self, query_id: str) -> None:
         self._states.pop(query_id, None)
+        self._failures.pop(query_id, None)
         self._wanted.put((query_id, None))
 
     def states(self) -> Mapping[str, str]:
         return dict(self._states)
+
+    def failure(self, query_id: str) -> QueryFailure | None:
+        return self._failures.get(query_id)
 
     def progress(self, query_id: str) -> Mapping[str, Any]:
         """In any thread but the loop's."""
@@ -122,7 +131,7 @@ class SparkQueries:
             except (HostGone, Refused) as error:
                 logger.error("query %s: %s", query_id, error)
                 if arguments is not None:
-                    self._states[query_id] = "ERROR"
+                    self._failed(query_id, str(error))
 
     def _do(self, query_id: str, arguments: Mapping[str, Any] | None) -> None:
         name = f"{self._service_id}.{query_id}"
@@ -151,6 +160,16 @@ class SparkQueries:
         except HostGone:
             found = {}
         for query_id in sorted(self._running):
-            told = found.get(f"{self._service_id}.{query_id}")
-            if query_id in self._states:
-                self._states[query_id] = _STATES.get(str(told["state"]), "ERROR") if told else "ERROR"
+            told = found.get(f"{self._service_id}.{query_id}") or {"state": "FAILED", "reason": _LOST}
+            if query_id not in self._states:
+                continue
+            if (state := _STATES.get(str(told["state"]), "ERROR")) == "ERROR":
+                self._failed(query_id, str(told["reason"]))
+            else:
+                self._states[query_id] = state
+
+    def _failed(self, query_id: str, why: str) -> None:
+        known = self._failures.get(query_id)
+        if known is None or known.why != why or self._states.get(query_id) != "ERROR":
+            self._failures[query_id] = QueryFailure(time.time_ns() // 1_000_000, why)
+        self._states[query_id] = "ERROR"

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.sql import tree as t
 from ottla.sql.catalog import Catalog, Change, PersistentQuery, QueryEnded, QueryPaused, QuerySet, Settings
@@ -13,6 +13,11 @@ from ottla.sql.server.log import Logged
 
 _OUTCOMES: Final = 1_000
 """Results of statements that are remembered for who asks how they went."""
+
+
+class QueryFailure(NamedTuple):
+    at_ms: int
+    why: str
 
 
 class Persistent(Protocol):
@@ -28,6 +33,9 @@ class Persistent(Protocol):
 
     def stop(self, query_id: str) -> None: ...
     def states(self) -> Mapping[str, str]: ...
+
+    def failure(self, query_id: str) -> QueryFailure | None:
+        """Why it failed last."""
 
     def progress(self, query_id: str) -> Mapping[str, Any]:
         """What its application tells; nothing if it does not run. May block."""
@@ -126,6 +134,9 @@ class Replaying:
             query: "PAUSED" if self.catalog.paused.get(query) else known.get(query, "RUNNING")
             for query in self.catalog.queries
         }
+
+    def failure(self, query_id: str) -> QueryFailure | None:
+        return None if self._persistent is None else self._persistent.failure(query_id)
 
     def missing(self) -> str | None:
         return None if self._persistent is None else self._persistent.missing()

@@ -15,6 +15,7 @@ from ottla.sql.model import DataSource
 from ottla.sql.server import entities
 from ottla.sql.server.askers import Asker
 from ottla.sql.server.measuring import Measuring
+from ottla.sql.server.replaying import QueryFailure
 from ottla.sql.server.results import RESULT, result_sink, understood
 from ottla.sql.server.selecting import Selecting
 from ottla.sql.session import Session
@@ -30,6 +31,7 @@ class Known(Protocol):
 
     def states(self) -> Mapping[str, str]: ...
     def properties_of(self, query_id: str) -> Mapping[str, str]: ...
+    def failure(self, query_id: str) -> QueryFailure | None: ...
     def settings(self, properties: Mapping[str, object]) -> Settings: ...
 
 
@@ -154,9 +156,13 @@ class Telling:
 
         made = topology(query.query, query.sink, self._registry)
         plan = self._planned(made) if query.id or query.sink.name != RESULT else "computed by the server, without Spark"
-        return entities.query_description(
+        found = entities.query_description(
             query, state, plan, str(made.describe()), self._engine.properties_of(query.id)
         )
+        if (failure := self._engine.failure(query.id)) is not None:
+            error = {"timestamp": failure.at_ms, "errorMessage": failure.why, "type": "UNKNOWN"}
+            found["queryErrors"].append(error)
+        return found
 
     def _planned(self, made: "Topology") -> str:
         """N, P or T for every step, and why."""
