@@ -18,7 +18,7 @@ PLUGIN := plugins/pytest-ottla/pyproject.toml plugins/pytest-ottla/pytest_ottla.
 # compile its libraries again, and a node would do so in the midst of its work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test streams setup lint types contract suite cores wire peers pipelines oracles matrix wheel bench faults clean
+.PHONY: run test streams setup lint types contract suite cores wire peers pipelines oracles queries matrix wheel bench faults clean
 
 run: $(NODE)
 	@exec $(BIN)/ottla start
@@ -69,7 +69,7 @@ contract: setup
 # Five at a time, as servers and their clients mostly wait for each other. None is nicer than the others: beside somebody
 # else's work a nice one would get next to nothing, and Spark gives its Python workers ten seconds to begin.
 suite: setup
-	@$(MAKE) --no-print-directory -j5 --output-sync=target pipelines oracles wire cores peers types contract
+	@$(MAKE) --no-print-directory -j5 --output-sync=target pipelines oracles wire cores peers queries types contract
 
 # What failed beside all the others is run once more by itself, and both are in the output: the suite judges what is
 # wrong, not what was late. A test that is seen there is to be mended all the same.
@@ -87,10 +87,15 @@ peers: setup
 cores: setup
 	$(call checked,tests/rules tests/sim tests/golden bench/tests)
 
-# What Spark's columns give beside Python's and Java's values, and connectors; applications have a run of their own.
+# What Spark's columns give beside Python's and Java's values, and connectors; applications have a run of their own, and
+# SQL's queries one that begins when the shortest of the others is done.
 COLUMNS := $(foreach each,oracle expressions functions serdes lenient_json sql_functions avro source,tests/spark/test_$(each).py)
+QUERIES := $(foreach each,history joins kill_nine queries server,tests/spark/test_sql_$(each).py)
 pipelines: setup
-	$(call checked,tests/spark --ignore tests/spark/connect $(foreach each,$(COLUMNS),--ignore $(each)))
+	$(call checked,tests/spark --ignore tests/spark/connect $(foreach each,$(COLUMNS) $(QUERIES),--ignore $(each)))
+
+queries: setup
+	$(call checked,$(QUERIES))
 
 oracles: setup
 	$(call checked,tests/oracle tests/spark/connect $(COLUMNS))
