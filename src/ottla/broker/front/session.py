@@ -147,11 +147,7 @@ class Session:
                 tags = frame[pos]
                 pos = skip_tags(frame, pos + 1, tags, len(frame)) if tags else pos + 1
             if len(frame) > _LARGE_BYTES and key != PRODUCE:
-                # The task that reads it begins when the frame's buffer is in use for others.
-                work = self._begun_large(route, version, memoryview(bytes(frame)), pos)
-                if route.large_replies:
-                    work = self._written_large(route, version, correlation_id, work)
-                self._run(self._reply(route, version, correlation_id), work)
+                self._begin_large(route, version, correlation_id, frame, pos)
                 return
             request, _ = route.decoders[version](frame, pos)
         except (DecodeError, error, IndexError) as problem:
@@ -210,6 +206,13 @@ class Session:
         self._pending.append(reply)
         if len(self._pending) >= self._limit:
             self.connection.pause_reading()
+
+    def _begin_large(self, route: Route, version: int, correlation_id: int, frame: memoryview, pos: int) -> None:
+        # The task that reads it begins when the frame's buffer is in use for others.
+        work = self._begun_large(route, version, memoryview(bytes(frame)), pos)
+        if route.large_replies:
+            work = self._written_large(route, version, correlation_id, work)
+        self._run(self._reply(route, version, correlation_id), work)
 
     async def _begun_large(self, route: Route, version: int, frame: memoryview, pos: int) -> Any:
         """A request of so many parts that all others would wait while it is read: a thread reads it. The frame is a
