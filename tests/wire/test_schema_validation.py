@@ -131,7 +131,7 @@ def test_batches_that_come_at_the_same_time_are_each_kept(
             wire.send(produce_request(topic, batch, version=NAMED_PRODUCE), NAMED_PRODUCE)
         node.process.send_signal(signal.SIGCONT)
         told = [wire.receive(0, NAMED_PRODUCE).responses[0].partition_responses[0].error_code for wire in wires]
-        assert (told, sorted(stored(wires[0], topic), key=values.index)) == ([0] * len(values), values)
+        assert (told, sorted(filter(None, stored(wires[0], topic)))) == ([0] * len(values), values)
 
 
 def test_others_are_refused_each_with_its_reason(wire: Wire, topic: str) -> None:
