@@ -25,6 +25,19 @@ def interleaved(
     return by_server([turn(f"round {number + 1}", servers, trial) for number in range(rounds)])
 
 
+def rotated(servers: Sequence[S], rounds: int, trial: Callable[[S], Trial], *, warmups: int = 0) -> list[list[Trial]]:
+    """A B C, B C A, …, for what differs by less than it matters who comes behind whom: the system still writes what the
+    one before has left."""
+    for _ in range(warmups):
+        turn("warm-up", servers, trial)
+    taken: list[list[Trial]] = [[] for _ in servers]
+    for number in range(rounds):
+        for place in range(number, number + len(servers)):
+            at = place % len(servers)
+            taken[at] += turn(f"round {number + 1}", servers[at : at + 1], trial)
+    return taken
+
+
 def interleaved_when_warm(
     servers: Sequence[S], rounds: int, trial: Callable[[S], Trial], warmups: range
 ) -> list[list[Trial]]:

@@ -2,11 +2,12 @@
 
 As `unbatched`: one record of 100 B per Produce request. The ratios say what locks cost who does without TLS: the first
 server has none, the second decides each topic by ACLs, the third measures its clients too, by quotas nobody reaches.
+Trials are short and many, and each server is first, second and third in turn: a share is the median of as many.
 """
 
 from bench.context import Context, Factory
 from bench.measures import Measure, Metric, Target
-from bench.rounds import interleaved
+from bench.rounds import rotated
 from bench.secured import AUTHORIZED, with_more
 from bench.servers import Ottla, Server
 from bench.workloads.unbatched import trial
@@ -19,12 +20,17 @@ from ottla.model.permissions import Operation, Resource
 
 NAME = "guarded"
 ACLS = 1_000
+TRIALS = 3
+"""In each round."""
 METRICS = (
     Metric("open", "requests per second without locks", "1/s"),
     Metric("acls", "with 1,000 ACLs", "1/s"),
     Metric("acls_share", "of the first", "", Target(0.97, of_ratio=False, at_least=True)),
     Metric("quotas", "with quotas besides", "1/s"),
     Metric("quotas_share", "of the first", "", Target(0.95, of_ratio=False, at_least=True)),
+    Metric("open_cpu", "server CPU per request without locks", "µs"),
+    Metric("acls_cpu", "with 1,000 ACLs", "µs"),
+    Metric("quotas_cpu", "with quotas besides", "µs"),
 )
 
 
@@ -40,12 +46,14 @@ def run(context: Context) -> list[Measure]:
     allow(servers[1])
     allow(servers[2])
     limit(servers[2])
-    one = trial(context, context.amount(8, 2))
-    taken = interleaved(servers, context.rounds, one, warmups=1)
+    one = trial(context, context.amount(3, 2))
+    taken = rotated(servers, TRIALS * context.rounds, one, warmups=1)
     for server in servers:
         context.discard(server)
     rates = [tuple(each["rate"] for each in trials) for trials in taken]
+    cpu = [tuple(each["cpu"] for each in trials) for trials in taken]
     samples = {
+        **dict(zip(("open_cpu", "acls_cpu", "quotas_cpu"), cpu, strict=True)),
         "open": rates[0],
         "acls": rates[1],
         "quotas": rates[2],

@@ -1,8 +1,10 @@
 """Validation at the broker: records without the schema of their subject are refused, or become dead letters."""
 
 import json
+import signal
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -16,7 +18,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from ottla.protocol.records import NewRecord, build_batch
 from ottla.testing import Cluster
+from tests.support.nodes import Ottla
 from tests.support.requests import (
+    NAMED_PRODUCE,
     NOON,
     create_topic,
     fetch,
@@ -27,7 +31,7 @@ from tests.support.requests import (
     records_in,
 )
 from tests.support.scripted_registry import ScriptedRegistry
-from tests.support.wire import Wire
+from tests.support.wire import Wire, connections
 
 REQUEST_TIMED_OUT = 7
 INVALID_RECORD = 87
@@ -107,6 +111,27 @@ def test_records_of_the_subject_are_taken(wire: Wire, topic: str, codec: int) ->
     part = sent(wire, topic, named(1), None, named(1, b"y"), codec=codec)
     assert (part.error_code, part.base_offset) == (0, 0)
     assert stored(wire, topic) == [named(1), None, named(1, b"y")]
+
+
+def test_batches_that_come_at_the_same_time_are_each_kept(
+    topic: str, registry: ScriptedRegistry, tmp_path: Path
+) -> None:
+    values = [named(1, b"%d" % number) for number in range(8)]
+    with (
+        Ottla(tmp_path / "node", extra={"confluent.schema.registry.url": registry.url}) as node,
+        connections(node.bootstrap, len(values)) as wires,
+    ):
+        assert node.process is not None
+        create_topic(wires[0], topic, configs=VALUES)
+        for wire in wires:
+            assert fetch(wire, topic).error_code == 0
+        node.process.send_signal(signal.SIGSTOP)
+        for wire, value in zip(wires, values, strict=True):
+            batch = bytes(build_batch([NewRecord(None, value, NOON)]))
+            wire.send(produce_request(topic, batch, version=NAMED_PRODUCE), NAMED_PRODUCE)
+        node.process.send_signal(signal.SIGCONT)
+        told = [wire.receive(0, NAMED_PRODUCE).responses[0].partition_responses[0].error_code for wire in wires]
+        assert (told, sorted(filter(None, stored(wires[0], topic)))) == ([0] * len(values), values)
 
 
 def test_others_are_refused_each_with_its_reason(wire: Wire, topic: str) -> None:

@@ -1,5 +1,7 @@
 """A connection: the greeting, headers, tags, order, silence, and when the server hangs up."""
 
+import signal
+from pathlib import Path
 from struct import pack
 
 import pytest
@@ -8,6 +10,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.apis import API
 from ottla.protocol.codec import Message
 from ottla.protocol.frames import RequestHeader, decode_response_header, encode_request
+from tests.support.nodes import Ottla
 from tests.support.requests import (
     NAMED_FETCH,
     NAMED_PRODUCE,
@@ -21,7 +24,7 @@ from tests.support.requests import (
     records_in,
     wait_for_topic,
 )
-from tests.support.wire import Deadline, Wire, latest, versions
+from tests.support.wire import Deadline, Wire, connections, latest, versions
 
 API_VERSIONS = 18
 UNSUPPORTED_VERSION = 35
@@ -348,3 +351,18 @@ def test_latest_versions_are_what_this_suite_thinks(wire: Wire) -> None:
     assert {key: advertised[key][1] for key in SPINE if key != API_VERSIONS} == {
         key: latest(key) for key in SPINE if key != API_VERSIONS
     }
+
+
+def test_large_requests_that_come_at_the_same_time_are_not_taken_for_one_another(tmp_path: Path) -> None:
+    """They are read by threads, when the loop's buffer is in use for others already."""
+    with Ottla(tmp_path / "node") as node, connections(node.bootstrap, 8) as wires:
+        assert node.process is not None
+        for wire in wires:
+            wire.ask(m.MetadataRequest(topics=[], allow_auto_topic_creation=False), 12)
+        node.process.send_signal(signal.SIGSTOP)
+        asked = [[f"{number}-{each:090}" for each in range(800)] for number in range(len(wires))]
+        for wire, names in zip(wires, asked, strict=True):
+            topics = [m.MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+            wire.send(m.MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
+        node.process.send_signal(signal.SIGCONT)
+        assert [[topic.name for topic in wire.receive(3, 12).topics] for wire in wires] == asked

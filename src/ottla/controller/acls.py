@@ -22,6 +22,12 @@ from ottla.protocol.codec import MetadataRecord
 MAX_CHANGES: Final = 10_000
 """In one request, as in Kafka: all of them are appended at once."""
 
+_RESOURCES: Final = frozenset(Resource)
+_PATTERNS: Final = frozenset(Pattern)
+_OPERATIONS: Final = frozenset(Operation)
+_PERMISSIONS: Final = frozenset(PermissionType)
+"""Looked into for each of thousands of entries in one request."""
+
 Creation: TypeAlias = "messages.CreateAclsRequest.AclCreation"
 Filter: TypeAlias = "messages.DeleteAclsRequest.DeleteAclsFilter"
 FilterResult: TypeAlias = "messages.DeleteAclsResponse.DeleteAclsFilterResult"
@@ -140,13 +146,13 @@ def acl_of_creation(creation: Creation) -> Acl:
 
 def refusal_of(acl: Acl) -> Refusal | None:
     """What cannot be written down. Operations that do not fit the type can, as in Kafka: they allow nothing."""
-    if acl.resource not in list(Resource):
+    if acl.resource not in _RESOURCES:
         why = f"{acl.resource} is no type of resource that can be protected"
-    elif acl.pattern not in list(Pattern):
+    elif acl.pattern not in _PATTERNS:
         why = f"{acl.pattern} is no type of pattern: LITERAL (3) and PREFIXED (4) are"
-    elif acl.operation not in list(Operation):
+    elif acl.operation not in _OPERATIONS:
         why = f"{acl.operation} is no operation that can be allowed or denied"
-    elif acl.permission not in list(PermissionType):
+    elif acl.permission not in _PERMISSIONS:
         why = f"{acl.permission} is neither DENY (2) nor ALLOW (3)"
     elif not acl.name:
         why = "the name of the resource is empty"
@@ -213,13 +219,13 @@ def filter_of(asked: "Filter | messages.DescribeAclsRequest") -> AclFilter:
 
 
 def filter_refusal(wanted: AclFilter) -> Refusal | None:
-    if wanted.resource != ANY and wanted.resource not in list(Resource):
+    if wanted.resource != ANY and wanted.resource not in _RESOURCES:
         why = f"{wanted.resource} is no type of resource"
-    elif wanted.pattern not in (ANY, MATCH, *Pattern):
+    elif wanted.pattern not in (ANY, MATCH) and wanted.pattern not in _PATTERNS:
         why = f"{wanted.pattern} is no type of pattern"
-    elif wanted.operation != ANY and wanted.operation not in list(Operation):
+    elif wanted.operation != ANY and wanted.operation not in _OPERATIONS:
         why = f"{wanted.operation} is no operation"
-    elif wanted.permission != ANY and wanted.permission not in list(PermissionType):
+    elif wanted.permission != ANY and wanted.permission not in _PERMISSIONS:
         why = f"{wanted.permission} is neither DENY (2) nor ALLOW (3)"
     else:
         return None

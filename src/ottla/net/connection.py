@@ -18,7 +18,7 @@ import os
 import socket
 from asyncio import AbstractEventLoop
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from time import monotonic
 from typing import Final, Protocol
@@ -74,8 +74,9 @@ class Line(Protocol):
     @property
     def reading_paused(self) -> bool: ...
 
-    def seconds(self) -> float:
-        """Now, by the clock that `last_active` is of."""
+    @property
+    def seconds(self) -> Callable[[], float]:
+        """Tells now, by the clock that `last_active` is of. Whoever asks twice for each request keeps it."""
 
     def us_since(self, then: float) -> int:
         """Microseconds, by the same."""
@@ -151,6 +152,7 @@ class Connection:
         "_unfinished",
         "last_active",
         "out_bytes",
+        "seconds",
     )
 
     def __init__(
@@ -163,6 +165,7 @@ class Connection:
         traffic: Traffic,
     ) -> None:
         self._sock: socket.socket | None = sock
+        self.seconds: Callable[[], float] = monotonic
         self._fd = sock.fileno()
         self._loop = loop
         self._scratch = scratch
@@ -209,9 +212,6 @@ class Connection:
         raise NotImplementedError
 
     # ---- common to both
-
-    def seconds(self) -> float:
-        return monotonic()
 
     def us_since(self, then: float) -> int:
         return int((monotonic() - then) * 1_000_000)

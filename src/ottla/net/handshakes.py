@@ -1,20 +1,26 @@
 """TLS handshakes on raw sockets, from either side: who is not done in time, or does not speak TLS, is let go.
 
 A server's half-open handshakes are bounded in time and number. When there are too many the oldest is given up: whoever
-means it is done within milliseconds, so what has waited longest is what nobody will miss.
+means it is done within milliseconds, so what has waited longest is what nobody will miss. However many come at once,
+who is in already is served between them: a turn of the loop has so much time for handshakes, and who comes too late for
+it is in the next.
 """
 
 import asyncio
 import socket
 import ssl
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
+from time import monotonic
 from typing import Final
 
 from ottla.net.foreign import is_http, is_kafka
 from ottla.net.secured import Secured
 
 _RECEIVED_BYTES: Final = 16 * 1024
+_TURN_S: Final = 0.002
+"""A handshake takes a third of a millisecond, with a large RSA key several."""
 _HUNG_UP: Final = "it hung up in the middle of the handshake"
 _NO_TLS_THERE: Final = f"{_HUNG_UP}; does its listener have TLS?"
 _HANGING_UP: Final = (ssl.SSLEOFError, ConnectionError)
@@ -44,14 +50,56 @@ Done = Callable[[Secured], None]
 Failed = Callable[[HandshakeFailed], None]
 
 
+class Turn:
+    """What a turn of the loop may spend. Who comes when it is spent waits, in the order of coming."""
+
+    __slots__ = ("_loop", "_seconds", "_until", "_waiting")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._until: float | None = None
+        """None: nothing of it is spent."""
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def has_room(self, do: Callable[[], None]) -> bool:
+        """Without room it is done in a later turn."""
+        if self._until is None:
+            self._begin()
+            return True
+        if monotonic() < self._until:
+            return True
+        self._waiting.append(do)
+        return False
+
+    def _begin(self) -> None:
+        self._until = monotonic() + self._seconds
+        self._loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        self._until = None
+        if self._waiting:
+            self._begin()
+        while self._waiting:
+            self._waiting.popleft()()
+            assert self._until is not None
+            if monotonic() >= self._until:
+                return
+
+
 class Handshake:
     """One, from when it begins until one of `done` and `failed` is called, on the loop and never from inside `begin`. A
     socket that fails is closed."""
 
-    __slots__ = ("_done", "_failed", "_fd", "_first", "_loop", "_secured", "_timer", "_unsent")
+    __slots__ = ("_done", "_failed", "_fd", "_first", "_loop", "_secured", "_timer", "_turn", "_unsent")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, context: ssl.SSLContext, host: str | None = None
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        context: ssl.SSLContext,
+        host: str | None = None,
+        turn: Turn | None = None,
     ) -> None:
         """As a client of `host`, the name that was dialled; without one as a server. Raises ValueError for a name that
         cannot be checked."""
@@ -62,6 +110,8 @@ class Handshake:
         self._secured: Secured | None = Secured(sock, tls, incoming, outgoing)
         self._first: bytes | None = b"" if host is None else None
         """The beginning of what came, until it is known what it is."""
+        self._turn = turn
+        """Shared with others; without one it never waits."""
         self._unsent = b""
         self._timer: asyncio.TimerHandle | None = None
         self._done: Done | None = None
@@ -86,6 +136,17 @@ class Handshake:
             self._secured = None
 
     def _readable(self) -> None:
+        if self._turn is None or self._turn.has_room(self._go_on):
+            self._read()
+        else:
+            self._loop.remove_reader(self._fd)
+
+    def _go_on(self) -> None:
+        if self._secured is not None:  # else it was given up while it waited
+            self._loop.add_reader(self._fd, self._readable)
+            self._read()
+
+    def _read(self) -> None:
         assert self._secured is not None
         try:
             data = self._secured.sock.recv(_RECEIVED_BYTES)
@@ -227,10 +288,11 @@ def _recognised(first: bytes) -> Spoke | None:
 class Handshakes:
     """The half-open ones of a server."""
 
-    __slots__ = ("_loop", "_most", "_timeout_s", "_under_way")
+    __slots__ = ("_loop", "_most", "_timeout_s", "_turn", "_under_way")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, timeout_s: float, most: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeout_s: float, most: int, turn_s: float = _TURN_S) -> None:
         self._loop = loop
+        self._turn = Turn(loop, turn_s)
         self._timeout_s = timeout_s
         self._most = most
         self._under_way: dict[Handshake, None] = {}
@@ -239,7 +301,7 @@ class Handshakes:
     def begin(self, sock: socket.socket, context: ssl.SSLContext, done: Done, failed: Failed) -> None:
         if len(self._under_way) >= self._most:
             next(iter(self._under_way)).give_up("too many handshakes are half open, and it was the oldest")
-        handshake = Handshake(self._loop, sock, context)
+        handshake = Handshake(self._loop, sock, context, turn=self._turn)
 
         def succeeded(secured: Secured) -> None:
             del self._under_way[handshake]

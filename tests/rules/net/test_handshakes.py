@@ -1,9 +1,11 @@
 """Handshakes: bounded in time and number, and what comes instead of one is recognised."""
 
 import asyncio
+import select
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,9 +22,11 @@ LONG_S = 30.0
 class Door:
     """A server's half-open handshakes and what became of them."""
 
-    def __init__(self, timeout_s: float = LONG_S, most: int = 100, context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, timeout_s: float = LONG_S, most: int = 100, context: ssl.SSLContext | None = None, turn_s: float = LONG_S
+    ) -> None:
         self.loop = asyncio.get_running_loop()
-        self.handshakes = Handshakes(self.loop, timeout_s, most)
+        self.handshakes = Handshakes(self.loop, timeout_s, most, turn_s)
         self.done: list[Secured] = []
         self.failed: list[HandshakeFailed] = []
         self._context = context or server_context()
@@ -110,6 +114,38 @@ def test_who_means_it_gets_in_although_others_hold_all_places() -> None:
         return len(door.done)
 
     assert asyncio.run(scenario()) == 1
+
+
+def test_of_many_who_come_at_once_a_turn_of_the_loop_takes_some_and_the_next_the_others() -> None:
+    async def scenario() -> list[int]:
+        door = Door(turn_s=0)  # the first of a turn is always taken
+        loop, peers = door.loop, [door.come() for _ in range(20)]
+        for peer in peers:
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+            with suppress(ssl.SSLWantReadError):
+                tls.do_handshake()
+            peer.sendall(outgoing.read())
+        answered, unanswered, by_turn = asyncio.Event(), set(peers), []
+
+        def turn() -> None:
+            told = {peer for peer in unanswered if select.select([peer], [], [], 0)[0]}
+            unanswered.difference_update(told)
+            by_turn.append(len(told))
+            if unanswered:
+                loop.call_soon(turn)
+            else:
+                answered.set()
+
+        loop.call_soon(turn)
+        await asyncio.wait_for(answered.wait(), LONG_S)
+        door.handshakes.close()
+        for peer in peers:
+            peer.close()
+        return by_turn
+
+    by_turn = asyncio.run(scenario())
+    assert (sum(by_turn), max(by_turn)) == (20, 1)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from ottla.metadata.scram import MIN_ITERATIONS, SCRAM_SHA_256, SCRAM_SHA_512, S
 from ottla.model.ids import Millis
 from ottla.security.sasl.outcomes import DERIVE_TOKEN_KEYS, Accepted, Challenge, Need, Rejected
 from ottla.security.sasl.scram import ScramClient, ScramMismatch, ScramServer
+from ottla.security.sasl.speaker import SaltPassword
 from tests.rules.security.logins import SALT, USERS, WALL, Passwords, credential, salted
 from tests.support.examples import examples
 
@@ -221,6 +222,12 @@ def test_scramp_refuses_what_we_refuse() -> None:
     assert isinstance(at.evaluate(client.get_client_final().encode(), WALL), Rejected)
     with pytest.raises(ScramException):
         client.set_server_final("v=AAAA")
+
+
+def test_a_password_is_salted_once_for_a_server_that_says_the_same_again() -> None:
+    first_time = SaltPassword(SCRAM_SHA_256, "secret", SALT, MIN_ITERATIONS).done()
+    assert SaltPassword(SCRAM_SHA_256, "secret", SALT, MIN_ITERATIONS).done() is first_time
+    assert SaltPassword(SCRAM_SHA_256, "other", SALT, MIN_ITERATIONS).done() != first_time
 
 
 def test_keys_do_not_tell_the_password() -> None:

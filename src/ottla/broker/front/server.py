@@ -28,7 +28,8 @@ if TYPE_CHECKING:  # loaded with the first listener that has TLS, or on which cl
 
 logger = logging.getLogger(__name__)
 
-_ACCEPTS_PER_WAKEUP: Final = 64
+_ACCEPTS_PER_WAKEUP: Final = 16
+"""The others have their turn before the next."""
 _SWEEP_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 1.0
 """How long nobody is let in when the system has no descriptor left: asking again at once would never end."""

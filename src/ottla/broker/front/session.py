@@ -147,7 +147,7 @@ class Session:
                 tags = frame[pos]
                 pos = skip_tags(frame, pos + 1, tags, len(frame)) if tags else pos + 1
             if len(frame) > _LARGE_BYTES and key != PRODUCE:
-                self._run(self._reply(route, version, correlation_id), self._begun_large(route, version, frame, pos))
+                self._begin_large(route, version, correlation_id, frame, pos)
                 return
             request, _ = route.decoders[version](frame, pos)
         except (DecodeError, error, IndexError) as problem:
@@ -207,11 +207,18 @@ class Session:
         if len(self._pending) >= self._limit:
             self.connection.pause_reading()
 
+    def _begin_large(self, route: Route, version: int, correlation_id: int, frame: memoryview, pos: int) -> None:
+        # The task that reads it begins when the frame's buffer is in use for others.
+        work = self._begun_large(route, version, memoryview(bytes(frame)), pos)
+        if route.large_replies:
+            work = self._written_large(route, version, correlation_id, work)
+        self._run(self._reply(route, version, correlation_id), work)
+
     async def _begun_large(self, route: Route, version: int, frame: memoryview, pos: int) -> Any:
-        """A request of so many parts that all others would wait while it is read: a thread reads it."""
-        whole = memoryview(bytes(frame))
+        """A request of so many parts that all others would wait while it is read: a thread reads it. The frame is a
+        copy of its own."""
         try:
-            request, _ = await to_thread(route.decoders[version], whole, pos)
+            request, _ = await to_thread(route.decoders[version], frame, pos)
         except (DecodeError, error, IndexError) as problem:
             self._refuse(f"a request cannot be read: {problem}")
             return None

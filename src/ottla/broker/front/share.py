@@ -40,6 +40,7 @@ class Share:
         "_meters",
         "_muted_until",
         "_owed_ms",
+        "_seconds",
         "_spent",
         "_timer",
         "applies",
@@ -58,6 +59,7 @@ class Share:
         self.timed = False
         """A quota of time does."""
         self._line = line
+        self._seconds = line.seconds
         self._loop = loop
         self._clock = clock
         self._meters = _NO_METERS
@@ -90,7 +92,7 @@ class Share:
 
     def begin(self, produced_bytes: int) -> None:
         """A request has come: of that size, if it is a produce."""
-        now = self._line.seconds()
+        now = self._seconds()
         if self.timed:
             self._began, self._answered = now, False
         meter = self._meters.produce
@@ -103,7 +105,7 @@ class Share:
         """The loop turns to something else."""
         if not self._began:
             return
-        now = self._line.seconds()
+        now = self._seconds()
         spent, self._began = now - self._began, 0.0
         meter = self._meters.request
         if self._answered and meter is not None:
@@ -120,7 +122,7 @@ class Share:
 
     def step(self) -> None:
         """The loop turns to this client's work again."""
-        self._began, self._answered = self._line.seconds(), False
+        self._began, self._answered = self._seconds(), False
 
     @property
     def most_fetched(self) -> int:
@@ -150,7 +152,7 @@ class Share:
 
     def _now(self) -> Millis:
         """As good as now: a request that is answered at once is not looked at the clock for again."""
-        return Millis(int((self._began or self._line.seconds()) * 1000))
+        return Millis(int((self._began or self._seconds()) * 1000))
 
     def _charge_time(self) -> int:
         meter, spent = self._meters.request, self._spent

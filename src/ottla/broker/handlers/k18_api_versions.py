@@ -6,6 +6,7 @@ features that start at level 0 (KAFKA-17011). To a later version the answer is a
 """
 
 import re
+from functools import lru_cache
 
 from ottla.broker.front.dispatch import API_VERSIONS, Routes
 from ottla.broker.front.session import Session
@@ -50,6 +51,7 @@ def unsupported(routes: Routes) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION, api_keys=greeting)
 
 
+@lru_cache(maxsize=8)  # every connection asks, and a node has few listeners
 def _keys(routes: Routes) -> list[ApiVersionsResponse.ApiVersion]:
     return [
         ApiVersionsResponse.ApiVersion(

@@ -1,7 +1,8 @@
 """The part of Produce that only topics have whose records are validated: a judgement before anything is appended."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from ottla.broker.partition import Partition
 from ottla.broker.services import Services
@@ -20,15 +21,21 @@ class Judged:
     """Their batches were replaced by what is left of them."""
 
 
-async def validated(
+def validated(
+    services: Services, request: ProduceRequest, version: int, topic_error: Callable[[str], Errors | None]
+) -> Coroutine[Any, Any, Judged]:
+    """Who may not write, or asks somebody who does not lead, is told so later, and costs the registry nothing."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:  # a view of the socket's buffer does not outlive this call
+            data.records = memoryview(bytearray(data.records)) if data.records is not None else None
+    return _judged(services, request, version, topic_error)
+
+
+async def _judged(
     services: Services, request: ProduceRequest, version: int, topic_error: Callable[[str], Errors | None]
 ) -> Judged:
-    """Who may not write, or asks somebody who does not lead, is told so later, and costs the registry nothing."""
     validation, replicas, judged = services.validation, services.replicas, Judged()
     assert validation is not None
-    for topic in request.topic_data:
-        for data in topic.partition_data:  # a view of the socket's buffer does not outlive the first wait
-            data.records = memoryview(bytearray(data.records)) if data.records is not None else None
     for topic in request.topic_data:
         known = replicas.by_id.get(topic.topic_id) if version >= BY_TOPIC_ID else replicas.by_name.get(topic.name)
         if known is None or topic_error(known.name) is not None:

@@ -1,11 +1,12 @@
 """The client's end of a login: what nodes say to each other, and our clients to any broker.
 
 `log_in` is a generator: it yields requests, and is sent their answers; or a password that is to be salted, which takes
-milliseconds, or a token that is to be fetched, and is sent the outcome. Whoever has the connection runs it.
+milliseconds the first time, or a token that is to be fetched, and is sent the outcome. Who has the connection runs it.
 """
 
 from collections.abc import Callable, Generator
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.metadata.scram import SCRAM_BY_NAME, ScramMechanism, salted_password
 from ottla.model.errors import Errors
@@ -15,6 +16,9 @@ from ottla.security.sasl.plain import PLAIN, plain_message
 from ottla.security.sasl.scram import ScramClient, ScramMismatch
 
 OAUTHBEARER = "OAUTHBEARER"
+_SALTED: Final = lru_cache(maxsize=16)(salted_password)
+"""A server's salt seldom changes, and to work out what follows from it is the most that a login costs a client: who
+connects again and again does it once (RFC 5802, 5.1)."""
 
 
 class Credentials(NamedTuple):
@@ -43,7 +47,7 @@ class SaltPassword(NamedTuple):
     iterations: int
 
     def done(self) -> bytes:
-        return salted_password(*self)
+        return _SALTED(*self)
 
     def __repr__(self) -> str:
         return f"SaltPassword({self.mechanism.name}, {self.iterations})"
