@@ -62,6 +62,16 @@ class Day:
 
         eventually(moved, f"everybody goes on from {before}")
 
+    def reads_all(self) -> None:
+        """That was written by now."""
+        wanted = {value for values in list(self.written.values()) for value in list(values)}
+        eventually(lambda: all(wanted <= found.keys() for found in self.read.values()), "everything is read")
+
+    def went_well(self) -> None:
+        assert self.troubles == []
+        for found in self.read.values():
+            assert not set(self.aborted) & found.keys()
+
 
 Work = Callable[[Day, str, Settings], None]
 
@@ -151,6 +161,23 @@ def kafka_python_writes(day: Day, name: str, settings: Settings) -> None:
         value = day.value(name)
         producer.send(PLAIN_TOPIC, value.encode()).get(PATIENCE_SECONDS)
         day.written[name].append(value)
+    producer.close()
+
+
+def kafka_python_transacts(day: Day, name: str, settings: Settings) -> None:
+    producer = KafkaProducer(**for_python(settings), transactional_id=name)
+    producer.init_transactions()
+    for number in paced(day):
+        values = [day.value(name) for _ in range(2)]
+        producer.begin_transaction()
+        for value in values:
+            producer.send(LEDGER, value.encode()).get(PATIENCE_SECONDS)
+        if number % 3:
+            producer.commit_transaction()
+            day.written[name] += values
+        else:
+            producer.abort_transaction()
+            day.aborted += values
     producer.close()
 
 
@@ -257,6 +284,7 @@ WRITERS: dict[str, Work] = {
     "librdkafka": confluent_writes,
     "librdkafka-txn": confluent_transacts,
     "kafka-python": kafka_python_writes,
+    "kafka-python-txn": kafka_python_transacts,
     "aiokafka": aio_writes,
     "aiokafka-txn": aio_transacts,
 }
@@ -309,12 +337,8 @@ def a_day(kafka: Cluster, clients: tuple[str, ...], during: Callable[[Day], None
     with at_work(day, kafka.user("steady"), clients):
         day.goes_on()
         during(day)
-        written = {name: list(values) for name, values in day.written.items()}
-        wanted = {value for values in written.values() for value in values}
-        eventually(lambda: all(wanted <= found.keys() for found in day.read.values()), "everything is read")
-    assert day.troubles == []
-    for found in day.read.values():
-        assert not set(day.aborted) & found.keys()
+        day.reads_all()
+    day.went_well()
     return day
 
 
