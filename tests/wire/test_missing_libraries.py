@@ -25,6 +25,10 @@ IDS = {"AVRO": 101, "JSON": 102, "PROTOBUF": 103}
 SCHEMAS = {"AVRO": '"string"', "JSON": '{"type":"object"}', "PROTOBUF": 'syntax = "proto3";\n\nmessage A {}\n'}
 
 
+def compact(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
 @pytest.fixture(scope="module")
 def registry_port() -> int:
     return free_ports(1)[0]
@@ -80,7 +84,7 @@ def test_payloads_whose_library_is_missing_are_refused_and_are_no_dead_letters(
     dead = f"{topic}-dead"
     with Wire(node.bootstrap) as wire:
         ask(url, "GET", "/subjects")
-        written = NewRecord(*(json.dumps(each, separators=(",", ":")).encode() for each in (key, stored)), NOON)
+        written = NewRecord(compact(key), compact(stored), NOON)
         assert produce(wire, "_schemas", bytes(build_batch([written]))).error_code == 0
         create_topic(wire, dead)
         create_topic(
