@@ -164,23 +164,6 @@ def kafka_python_writes(day: Day, name: str, settings: Settings) -> None:
     producer.close()
 
 
-def kafka_python_transacts(day: Day, name: str, settings: Settings) -> None:
-    producer = KafkaProducer(**for_python(settings), transactional_id=name)
-    producer.init_transactions()
-    for number in paced(day):
-        values = [day.value(name) for _ in range(2)]
-        producer.begin_transaction()
-        for value in values:
-            producer.send(LEDGER, value.encode()).get(PATIENCE_SECONDS)
-        if number % 3:
-            producer.commit_transaction()
-            day.written[name] += values
-        else:
-            producer.abort_transaction()
-            day.aborted += values
-    producer.close()
-
-
 def kafka_python_reads(day: Day, name: str, settings: Settings) -> None:
     consumer = KafkaConsumer(
         PLAIN_TOPIC, LEDGER, group_id=name, auto_offset_reset="earliest", isolation_level="read_committed",
@@ -284,7 +267,6 @@ WRITERS: dict[str, Work] = {
     "librdkafka": confluent_writes,
     "librdkafka-txn": confluent_transacts,
     "kafka-python": kafka_python_writes,
-    "kafka-python-txn": kafka_python_transacts,
     "aiokafka": aio_writes,
     "aiokafka-txn": aio_transacts,
 }
