@@ -62,6 +62,16 @@ class Day:
 
         eventually(moved, f"everybody goes on from {before}")
 
+    def reads_all(self) -> None:
+        """That was written by now."""
+        wanted = {value for values in list(self.written.values()) for value in list(values)}
+        eventually(lambda: all(wanted <= found.keys() for found in self.read.values()), "everything is read")
+
+    def went_well(self) -> None:
+        assert self.troubles == []
+        for found in self.read.values():
+            assert not set(self.aborted) & found.keys()
+
 
 Work = Callable[[Day, str, Settings], None]
 
@@ -309,12 +319,8 @@ def a_day(kafka: Cluster, clients: tuple[str, ...], during: Callable[[Day], None
     with at_work(day, kafka.user("steady"), clients):
         day.goes_on()
         during(day)
-        written = {name: list(values) for name, values in day.written.items()}
-        wanted = {value for values in written.values() for value in values}
-        eventually(lambda: all(wanted <= found.keys() for found in day.read.values()), "everything is read")
-    assert day.troubles == []
-    for found in day.read.values():
-        assert not set(day.aborted) & found.keys()
+        day.reads_all()
+    day.went_well()
     return day
 
 

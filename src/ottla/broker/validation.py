@@ -40,6 +40,14 @@ _ORIGIN: Final = "__connect.errors.topic"
 class Undecided(Exception):
     """The registry cannot be asked: nothing is known against the records, and nothing for them."""
 
+    error = Errors.REQUEST_TIMED_OUT
+
+
+class Incapable(Undecided):
+    """Nor will it be known later: the producer need not try again, and nothing becomes a dead letter."""
+
+    error = Errors.INVALID_RECORD
+
 
 class Schemas(Protocol):
     """What the broker asks of a schema registry. A mark is 0 and an id, or 1 and a GUID, as records have it."""
@@ -88,8 +96,8 @@ class Validation:
             errors = await self._errors(topic, rules, body, found)
         except (CorruptBatch, compression.DecompressionError):
             return None
-        except Undecided as error:
-            return Rejected(Errors.REQUEST_TIMED_OUT, str(error))
+        except Undecided as undecided:
+            return Rejected(undecided.error, str(undecided))
         if not errors:
             return None
         if not rules.dead_letters:

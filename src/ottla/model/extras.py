@@ -1,9 +1,47 @@
-"""Libraries that an installation may lack: a node alone needs few, pipelines, connectors and SQL bring the others."""
+"""Libraries that an installation may lack: a node alone needs few, services and pipelines bring the others."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_BROUGHT_BY: Final = {
+    "registry": ("fastavro", "google", "jsonschema_rs"),
+    "streams": ("numpy", "pandas", "pyarrow", "pyspark"),
+    "connect": (
+        "adbc_driver_manager",
+        "adbc_driver_postgresql",
+        "adbc_driver_sqlite",
+        "connectorx",
+        "deltalake",
+        "psycopg",
+        "pyiceberg",
+        "pymysql",
+    ),
+    "sql": ("h2", "wsproto", "yaml"),
+    "security": ("cryptography", "jwt"),
+}
+"""Packages by the extra of pyproject.toml that has them, the first one if several do."""
+_EXTRA_OF: Final = {package: extra for extra, packages in _BROUGHT_BY.items() for package in packages}
+_BY_MAKE: Final = {"streams": "make streams", "connect": "make streams"}
 
 
 def missing(error: ImportError) -> str:
     """What is missing, and how it is had."""
-    if not isinstance(error, ModuleNotFoundError) or error.name is None or error.name.startswith("ottla"):
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return str(error)
-    name = error.name.partition(".")[0]
-    return f"{name} is not installed: make streams in a clone of ottla, or pip install 'ottla[streams,connect,sql]'"
+    package = error.name.partition(".")[0]
+    extra = _EXTRA_OF.get(package)
+    if extra is None:
+        return str(error)
+    make = _BY_MAKE.get(extra, "make setup")
+    name = "protobuf" if package == "google" else package
+    return f"{name} is not installed: pip install 'ottla[{extra}]' (in a clone of ottla: {make})"
+
+
+@contextmanager
+def named() -> Iterator[None]:
+    """What cannot be imported in here is told by `missing`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(missing(error), name=error.name) from error

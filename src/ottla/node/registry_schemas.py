@@ -10,13 +10,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
 
-from ottla.broker.validation import PartName, Undecided
+from ottla.broker.validation import Incapable, PartName, Undecided
 from ottla.http.asking import NoAnswer, ask
+from ottla.model.extras import missing
 from ottla.model.ports import Clock
 from ottla.model.properties import Settings
 from ottla.node.schema_payloads import Text, decoder, record_names
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+P = ParamSpec("P")
 
 _CONNECT_S: Final = 2.0
 _ANSWER_S: Final = 10.0
@@ -100,7 +102,7 @@ class RegistrySchemas:
         known = self._known.get(mark) or await self._ask_once(mark)
         if known.decode is None:
             text = await self._text(known)
-            known.decode = await asyncio.to_thread(decoder, text, await self._resolved(text))
+            known.decode = await _with_library(decoder, text, await self._resolved(text))
         return await asyncio.to_thread(lambda decode: list(map(decode, payloads)), known.decode)
 
     # ---- asking
@@ -138,7 +140,7 @@ class RegistrySchemas:
         if strategy == "TopicNameStrategy" or not known.subjects:
             return (f"{topic}-{part}",)
         if not known.names:
-            known.names = await asyncio.to_thread(record_names, await self._text(known))
+            known.names = await _with_library(record_names, await self._text(known))
         return known.names if strategy == "RecordNameStrategy" else tuple(f"{topic}-{name}" for name in known.names)
 
     async def _text(self, known: Known) -> Text:
@@ -206,6 +208,14 @@ class RegistrySchemas:
             except ValueError as error:
                 raise Undecided(f"the schema registry cannot be asked over TLS: {error}") from None
         return self._tls
+
+
+async def _with_library(work: Callable[P, V], *arguments: P.args, **named: P.kwargs) -> V:
+    """In a thread: the library of a language is loaded by its first schema. Raises Incapable."""
+    try:
+        return await asyncio.to_thread(work, *arguments, **named)
+    except ModuleNotFoundError as error:
+        raise Incapable(f"the broker cannot read schemas of this type: {missing(error)}") from None
 
 
 def _authorization(settings: Settings) -> dict[str, str]:

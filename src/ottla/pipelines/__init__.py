@@ -17,11 +17,12 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ottla.model.extras import named
+
 if TYPE_CHECKING:
     from ottla.pipelines.sink.exactly_once import exactly_once as exactly_once
     from ottla.pipelines.source.connector import read_stream as read_stream
 
-_NEEDED = ("pyspark", "pyarrow", "numpy", "pandas")
 _MODULE_OF = {"exactly_once": "sink.exactly_once", "read_stream": "source.connector"}
 
 
@@ -32,12 +33,8 @@ def __getattr__(name: str) -> Any:
     # Else Spark runs its workers with the first python3 of the PATH, which need not have ottla: a session that is built
     # after this import, by the user's own words, takes the Python of the program.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    try:
+    with named():
         found = getattr(import_module(f"{__name__}.{module}"), name)
-    except ModuleNotFoundError as error:
-        if error.name in _NEEDED:
-            raise ModuleNotFoundError(f"{error.name} is not installed: pip install 'ottla[streams]'") from error
-        raise
     globals()[name] = found
     return found
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Final
 
+from ottla.model.extras import missing
 from ottla.registry.machine.parsing import Languages
-from ottla.registry.schemas.base import Language
+from ottla.registry.schemas.base import InvalidSchema, Language
 
 _ROOMS: Final = {
     "AVRO": ("ottla.registry.schemas.avro", "Avro"),
@@ -16,7 +17,10 @@ _ROOMS: Final = {
 
 def _from(room: str, name: str) -> Callable[[], Language]:
     def load() -> Language:
-        language: Language = getattr(import_module(room), name)()
+        try:
+            language: Language = getattr(import_module(room), name)()
+        except ModuleNotFoundError as error:  # no schema of this language is valid here
+            raise InvalidSchema(missing(error)) from error
         return language
 
     return load

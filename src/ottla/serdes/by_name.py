@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.model.extras import named
 from ottla.serdes.base import Serde
 from ottla.serdes.json import JsonSerde
 from ottla.serdes.lists import ListSerde
@@ -53,14 +54,16 @@ class Serdes:
         registry: "Registry", schema: "str | bool | Mapping[str, Any] | None" = None, **options: Any
     ) -> "JsonSchemaSerde":
         """JSON by the schemas of a registry; what it takes, `serdes.json_schema.JsonSchemaSerde` tells."""
-        from ottla.serdes.json_schema import JsonSchemaSerde  # noqa: PLC0415  few need it
+        with named():
+            from ottla.serdes.json_schema import JsonSchemaSerde  # noqa: PLC0415  few need it
 
         return JsonSchemaSerde(registry, schema, **options)
 
     @staticmethod
     def protobuf(registry: "Registry", schema: str | None = None, **options: Any) -> "ProtobufSerde":
         """Protobuf by the schemas of a registry; what it takes, `serdes.protobuf.ProtobufSerde` tells."""
-        from ottla.serdes.protobuf import ProtobufSerde  # noqa: PLC0415  few need it
+        with named():
+            from ottla.serdes.protobuf import ProtobufSerde  # noqa: PLC0415  few need it
 
         return ProtobufSerde(registry, schema, **options)
 

@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable
 from typing import Any, Final
 
+from ottla.model.extras import named
 from ottla.registry.schemas.avro.tree import Array, Enum, Fixed, Map, Node, Primitive, Record, Union, full_name, inner
 from ottla.serdes.base import SerdeError
 
@@ -40,7 +41,8 @@ class Binary:
     def __init__(self, root: Node) -> None:
         """`named`: a value of a union that is a record, enum or fixed comes as a pair of its name and itself. Only so
         where one could not be told from the others."""
-        from fastavro import parse_schema  # noqa: PLC0415  heavy, and few need it
+        with named():
+            from fastavro import parse_schema  # noqa: PLC0415  heavy, and few need it
 
         nodes = _all_nodes(root)
         empty = _Empty()
