@@ -1,8 +1,7 @@
 """What handlers are given: the collaborators of this node's broker, made by the composition root."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.coordination.coordinators import Coordinators
 from ottla.broker.coordination.producer_ids import ProducerIds
@@ -31,8 +30,7 @@ if TYPE_CHECKING:  # a session knows its services; of the others, messages are l
     from ottla.coordinator.group.shard import GroupShard
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The named bounds of the request path. Each is a setting; the node fills them in."""
 
     max_in_flight: int
@@ -46,8 +44,7 @@ def sender(client: "Client") -> Sender:
     return Sender(client.principal, client.host, client.by_token)
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerServices:
+class ControllerServices(NamedTuple):
     """What handlers on a controller's listener are given."""
 
     node_id: int
@@ -67,8 +64,7 @@ class ControllerServices:
         return held(await self.control_plane.answer_here(request, sender(client), permits), permits)
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(NamedTuple):
     broker_id: BrokerId
     configs: Configs
     limits: Limits

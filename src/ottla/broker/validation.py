@@ -2,7 +2,7 @@
 asks for it, and be a record of it, if the topic asks for that as well.
 
 What is asked of a registry is a port (`Schemas`), which the node fills in: this room knows no registry. A topic that
-asks for nothing is never seen here: `LogConfig.is_plain` already tells its batches from others.
+asks for nothing is never seen here: `Log.is_plain` already tells its batches from others.
 """
 
 from collections.abc import Callable, Sequence

@@ -5,8 +5,7 @@ an append fails the image is untouched; if leadership is lost the whole machine 
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.controller import (
     acls,
@@ -41,8 +40,7 @@ from ottla.protocol.codec import MetadataRecord, Request, ResponseT_co
 LONG_AGO: Final = Millis(0)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandContext:
+class CommandContext(NamedTuple):
     """What a decision needs besides the command: time, ids and offsets are given, never fetched."""
 
     now: Millis
@@ -61,8 +59,7 @@ class CommandContext:
         return Allowance(self.permits, self.now)
 
 
-@dataclass(frozen=True, slots=True)
-class Fenced:
+class Fenced(NamedTuple):
     """An effect for whoever keeps the node's log: a broker was fenced that had not asked for it."""
 
     broker_id: int

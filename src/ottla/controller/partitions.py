@@ -1,7 +1,6 @@
 """Who leads a partition: the rules by which its ISR, its ELR, its replicas and its leader change (KIP-455, KIP-966)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -23,8 +22,7 @@ class Election(Enum):
     UNCLEAN = "as ONLINE, and any live replica rather than none: records may be lost"
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionRules:
+class ElectionRules(NamedTuple):
     """What holds for all partitions of one topic while one event is handled."""
 
     may_lead: MayLead

@@ -5,8 +5,7 @@ Every mapping in an image is shared with the images before and after it and is n
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.model.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Uuid
 from ottla.protocol import messages
@@ -33,6 +32,8 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 ScramKey = tuple[int, str]
 """Mechanism and user."""
+
+_NONE: Final[Mapping[Any, Any]] = {}
 
 
 class Endpoint(NamedTuple):
@@ -114,26 +115,25 @@ class TopicImage(NamedTuple):
     partitions: Mapping[int, PartitionImage]
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataImage:
+class MetadataImage(NamedTuple):
     offset: int = -1
     """The last offset this image contains; -1 for the empty image."""
     epoch: int = -1
     timestamp: int = -1
     """Append time of the last batch this image contains."""
     cluster_id: str = ""
-    features: Mapping[str, int] = field(default_factory=dict)
+    features: Mapping[str, int] = _NONE
     """Finalized levels above 0, metadata.version included; kraft.version belongs to the quorum, not to the image."""
-    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
-    controllers: Mapping[int, ControllerRegistration] = field(default_factory=dict)
-    topics: Mapping[str, TopicImage] = field(default_factory=dict)
-    topics_by_id: Mapping[Uuid, TopicImage] = field(default_factory=dict)
-    configs: Mapping[ConfigKey, Mapping[str, str]] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerRegistration] = _NONE
+    controllers: Mapping[int, ControllerRegistration] = _NONE
+    topics: Mapping[str, TopicImage] = _NONE
+    topics_by_id: Mapping[Uuid, TopicImage] = _NONE
+    configs: Mapping[ConfigKey, Mapping[str, str]] = _NONE
     next_producer_id: int = -1
-    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
-    acls: Mapping[Uuid, "messages.AccessControlEntryRecord"] = field(default_factory=dict)
-    scram: Mapping[ScramKey, "messages.UserScramCredentialRecord"] = field(default_factory=dict)
-    delegation_tokens: Mapping[str, "messages.DelegationTokenRecord"] = field(default_factory=dict)
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = _NONE
+    acls: Mapping[Uuid, "messages.AccessControlEntryRecord"] = _NONE
+    scram: Mapping[ScramKey, "messages.UserScramCredentialRecord"] = _NONE
+    delegation_tokens: Mapping[str, "messages.DelegationTokenRecord"] = _NONE
 
     @property
     def metadata_version(self) -> int:

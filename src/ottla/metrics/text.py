@@ -4,8 +4,8 @@ All samples of a family stand together under its help and its type, so a family 
 pieces that takes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 COUNTER: Final = "counter"
 GAUGE: Final = "gauge"
@@ -19,8 +19,8 @@ Value = int | float
 Labels = str
 """As they stand in the text, braces and quotes included: `labels` makes them. Empty for none."""
 Sample = tuple[Labels, Value]
-Row = TypeVar("Row", bound=tuple[Any, ...])
-"""Labels first, then whatever its value is found by."""
+Row = tuple[Any, ...]
+"""Labels first, then a value for each family that its rows are of."""
 
 
 class Family(NamedTuple):
@@ -66,17 +66,12 @@ def some(family: Family, samples: Iterable[Sample]) -> str:
     return head(family) + lines if lines else ""
 
 
-def listed(family: Family, rows: Sequence[Row], value: Callable[[Row], int | None]) -> Iterator[str]:
-    """A family with a sample for each row, whose labels stand first in it, a slice at a time; rows without a value are
-    left out. For the long ones: nothing but a call and a line for each."""
+def listed(family: Family, rows: Sequence[Row], column: int) -> Iterator[str]:
+    """A family with a sample for each row, a slice at a time. For the long ones: nothing but a line for each."""
     name, head_of = family.name, head(family)
     for start in range(0, len(rows), SLICE):
-        lines = [
-            f"{name}{row[0]} {found}\n" for row in rows[start : start + SLICE] if (found := value(row)) is not None
-        ]
-        if lines:
-            yield head_of + "".join(lines)
-            head_of = ""
+        yield head_of + "".join([f"{name}{row[0]} {row[column]}\n" for row in rows[start : start + SLICE]])
+        head_of = ""
 
 
 def many(family: Family, samples: Iterable[Sample]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.broker.front.admission import Doors
 from ottla.broker.front.server import Server, SocketOptions
@@ -18,11 +18,10 @@ from ottla.storage.fs import Filesystem, RealFilesystem
 Listen = Callable[[asyncio.AbstractEventLoop, Doors, ReadBudget, SocketOptions], Server]
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    clock: Clock = field(default_factory=SystemClock)
-    ids: Ids = field(default_factory=SystemIds)
-    filesystem: Filesystem = field(default_factory=RealFilesystem)
+class Surroundings(NamedTuple):
+    clock: Clock = SystemClock()
+    ids: Ids = SystemIds()
+    filesystem: Filesystem = RealFilesystem()
     disk: Callable[[], DiskThread] = SyncThread
     cleaner: Callable[[Pace], Cleaner] = CleanerProcess
     listen: Listen = Server

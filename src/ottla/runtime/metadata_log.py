@@ -5,7 +5,6 @@ It is also what the quorum's core reads of the log (`raft.core.LogView`). What m
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.metadata.batches import (
@@ -88,8 +87,7 @@ class Witness(NamedTuple):
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataLogSettings:
+class MetadataLogSettings(NamedTuple):
     path: str
     segment_bytes: int
     segment_ms: int

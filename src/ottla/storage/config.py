@@ -1,7 +1,6 @@
 """What a log needs to know of its topic's configuration: one frozen value, replaced as a whole at run time."""
 
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.protocol.compression import DEFAULT_BOUNDS, Bounds
 
@@ -9,8 +8,7 @@ CODECS: Final = {"uncompressed": 0, "none": 0, "gzip": 1, "snappy": 2, "lz4": 3,
 NEVER: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaRules:
+class SchemaRules(NamedTuple):
     """What a topic asks of the schemas of its records. The log itself has no use for it."""
 
     key: str | None
@@ -21,8 +19,7 @@ class SchemaRules:
     """The topic for records that do not pass; empty: they are refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
+class LogConfig(NamedTuple):
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
     segment_jitter_ms: int = 0
@@ -53,13 +50,13 @@ class LogConfig:
     """What a compressed batch may become where the log has to look inside."""
     validation: SchemaRules | None = None
     """Travels along for the broker, which looks at the records before they come here."""
-    is_plain: bool = field(init=False, compare=False)
-    """Nothing but the header of a batch matters: the common case, asked once per batch."""
 
-    def __post_init__(self) -> None:
+    @property
+    def is_plain(self) -> bool:
+        """Nothing but the header of a batch matters: the common case."""
         plain = self.compression_type == "producer" and self.message_timestamp_type == "CreateTime"
         plain = plain and not self.compact and self.message_timestamp_before_max_ms == NEVER
-        object.__setattr__(self, "is_plain", plain and self.validation is None)
+        return plain and self.validation is None
 
     @property
     def compact(self) -> bool:

@@ -35,6 +35,7 @@ class Log:
         "config",
         "epochs",
         "generation",
+        "is_plain",
         "known_producers",
         "latch",
         "log_end_offset",
@@ -61,6 +62,8 @@ class Log:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.config = config
+        self.is_plain = config.is_plain
+        """Asked for each batch."""
         self.segments = loaded.segments
         self.epochs: LeaderEpochs = loaded.epochs
         self.known_producers = loaded.producers
@@ -80,6 +83,7 @@ class Log:
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
+        self.is_plain = config.is_plain
         self.active.doubt_room()
 
     @property

@@ -60,7 +60,7 @@ def admit(log: Log, batch: memoryview, header: Header, leader_epoch: int, now: i
         or count != delta + 1
         or delta < 0
         or size > config.max_message_bytes
-        or not config.is_plain
+        or not log.is_plain
         or timestamp - now > config.message_timestamp_after_max_ms
         or leader_epoch != log.epochs.latest
         or segment.size + size > segment.sure_size

@@ -10,9 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from ottla.client.addresses import parse_bootstrap
-from ottla.client.blocking.cluster import Cluster as Client
-from ottla.client.security import PLAINTEXT, security
 from ottla.model.acls import Acl
 from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
@@ -20,16 +17,17 @@ from ottla.model.properties.property import closest
 from ottla.net.peer import Ways
 from ottla.node.node import Node
 from ottla.node.surroundings import Surroundings
-from ottla.testing import records, rights
+from ottla.testing import rights
 from ottla.testing.addresses import Addresses
 from ottla.testing.cut import CuttablePeers
 from ottla.testing.emptying import Configs, configs, delete_topics, restore_configs, topic_ids
 from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
-from ottla.testing.records import Record, Text
 from ottla.testing.security import ClusterSecurity, as_java, new_password, scram_user
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a test that has a client of its own, as most have, does without ours
+    from ottla.client.blocking.cluster import Cluster as Client
     from ottla.testing.connect_thread import ConnectThread
+    from ottla.testing.records import Record, Text
     from ottla.testing.registry_thread import RegistryThread
 
 T = TypeVar("T")
@@ -278,8 +276,12 @@ class Cluster:
             raise ValueError('nobody logs in here: make the cluster with Cluster(security="SASL_PLAINTEXT")')
         return self._security
 
-    def _client(self) -> Client:
+    def _client(self) -> "Client":
         """As the administrator, where there is one."""
+        from ottla.client.addresses import parse_bootstrap  # noqa: PLC0415
+        from ottla.client.blocking.cluster import Cluster as Client  # noqa: PLC0415
+        from ottla.client.security import PLAINTEXT, security  # noqa: PLC0415
+
         secured = PLAINTEXT if self._security is None else security(as_java(self._security.admin()))
         return Client(parse_bootstrap(self.bootstrap_servers), security=secured)
 
@@ -289,24 +291,30 @@ class Cluster:
         """With the cluster's defaults for what is not said; settings as `cleanup_policy="compact"`. Raises
         KafkaError."""
         dotted = {name.replace("_", "."): _text(value) for name, value in configs.items()}
+        from ottla.testing import records  # noqa: PLC0415
+
         records.create_topic(self._client(), name, partitions, replication_factor, dotted)
 
     def produce(
         self,
         topic: str,
-        *values: Text,
-        key: Text = None,
+        *values: "Text",
+        key: "Text" = None,
         partition: int | None = None,
-        headers: Mapping[str, Text] | None = None,
+        headers: "Mapping[str, Text] | None" = None,
         timestamp_ms: int | None = None,
-    ) -> list[Record]:
+    ) -> "list[Record]":
         """Writes a record for each value and returns them as they stand in the log. A topic that is not there is
         made. Raises KafkaError."""
+        from ottla.testing import records  # noqa: PLC0415
+
         return records.produce(self._client(), topic, values, key, partition, headers or {}, timestamp_ms)
 
-    def consume(self, topic: str, count: int | None = None, *, timeout_s: float = 30.0) -> list[Record]:
+    def consume(self, topic: str, count: int | None = None, *, timeout_s: float = 30.0) -> "list[Record]":
         """All records that are in the topic now; with `count`, waits until there are so many. Raises TimeoutError,
         KafkaError."""
+        from ottla.testing import records  # noqa: PLC0415
+
         return records.consume(self._client(), topic, count, timeout_s)
 
     # ---- faults

@@ -7,7 +7,7 @@ from ottla.metadata.acls import acl_of
 from ottla.model.acls import Acl, PermissionType
 from ottla.model.errors import Errors
 from ottla.node.node import Node
-from ottla.protocol.messages import CreateAclsRequest, DeleteAclsRequest
+from ottla.protocol import messages
 from ottla.security import words
 
 ALLOW: Final = PermissionType.ALLOW
@@ -41,7 +41,7 @@ def of(node: Node, user: str) -> list[Acl]:
 
 
 async def create(node: Node, acls: Sequence[Acl]) -> None:
-    request = CreateAclsRequest([CreateAclsRequest.AclCreation(*acl) for acl in acls])
+    request = messages.CreateAclsRequest([messages.CreateAclsRequest.AclCreation(*acl) for acl in acls])
     for result in (await node.control_plane.submit(request)).results:
         if result.error_code:
             raise ValueError(f"{Errors(result.error_code).name}: {result.error_message}")
@@ -51,8 +51,8 @@ async def forget(node: Node, user: str | None = None) -> None:
     """All of them, or all of one."""
     if node.control_plane.image.acls:
         who = None if user is None else words.principal(user)
-        every = DeleteAclsRequest.DeleteAclsFilter(_ANY, None, _ANY, who, None, _ANY, _ANY)
-        await node.control_plane.submit(DeleteAclsRequest([every]))
+        every = messages.DeleteAclsRequest.DeleteAclsFilter(_ANY, None, _ANY, who, None, _ANY, _ANY)
+        await node.control_plane.submit(messages.DeleteAclsRequest([every]))
 
 
 def has(node: Node, acls: Sequence[Acl]) -> bool:

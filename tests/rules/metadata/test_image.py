@@ -1,7 +1,5 @@
 """Images and deltas: replay is all there is."""
 
-import dataclasses
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +16,7 @@ from tests.support.examples import examples
 
 
 def at(image: MetadataImage, offset: int) -> MetadataImage:
-    return dataclasses.replace(image, offset=offset, epoch=1, timestamp=5)
+    return image._replace(offset=offset, epoch=1, timestamp=5)
 
 
 @settings(max_examples=examples(50), deadline=None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ottla.metrics.text import COUNTER, GAUGE, SLICE, Family, Sample, labels, many, number, one, some
+from ottla.metrics.text import COUNTER, GAUGE, SLICE, Family, Sample, labels, listed, many, number, one, some
 
 SIZE = Family("kafka_log_log_size", GAUGE, "Bytes of a log.")
 
@@ -35,6 +35,12 @@ def test_a_long_family_comes_in_pieces_under_one_head() -> None:
     pieces = list(many(SIZE, samples))
     assert [piece.count("\n") for piece in pieces] == [SLICE + 2, SLICE, 1]
     assert "".join(pieces) == some(SIZE, samples)
+
+
+def test_columns_of_rows_are_written_as_samples_one_by_one_would_be() -> None:
+    rows = [(labels(partition=n), n, n * n) for n in range(SLICE + 1)]
+    assert list(listed(SIZE, rows, 2)) == list(many(SIZE, [(mark, square) for mark, _, square in rows]))
+    assert list(listed(SIZE, [], 2)) == []
 
 
 def test_samples_are_read_only_as_far_as_a_piece_needs() -> None:

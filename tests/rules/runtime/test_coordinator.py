@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -405,7 +404,7 @@ def test_of_the_images_that_a_log_has_refused_the_latest_is_tried_again_once(mon
         await begun(runner)
         paper.refuse = Errors.COORDINATOR_NOT_AVAILABLE
         for offset in (1, 2, 3):
-            runner.on_metadata(replace(EMPTY, offset=offset))
+            runner.on_metadata(EMPTY._replace(offset=offset))
         assert diary.images == [1, 2, 3]
         paper.refuse = None
         for _ in range(10):  # turns of the loop: more than enough for each that would be tried

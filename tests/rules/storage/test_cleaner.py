@@ -1,6 +1,5 @@
 """What a round of the cleaner keeps and what it lets go."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -143,7 +142,7 @@ def test_a_batch_that_the_topic_would_not_take_any_more_is_cleaned_all_the_same(
     log = created(config=LogConfig())
     put(log, (b"a", b"1" * 5000), (b"b", b"2" * 5000), codec=4)
     put(log, (b"a", b"3"))
-    log.update_config(replace(COMPACT, unpacking=Bounds(max_ratio=2)))
+    log.update_config(COMPACT._replace(unpacking=Bounds(max_ratio=2)))
     rolled_and_cleaned(log)
     assert pairs(log) == [(1, b"b", b"2" * 5000), (2, b"a", b"3")]
 

@@ -3,9 +3,8 @@
 import logging
 import socket
 from asyncio import AbstractEventLoop, TimerHandle
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.front.admission import Admission, Doors, Refusals
 from ottla.broker.front.client import ANONYMOUS
@@ -42,8 +41,7 @@ class CannotListen(Exception):
     """A listener's address, or its TLS, cannot be had. The text names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SocketOptions:
+class SocketOptions(NamedTuple):
     max_frame_bytes: int
     backlog: int
     send_buffer_bytes: int

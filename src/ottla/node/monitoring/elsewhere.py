@@ -12,7 +12,7 @@ from ottla.metrics.text import SLICE
 from ottla.model.ids import NO_LEADER
 from ottla.net.peer import Address, Peers, Unreachable
 from ottla.node.monitoring import groups
-from ottla.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from ottla.protocol import messages
 
 _LANE: Final = "metrics"
 _PATIENCE_MS: Final = 1_000
@@ -73,8 +73,8 @@ def _address(services: Services, broker_id: int) -> Address | None:
 
 
 async def _ask(peers: Peers, leader: Address, spots: list[groups.Spot]) -> dict[tuple[str, int], int]:
-    kind = ListOffsetsRequest
-    topics: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
+    kind = messages.ListOffsetsRequest
+    topics: dict[str, list[messages.ListOffsetsRequest.ListOffsetsPartition]] = {}
     for topic, index in spots:
         topics.setdefault(topic, []).append(kind.ListOffsetsPartition(partition_index=index, timestamp=_LATEST))
     request = kind(
@@ -84,7 +84,7 @@ async def _ask(peers: Peers, leader: Address, spots: list[groups.Spot]) -> dict[
         answer = await peers.ask(leader, request, timeout_ms=_PATIENCE_MS, lane=_LANE)
     except Unreachable:
         return {}
-    assert isinstance(answer, ListOffsetsResponse)
+    assert isinstance(answer, messages.ListOffsetsResponse)
     return {
         (topic.name, found.partition_index): found.offset
         for topic in answer.topics

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ottla.broker.services import Services
-from ottla.coordinator.group.committed import ByTopic
-from ottla.coordinator.group.shard import GroupShard
 from ottla.metrics import names
 from ottla.metrics.text import SLICE, Sample, labels, many, one, some
+
+if TYPE_CHECKING:  # on a node without groups they are not loaded for a scrape
+    from ottla.coordinator.group.committed import ByTopic
+    from ottla.coordinator.group.shard import GroupShard
 
 Spot = tuple[str, int]
 """Topic and partition."""
@@ -24,7 +27,7 @@ class FoundGroups:
     """Group, topic, partition, committed offset."""
 
 
-def shards(services: Services) -> list[GroupShard]:
+def shards(services: Services) -> "list[GroupShard]":
     """Those that are loaded."""
     return [runner.shard for runner in services.groups.runners() if runner.error is None]
 
@@ -48,7 +51,7 @@ def walk(services: Services, most: int, found: FoundGroups) -> Iterator[str]:
                 yield ""
 
 
-def _note_offsets(found: FoundGroups, group_id: str, topics: ByTopic, most: int) -> int:
+def _note_offsets(found: FoundGroups, group_id: str, topics: "ByTopic", most: int) -> int:
     noted = 0
     for topic, partitions in topics.items():
         noted += len(partitions)

@@ -22,6 +22,8 @@ from ottla.node.monitoring.watched import Watched
 
 LIMITS: Final = Limits(body_bytes=0, head_bytes=16 << 10, connections=64)
 """For a few who ask again and again: more would be a mistake, and must not cost the broker its descriptors."""
+_AT_ONCE: Final = 64 << 10
+"""Bytes in one write. Each piece by itself, of which there may be hundreds, would take longer to send than to make."""
 _LOOK: Final = DESCRIBE_CLUSTER
 _MEDIA: Final = Media(offered=(JSON, PROMETHEUS), problems=PROBLEM)
 
@@ -62,11 +64,18 @@ def routes(watched: Watched, not_ready: NotReady) -> tuple[Route, ...]:
 async def _metrics(watched: Watched) -> AsyncIterator[bytes]:
     broker = watched.broker
     ends = {} if broker is None else await ends_elsewhere(broker.services, watched.peers, watched.max_partitions)
+    gathered: list[bytes] = []
+    size = 0
     for piece in scrape.pieces(watched, ends):
-        if piece:
-            yield piece.encode()
-        else:
+        gathered.append(piece.encode())
+        size += len(piece)
+        if size < _AT_ONCE:
             await asyncio.sleep(0)
+            continue
+        yield b"".join(gathered)
+        gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered)
 
 
 def _version(watched: Watched) -> dict[str, Any]:
