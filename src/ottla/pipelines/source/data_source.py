@@ -147,6 +147,14 @@ class OttlaDataSource(DataSource):
         return OttlaStreamReader(options)
 
 
+class Planner(DataSource):
+    """Any source of ours for the process in which Spark plans its batches: where they begin and end. What is done with
+    the records is not in there, and what that needs is not imported."""
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return OttlaStreamReader(parse_options(self.options))
+
+
 def _require_schema(asked: StructType, options: SourceOptions) -> None:
     given = source_schema(options)
     if asked != given:
