@@ -44,7 +44,7 @@ from ottla.pipelines.source.columns import HEADERS_TYPE, NOTHING_YET, Columns, r
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, OffsetJson, Offsets, from_json, more_of, share, to_json
 from ottla.pipelines.source.options import Position, SourceOptions, parse_options
 from ottla.pipelines.source.origins import Origins
-from ottla.pipelines.source.positions import Positions, in_time, open_cluster
+from ottla.pipelines.source.positions import Positions, open_cluster, together
 from ottla.pipelines.workers import settle_worker
 
 FORMAT: Final = "ottla"
@@ -225,7 +225,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._limited(begin, end, limit)
         if not self._options.together:
             return to_json(end)
-        end = in_time(begin, end, latest, self._positions)
+        end = together(begin, end, latest, self._positions)
         return to_json(end, [place for place, offset in end.items() if offset < latest[place]])
 
     def _latest(self, begin: Offsets) -> Offsets:

@@ -19,11 +19,13 @@ from ottla.client.offsets import Found, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import read_columns
-from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json, to_json
+from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json, share, to_json
 from ottla.pipelines.source.options import Position, SourceOptions
 
 METADATA_AGE_S: Final = 2.0
 """How late a new partition may be noticed by a query that runs."""
+ROUNDS: Final = 4
+"""Of finding out how much of each partition makes a batch full. Each asks the brokers twice."""
 CLIENT_ID: Final = "ottla-spark"
 
 logger = logging.getLogger(__name__)
@@ -192,6 +194,26 @@ class Positions:
             weight += sum(header.size for header, _ in batches)
             offsets += sum(header.last_offset_delta + 1 for header, _ in batches)
         return weight / offsets if offsets else self._weights.get(place, 0.0)
+
+
+def together(begin: Offsets, end: Offsets, latest: Offsets, positions: Positions) -> Offsets:
+    """`in_time`, and about as many records as there are between `begin` and `end`: what partitions that are ahead may
+    not give is given by those that are behind. A table of a thousand rows, all older than a stream's backlog of
+    millions, was read in some seventy batches: a share of each is a few rows, and the stream waits for all of them."""
+    most = _records(begin, end)
+    found = in_time(begin, end, latest, positions)
+    for _ in range(ROUNDS):
+        left = most - _records(begin, found)
+        behind = {place for place, offset in found.items() if offset == end[place] < latest[place]}
+        if 2 * left < most or not behind:
+            break
+        end = share(found, {place: latest[place] if place in behind else end[place] for place in end}, left)
+        found = in_time(begin, end, latest, positions)
+    return found
+
+
+def _records(begin: Offsets, end: Offsets) -> int:
+    return sum(max(offset - begin.get(place, 0), 0) for place, offset in end.items())
 
 
 def in_time(begin: Offsets, end: Offsets, latest: Offsets, positions: Positions) -> Offsets:
