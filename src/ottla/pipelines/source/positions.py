@@ -8,13 +8,15 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from ottla.client import groups
 from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.consumer import Consumer
 from ottla.client.blocking.partition_reader import PartitionReader
-from ottla.client.errors import KafkaError
+from ottla.client.errors import ClientError, KafkaError
 from ottla.client.offsets import Found, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
@@ -26,6 +28,8 @@ METADATA_AGE_S: Final = 2.0
 """How late a new partition may be noticed by a query that runs."""
 ROUNDS: Final = 4
 """Of finding out how much of each partition makes a batch full. Each asks the brokers twice."""
+ANSWER_S: Final = 1.0
+"""How much longer than it was to wait the answer of a broker may take."""
 CLIENT_ID: Final = "ottla-spark"
 
 logger = logging.getLogger(__name__)
@@ -93,6 +97,19 @@ class Positions:
     def latest(self, *, fresh: bool = True) -> Offsets:
         """How far each partition can be read: with read_committed up to the first open transaction."""
         return self._offsets(dict.fromkeys(self.partitions(fresh=fresh), LATEST))
+
+    def await_news(self, known: Offsets, seconds: float) -> None:
+        """Waits for so long, or until a partition has something behind what is known: by a fetch that the broker keeps
+        open. Where several brokers lead it returns at once: what is asked next would wait for those with no news."""
+        leaders = {self._cluster.leaders.get(place) for place in known}
+        if len(leaders) != 1 or None in leaders:
+            return
+        spans = {place: (offset, None) for place, offset in known.items()}
+        waiting = Consumer(
+            self._cluster, spans, isolation=self._options.isolation, max_wait_ms=max(1, int(seconds * 1000))
+        )
+        with suppress(ClientError):  # whoever asks next for offsets hears of it
+            waiting.poll(seconds + ANSWER_S)
 
     def _offsets(self, times: Mapping[TopicPartition, int]) -> Offsets:
         """EARLIEST, LATEST or a time for each partition; -1 where no record is as new."""
