@@ -28,7 +28,7 @@ def test_records_travel_in_cells_and_come_out_as_they_were() -> None:
 
     from ottla.model.ids import TopicPartition  # noqa: PLC0415
     from ottla.pipelines.source.columns import HEADERS_TYPE, Columns  # noqa: PLC0415
-    from ottla.streams.run.cells import cell, records_in  # noqa: PLC0415
+    from ottla.streams.run.cells import cell, columns_in, records_in  # noqa: PLC0415
 
     headers = [[{"key": "h", "value": b"1"}], None, [{"key": "h", "value": None}]]
     columns = Columns(
@@ -50,7 +50,7 @@ def test_records_travel_in_cells_and_come_out_as_they_were() -> None:
         "records": None,
         "more": None,
     }
-    assert records_in("one", 3, row["records"]) == [
+    assert records_in("one", 3, columns_in(row["records"])) == [
         Raw("one", 3, 5, b"a", None, 10, (("h", b"1"),)),
         Raw("one", 3, 6, None, b"2", 11),
         Raw("one", 3, 9, b"c", b"3", -1, (("h", None),)),

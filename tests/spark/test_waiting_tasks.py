@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 
-from ottla.pipelines.rows import PACKED_ROWS
+from ottla.pipelines.sink.packing import CHUNK, Packer, Topics, chunks_of
 from ottla.streams import StreamsBuilder
 from ottla.streams.dsl.options import Materialized
 from ottla.streams.record import Raw, Record
@@ -116,19 +116,20 @@ class Batches:
         return self._told("handleExpiredTimer", Expired(now), now)
 
     def _told(self, call: str, given: Any, now: int) -> list[bytes]:
-        processor = TaskProcessor(self._spec)
+        packer = Packer(Topics({"out": 1, "app-kept-changelog": 1}), writers=1, task=0, spread=0)
+        processor = TaskProcessor(self._spec, packer.pack)
         processor.init(self.handle)  # type: ignore[arg-type]
         timers = Timers(now)
         if call == "handleInputRows":
             results = list(processor.handleInputRows(None, given, timers))
         else:
             results = list(processor.handleExpiredTimer(None, timers, given))
+        chunks = pa.RecordBatch.from_pylist([result.asDict() for result in results], schema=CHUNK)
         return [
             value
-            for result in results
-            for batch in pa.ipc.open_stream(pa.py_buffer(result[PACKED_ROWS]))
-            for topic, value in zip(batch.column("topic").to_pylist(), batch.column("value").to_pylist(), strict=True)
-            if topic == "out"
+            for place, rows in chunks_of([chunks])
+            if place.topic == "out"
+            for value in rows.column("value").to_pylist()
         ]
 
 

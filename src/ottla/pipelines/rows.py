@@ -18,10 +18,6 @@ OUTPUT_TYPE: Final = (
 )
 """As the sink takes them."""
 
-PACKED_ROWS: Final = "rows"
-"""A frame with this binary column alone has rows for the sink packed: each cell is an Arrow stream of them. Whoever
-makes rows in Python spares them the way through the JVM one by one."""
-
 
 def without_null_headers(column: Column) -> Column:
     """For rows on their way to a Python process. Spark looks at the size of its Arrow batch before each row, and Arrow

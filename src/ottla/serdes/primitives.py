@@ -45,38 +45,40 @@ class BytesSerde(Serde[bytes]):
 class _IntegerSerde(Serde[int]):
     """Big-endian, of fixed width."""
 
-    width: int
+    form: struct.Struct
 
     def encode(self, value: int) -> bytes:
-        if not isinstance(value, int) or isinstance(value, bool):
+        if type(value) is not int and (not isinstance(value, int) or isinstance(value, bool)):
             self.not_written("an int", value)
         try:
-            return value.to_bytes(self.width, "big", signed=True)
-        except OverflowError:
-            self.not_written(f"a number of at most {self.width} bytes", value)
+            return self.form.pack(value)
+        except struct.error:
+            self.not_written(f"a number of at most {self.form.size} bytes", value)
 
     def decode(self, data: bytes) -> int:
-        if len(data) != self.width:
-            self.not_read(f"{self.width} bytes", data)
-        return int.from_bytes(data, "big", signed=True)
+        try:
+            found: int = self.form.unpack(data)[0]
+        except struct.error:
+            self.not_read(f"{self.form.size} bytes", data)
+        return found
 
 
 class ShortSerde(_IntegerSerde):
     name = "short"
     type = INT
-    width = 2
+    form = struct.Struct(">h")
 
 
 class IntSerde(_IntegerSerde):
     name = "int"
     type = INT
-    width = 4
+    form = struct.Struct(">i")
 
 
 class LongSerde(_IntegerSerde):
     name = "long"
     type = LONG
-    width = 8
+    form = struct.Struct(">q")
 
 
 class DoubleSerde(Serde[float]):

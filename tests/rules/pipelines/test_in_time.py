@@ -1,9 +1,11 @@
 """A batch takes partitions that belong together up to about the same time."""
 
+from itertools import pairwise
 from typing import Any
 
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.source.positions import in_time
+from ottla.pipelines.source.offsets import share
+from ottla.pipelines.source.positions import in_time, together
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -26,6 +28,15 @@ class Logs:
     def cut(self, begin: dict[Any, int], end: dict[Any, int]) -> dict[TopicPartition, int]:
         latest = {place: len(times) for place, times in self._times.items()}
         return in_time(begin, end, latest, self)  # type: ignore[arg-type]
+
+    def batches(self, most: int) -> list[dict[TopicPartition, int]]:
+        """Where they end, until all is read."""
+        latest = {place: len(times) for place, times in self._times.items()}
+        begin, found = dict.fromkeys(latest, 0), []
+        while begin != latest:
+            begin = together(begin, share(begin, latest, most), latest, self)  # type: ignore[arg-type]
+            found.append(begin)
+        return found
 
 
 def test_none_is_read_beyond_the_time_of_the_one_that_is_cut_first() -> None:
@@ -53,3 +64,16 @@ def test_partitions_of_other_numbers_have_other_times() -> None:
     other = TopicPartition("b", 1)
     logs = Logs({A: list(range(100)), other: list(range(500, 600))})
     assert logs.cut({A: 0, other: 0}, {A: 50, other: 50}) == {A: 50, other: 50}
+
+
+def test_a_small_table_that_is_older_than_a_backlog_fills_the_batch_with_it() -> None:
+    logs = Logs({A: [5] * 10, B: list(range(100, 1100))})
+    assert [ends[A] for ends in logs.batches(200)] == [10] * 6
+
+
+def test_a_batch_never_holds_more_than_its_records() -> None:
+    logs = Logs({A: list(range(0, 300)), B: list(range(150, 1000))})
+    ends = [{A: 0, B: 0}, *logs.batches(100)]
+    sizes = [sum(after.values()) - sum(before.values()) for before, after in pairwise(ends)]
+    assert max(sizes) <= 101  # the one record that tells that a partition is ahead
+    assert len(sizes) < 20

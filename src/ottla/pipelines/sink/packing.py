@@ -34,7 +34,7 @@ CHUNK_TYPE: Final = (
     "rows binary"
 )
 CHUNK_ORDER: Final = ("topic", "partition", *ORDER, "task", "chunk")
-_CHUNK: Final = pa.schema(
+CHUNK: Final = pa.schema(
     [
         ("writer", pa.int32()),
         ("topic", pa.string()),
@@ -173,15 +173,15 @@ class Packer:
             )
             self._chunk += 1
         return pa.RecordBatch.from_arrays(
-            [pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), _CHUNK, strict=True)],
-            schema=_CHUNK,
+            [pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), CHUNK, strict=True)],
+            schema=CHUNK,
         )
 
 
 def overflow() -> pa.RecordBatch:
     """In place of chunks that are too many to be given back."""
     row = {"writer": OVERFLOW, "topic": "", "partition": -1, "task": 0, "chunk": 0, "rows": b""}
-    return pa.RecordBatch.from_pylist([{**row, **dict.fromkeys(ORDER, _FIRST)}], schema=_CHUNK)
+    return pa.RecordBatch.from_pylist([{**row, **dict.fromkeys(ORDER, _FIRST)}], schema=CHUNK)
 
 
 def writer_of(topic: str, partition: int, writers: int) -> int:

@@ -19,12 +19,12 @@ from ottla.client.producing import CODECS
 from ottla.client.reach import Reach
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.rows import HEADERS_TYPE, PACKED_ROWS, without_null_headers
+from ottla.pipelines.rows import HEADERS_TYPE, without_null_headers
 from ottla.pipelines.session import check_session
 from ottla.pipelines.sink import markers
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded
-from ottla.pipelines.sink.packing import CHUNK_ORDER, CHUNK_TYPE, OVERFLOW
+from ottla.pipelines.sink.packing import CHUNK, CHUNK_ORDER, CHUNK_TYPE, OVERFLOW
 from ottla.pipelines.sink.transaction import FENCING, Fenced, Sequences, Transaction
 from ottla.pipelines.sink.writer import PACKING_ORDER, RECEIPT_TYPE, Errand, Pack, PackingOrder, Receipt, Write
 from ottla.pipelines.source.origins import Origins
@@ -328,15 +328,15 @@ _TYPES: Final = {
 
 def packed(rows: DataFrame) -> DataFrame:
     """Rows as the sink takes them. They have the columns key, value, topic, and if wanted partition, headers, timestamp
-    (ms, or a Spark timestamp) and for the order inside a partition src_partition, src_offset, seq; or they are
-    PACKED_ROWS. Raises ValueError for others."""
+    (ms, or a Spark timestamp) and for the order inside a partition src_partition, src_offset, seq; or whoever made them
+    in Python has packed them already. Raises ValueError for others."""
+    if rows.columns == CHUNK.names:
+        return rows
     return _kafka_rows(rows).mapInArrow(Pack(), CHUNK_TYPE)
 
 
 def _kafka_rows(rows: DataFrame) -> DataFrame:
     kinds = dict(rows.dtypes)
-    if kinds == {PACKED_ROWS: "binary"}:
-        return rows
     if "value" not in kinds or "topic" not in kinds:
         raise ValueError(f"a row needs the columns `value` and `topic`; these are there: {', '.join(rows.columns)}")
     columns: list[Column] = [] if "key" in kinds else [F.lit(None).cast("binary").alias("key")]

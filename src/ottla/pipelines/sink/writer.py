@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +20,6 @@ from ottla.client.errors import ClientError, KafkaError
 from ottla.client.reach import Reach
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.rows import PACKED_ROWS
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded, Sender, encode_batches, next_sequence
 from ottla.pipelines.sink.packing import Packer, Topics, chunks_of, merged, overflow
@@ -114,10 +113,15 @@ PACKING_ORDER: Final = "ottla.sink.packing"
 """The local property that brings a batch's `PackingOrder` to its tasks."""
 
 
+Packing = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Rows in, chunks out: a `Pack`, or in tests whatever needs no task of Spark's."""
+
+
 class Pack:
-    """Rows to chunks, for mapInArrow. It is part of a query's plan, which is made before anything is known of a batch:
-    so the order comes by a property of the thread that runs the batch. A plan of its own for each batch would have to
-    be analysed, optimised and compiled each time, which took longer than the batch."""
+    """Rows to chunks: for mapInArrow, and in tasks whose rows are made by Python anyway. It is part of a query's plan,
+    which is made before anything is known of a batch: so the order comes by a property of the thread that runs the
+    batch. A plan of its own for each batch would have to be analysed, optimised and compiled each time, which took
+    longer than the batch."""
 
     __slots__ = ()
 
@@ -126,7 +130,6 @@ class Pack:
         errand, limit = PackingOrder.told()
         task = _context().partitionId()
         packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id)
-        batches = _unpacked(batches)
         if errand.origins is not None:
             batches = resolved(batches, errand.origins, lambda: connected(errand.reach, errand.timeout_s))
         chunks = packer.pack(batches)
@@ -141,15 +144,6 @@ def _limited(chunks: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Record
             yield chunk
     if size > limit:
         yield overflow()
-
-
-def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        if batch.schema.names != [PACKED_ROWS]:
-            yield batch
-            continue
-        for cell in batch.column(0):
-            yield from pa.ipc.open_stream(cell.as_buffer())
 
 
 class Write:

@@ -44,7 +44,7 @@ from ottla.pipelines.source.columns import HEADERS_TYPE, NOTHING_YET, Columns, r
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, OffsetJson, Offsets, from_json, more_of, share, to_json
 from ottla.pipelines.source.options import Position, SourceOptions, parse_options
 from ottla.pipelines.source.origins import Origins
-from ottla.pipelines.source.positions import Positions, in_time, open_cluster
+from ottla.pipelines.source.positions import METADATA_AGE_S, Positions, open_cluster, together
 from ottla.pipelines.workers import settle_worker
 
 FORMAT: Final = "ottla"
@@ -147,6 +147,14 @@ class OttlaDataSource(DataSource):
         return OttlaStreamReader(options)
 
 
+class Planner(DataSource):
+    """Any source of ours for the process in which Spark plans its batches: where they begin and end. What is done with
+    the records is not in there, and what that needs is not imported."""
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return OttlaStreamReader(parse_options(self.options))
+
+
 def _require_schema(asked: StructType, options: SourceOptions) -> None:
     given = source_schema(options)
     if asked != given:
@@ -217,7 +225,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._limited(begin, end, limit)
         if not self._options.together:
             return to_json(end)
-        end = in_time(begin, end, latest, self._positions)
+        end = together(begin, end, latest, self._positions)
         return to_json(end, [place for place, offset in end.items() if offset < latest[place]])
 
     def _latest(self, begin: Offsets) -> Offsets:
@@ -226,10 +234,12 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.wait_ms is None or self._ceiling is not None:
             return latest
         deadline, pause = time.monotonic() + self._options.wait_ms / 1000, FIRST_LOOK_S
-        while latest == begin and time.monotonic() < deadline:
-            time.sleep(pause)
-            pause = min(pause * 2, LAST_LOOK_S)
+        while latest == begin and (left := deadline - time.monotonic()) > 0:
+            self._positions.await_news(begin, min(left, METADATA_AGE_S))
             latest = self._positions.latest(fresh=False)
+            if latest == begin:  # several brokers, or what came is not committed
+                time.sleep(min(pause, max(deadline - time.monotonic(), 0)))
+                pause = min(pause * 2, LAST_LOOK_S)
         return latest
 
     def _limited(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> Offsets:

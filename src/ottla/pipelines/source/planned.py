@@ -19,7 +19,7 @@ from pyspark.serializers import CPickleSerializer
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import DataType
 
-from ottla.pipelines.source.data_source import register
+from ottla.pipelines.source.data_source import Planner, register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,8 @@ _PYTHONS: Final = f"{_SPARKS}.execution.datasources.v2.python"
 
 
 def stream_of(spark: SparkSession, source: type[DataSource], options: Mapping[str, str]) -> DataFrame:
-    """Raises what the source does about its options."""
+    """Options named in `source.own`, if it has that, are for its tasks alone. Raises what the source does about its
+    options."""
     if not pyspark.__version__.startswith(KNOWN):
         register(spark, source)
         return spark.readStream.format(source.name()).options(**options).load()
@@ -57,7 +58,7 @@ class _Insides:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
         told: Any = self._named(f"{_SPARKS}.types.DataType").fromJson(schema.json())
-        provider = self._provider(source, made, schema, told)
+        provider = self._provider(source, made, schema, told, options)
         given = self._jvm.java.util.HashMap()
         for name, value in options.items():
             given.put(name, value)
@@ -80,7 +81,9 @@ class _Insides:
         rows = self._named(f"{_SPARKS}.classic.Dataset").ofRows(self._spark._jsparkSession, plan)
         return ClassicDataFrame(rows, self._spark)
 
-    def _provider(self, source: type[DataSource], made: DataSource, schema: StructType, told: Any) -> Any:
+    def _provider(
+        self, source: type[DataSource], made: DataSource, schema: StructType, told: Any, options: Mapping[str, str]
+    ) -> Any:
         """The source as Spark knows it once all of its processes have answered."""
         from pyspark.sql.udf import _wrap_function
 
@@ -90,7 +93,8 @@ class _Insides:
             _wrap_function(self._spark.sparkContext, source)
         )
         pickler: Any = CPickleSerializer()
-        pickled = pickler.dumps(made)
+        own = {name: value for name, value in options.items() if name.lower() not in getattr(source, "own", ())}
+        pickled = pickler.dumps(Planner(cast("dict[str, str]", CaseInsensitiveDict(own))))
         created = self._named(f"{_PYTHONS}.PythonDataSourceCreationResult")(bytearray(pickled), told)
         self._set(provider, "source", wrapped)
         self._set(provider, "bitmap$0", True)  # the one before is there, and not to be looked for

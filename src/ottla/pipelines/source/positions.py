@@ -8,22 +8,28 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from ottla.client import groups
 from ottla.client.blocking.cluster import Cluster
+from ottla.client.blocking.consumer import Consumer
 from ottla.client.blocking.partition_reader import PartitionReader
-from ottla.client.errors import KafkaError
+from ottla.client.errors import ClientError, KafkaError
 from ottla.client.offsets import Found, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.source.columns import read_columns
-from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json, to_json
+from ottla.pipelines.source.offsets import EARLIEST, LATEST, Offsets, from_json, share, to_json
 from ottla.pipelines.source.options import Position, SourceOptions
 
 METADATA_AGE_S: Final = 2.0
 """How late a new partition may be noticed by a query that runs."""
+ROUNDS: Final = 4
+"""Of finding out how much of each partition makes a batch full. Each asks the brokers twice."""
+ANSWER_S: Final = 1.0
+"""How much longer than it was to wait the answer of a broker may take."""
 CLIENT_ID: Final = "ottla-spark"
 
 logger = logging.getLogger(__name__)
@@ -91,6 +97,19 @@ class Positions:
     def latest(self, *, fresh: bool = True) -> Offsets:
         """How far each partition can be read: with read_committed up to the first open transaction."""
         return self._offsets(dict.fromkeys(self.partitions(fresh=fresh), LATEST))
+
+    def await_news(self, known: Offsets, seconds: float) -> None:
+        """Waits for so long, or until a partition has something behind what is known: by a fetch that the broker keeps
+        open. Where several brokers lead it returns at once: what is asked next would wait for those with no news."""
+        leaders = {self._cluster.leaders.get(place) for place in known}
+        if len(leaders) != 1 or None in leaders:
+            return
+        spans = {place: (offset, None) for place, offset in known.items()}
+        waiting = Consumer(
+            self._cluster, spans, isolation=self._options.isolation, max_wait_ms=max(1, int(seconds * 1000))
+        )
+        with suppress(ClientError):  # whoever asks next for offsets hears of it
+            waiting.poll(seconds + ANSWER_S)
 
     def _offsets(self, times: Mapping[TopicPartition, int]) -> Offsets:
         """EARLIEST, LATEST or a time for each partition; -1 where no record is as new."""
@@ -192,6 +211,26 @@ class Positions:
             weight += sum(header.size for header, _ in batches)
             offsets += sum(header.last_offset_delta + 1 for header, _ in batches)
         return weight / offsets if offsets else self._weights.get(place, 0.0)
+
+
+def together(begin: Offsets, end: Offsets, latest: Offsets, positions: Positions) -> Offsets:
+    """`in_time`, and about as many records as there are between `begin` and `end`: what partitions that are ahead may
+    not give is given by those that are behind. A table of a thousand rows, all older than a stream's backlog of
+    millions, was read in some seventy batches: a share of each is a few rows, and the stream waits for all of them."""
+    most = _records(begin, end)
+    found = in_time(begin, end, latest, positions)
+    for _ in range(ROUNDS):
+        left = most - _records(begin, found)
+        behind = {place for place, offset in found.items() if offset == end[place] < latest[place]}
+        if 2 * left < most or not behind:
+            break
+        end = share(found, {place: latest[place] if place in behind else end[place] for place in end}, left)
+        found = in_time(begin, end, latest, positions)
+    return found
+
+
+def _records(begin: Offsets, end: Offsets) -> int:
+    return sum(max(offset - begin.get(place, 0), 0) for place, offset in end.items())
 
 
 def in_time(begin: Offsets, end: Offsets, latest: Offsets, positions: Positions) -> Offsets:

@@ -18,7 +18,7 @@ from ottla.streams.expressions.bound import Bound
 Form: TypeAlias = Callable[[Any, Bound, list[Any]], Any]
 """Of the module pyarrow.compute, the call and its arguments: arrays, or scalars for literals."""
 
-LEAVES: Final = frozenset(("key", "value", "timestamp", "partition", "offset", "topic"))
+LEAVES: Final = frozenset(("key", "value", "timestamp", "partition", "offset", "topic", "left", "right"))
 PLAIN_TYPES: Final = frozenset((STRING, BINARY, INT, LONG, DOUBLE, BOOLEAN))
 
 

@@ -42,7 +42,7 @@ def why_not_in_source(
         return next(filter(None, reasons))
     found = types_behind(before)
     for above, node in pairwise(before):
-        if (reason := _why_node(node, *found[above.name])) is not None:
+        if (reason := why_no_node(node, *found[above.name])) is not None:
             return f"{node.name}: {reason}"
     key, _ = found[last_of(before).name]
     if type(store.key_serde) not in VECTOR_SERDES or store.key_serde.type != key:  # type: ignore[union-attr]
@@ -63,7 +63,8 @@ def _why_serde(part: str, serde: Serde[Any] | None, *, dead_letters: bool) -> st
     return None
 
 
-def _why_node(node: Node, key: Type, value: Type) -> str | None:
+def why_no_node(node: Node, key: Type, value: Type) -> str | None:
+    """What Arrow cannot do of it; None: it can."""
     if isinstance(node, SinkNode):
         return None
     assert isinstance(node, ProcessorNode)

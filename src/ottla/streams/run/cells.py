@@ -65,6 +65,8 @@ def cells(spark: SparkSession, options: Mapping[str, str], slots: Sequence[int])
 class Cells(DataSource):
     """Not for users: `cells` gives it what it needs."""
 
+    own: Final = (_SLOTS,)
+
     @classmethod
     def name(cls) -> str:
         return FORMAT
@@ -133,9 +135,13 @@ def packed(records: Sequence[Raw]) -> bytes:
     return content
 
 
-def records_in(topic: str, partition: int, content: bytes) -> list[Raw]:
+def columns_in(content: bytes) -> pa.RecordBatch:
     """Of a cell, in the order of offsets."""
-    batch = pa.ipc.read_record_batch(pa.py_buffer(content), _RECORDS)
+    return pa.ipc.read_record_batch(pa.py_buffer(content), _RECORDS)
+
+
+def records_in(topic: str, partition: int, batch: pa.RecordBatch) -> list[Raw]:
+    """The same as records."""
     offsets, keys, values, times = (batch.column(number).to_pylist() for number in range(4))
     columns = zip(repeat(topic), repeat(partition), offsets, keys, values, times, headers_of(batch.column(4)))
     return list(map(new, repeat(Raw), columns))

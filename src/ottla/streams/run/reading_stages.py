@@ -1,9 +1,9 @@
 """The Python Data Source `ottla-stage`: a stage without state that runs in the tasks that read its records.
 
 Between the reading and the stage records would go into the JVM as rows and out of it again, to a Python process of its
-own. Here they never leave the one they are read in: what comes out are the stage's rows, packed for the sink, or parts
-of aggregates. Each task ends with a row that tells how many records were read, and how many left out for which reason:
-Spark brings home no accumulators of a source.
+own. Here they never leave the one they are read in: what comes out are the stage's rows, packed as the sink takes them,
+or parts of aggregates. Each task ends with a row that tells how many records were read, and how many left out for which
+reason: Spark brings home no accumulators of a source.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from ottla.pipelines.progress import OBSERVED_DROPS, OBSERVED_READ
-from ottla.pipelines.rows import PACKED_ROWS
+from ottla.pipelines.sink.packing import CHUNK
+from ottla.pipelines.sink.writer import Pack, Packing
 from ottla.pipelines.source.columns import Columns
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_of
 from ottla.pipelines.source.offsets import from_json
 from ottla.pipelines.source.options import SourceOptions, parse_options
 from ottla.pipelines.source.planned import stream_of
 from ottla.serdes.arrow import arrow_type
-from ottla.serdes.types import BINARY, Type
+from ottla.serdes.types import BINARY, INT, LONG, STRING, Type
 from ottla.streams.run.type_columns import spark_type
 from ottla.streams.tasks.failures import DESERIALIZATION_ERROR, PROCESSING_ERROR, SERIALIZATION_ERROR
 from ottla.streams.tasks.inputs import INVALID_TIMESTAMP
@@ -58,7 +59,8 @@ REASONS: Final = (
 
 _TOLD: Final = pa.schema([("records", pa.int64()), ("dropped", pa.map_(pa.string(), pa.int64()))])
 _TOLD_TYPES: Final = "records bigint, dropped map<string, bigint>"
-_PACKED: Final = {PACKED_ROWS: BINARY}
+_KINDS: Final = {pa.int32(): INT, pa.int64(): LONG, pa.string(): STRING, pa.binary(): BINARY}
+_CHUNKS: Final = {field.name: _KINDS[field.type] for field in CHUNK}
 
 
 @dataclass(slots=True)
@@ -114,7 +116,7 @@ def partial(spark: SparkSession, options: Mapping[str, str], stage: str, columns
 
 def packed(spark: SparkSession, options: Mapping[str, str], stage: str) -> DataFrame:
     """The rows of a pickled stage, packed for the sink."""
-    return _read(spark, options, stage, _PACKED).where(F.col(PACKED_ROWS).isNotNull())
+    return _read(spark, options, stage, _CHUNKS).where(F.col("rows").isNotNull())
 
 
 def _read(spark: SparkSession, options: Mapping[str, str], stage: str, columns: Mapping[str, Type]) -> DataFrame:
@@ -130,12 +132,14 @@ def _read(spark: SparkSession, options: Mapping[str, str], stage: str, columns: 
 class ReadingStage(DataSource):
     """Not for users: `partial` and `packed` give it what it needs."""
 
+    own: Final = (_STAGE, _COLUMNS)
+
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def _own(self) -> dict[str, str]:
-        return {name.lower(): value for name, value in self.options.items() if name.lower() in (_STAGE, _COLUMNS)}
+        return {name.lower(): value for name, value in self.options.items() if name.lower() in self.own}
 
     def schema(self) -> str:
         columns = _columns(self._own())
@@ -171,15 +175,16 @@ class _Reader(OttlaStreamReader):
         yield from rows_of(stage, task, columns_of(self._options, partition), schema_of(_columns(self._own)))
 
 
-def rows_of(stage: Stage, task: ReadingTask, read: Iterator[Columns], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def rows_of(
+    stage: Stage, task: ReadingTask, read: Iterator[Columns], schema: pa.Schema, pack: Packing | None = None
+) -> Iterator[pa.RecordBatch]:
     """Of one task."""
-    parts = PACKED_ROWS not in schema.names
-    for made in stage.rows(_batches(task, read, numbered=parts), task):
-        own = [name for name in schema.names if name not in _TOLD.names]
-        columns = [made.column(name) for name in own] if parts else [_cell(made)]
-        count = len(columns[0])
-        nothing = [pa.nulls(count, each.type) for each in _TOLD]
-        yield pa.RecordBatch.from_arrays([*columns, *nothing], schema=schema)
+    own = [name for name in schema.names if name not in _TOLD.names]
+    parts = own != CHUNK.names
+    found = stage.rows(_batches(task, read, numbered=parts), task)
+    for made in found if parts else (pack or Pack())(found):
+        nothing = [pa.nulls(made.num_rows, each.type) for each in _TOLD]
+        yield pa.RecordBatch.from_arrays([*map(made.column, own), *nothing], schema=schema)
     told = {"records": task.seen.records, "dropped": list(task.seen.dropped.items())}
     yield pa.RecordBatch.from_pylist([told], schema=schema)
 
@@ -203,10 +208,3 @@ def _batches(task: ReadingTask, read: Iterator[Columns], *, numbered: bool) -> I
         if numbered:
             arrays["origin"] = pa.array((columns.offsets + span.base) << 1 | columns.have_headers)
         yield pa.record_batch(arrays)
-
-
-def _cell(made: pa.RecordBatch) -> pa.Array:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, made.schema) as writer:
-        writer.write_batch(made)
-    return pa.array([sink.getvalue().to_pybytes()], pa.binary())

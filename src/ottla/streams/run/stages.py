@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -507,8 +508,8 @@ def _bytes_of(serde: Serde[Any] | None, column: list[Any]) -> pa.Array:
     return pa.array(column, pa.string()).cast(pa.binary())
 
 
-def output_columns(made: AtOnce) -> Iterator[pa.RecordBatch]:
-    """Rows for the sink, a batch for each topic."""
+def output_columns(made: AtOnce, first: int = 0) -> Iterator[pa.RecordBatch]:
+    """Rows for the sink, a batch for each topic. `first` is the number of the first one."""
     for topic, keys, values, times, headers in made.sinks:
         count = len(times)
         columns = [
@@ -520,15 +521,17 @@ def output_columns(made: AtOnce) -> Iterator[pa.RecordBatch]:
             times,
             pa.repeat(pa.scalar(made.partition, pa.int32()), count),
             pa.repeat(pa.scalar(made.place, pa.int64()), count),
-            pa.array(range(count), pa.int32()),
+            pa.array(np.arange(first, first + count, dtype=np.int32)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=OUTPUT)
 
 
-def output_batch(records: Sequence[Raw], src_partition: int, src_offset: int | Sequence[int]) -> pa.RecordBatch:
-    """Rows for the sink that keep the order of `records`. They come of one offset, or of one each."""
+def output_batch(
+    records: Sequence[Raw], src_partition: int, src_offset: int | Sequence[int], first: int = 0
+) -> pa.RecordBatch:
+    """Rows for the sink that keep the order of `records`. They come of one offset, or of one each. `first` is the
+    number of the first one."""
     count = len(records)
-    offsets = [src_offset] * count if isinstance(src_offset, int) else src_offset
     topics, partitions, _, keys, values, times, headers = zip(*records, strict=True) if records else ((),) * 7
     return pa.RecordBatch.from_arrays(
         [
@@ -538,9 +541,9 @@ def output_batch(records: Sequence[Raw], src_partition: int, src_offset: int | S
             pa.array(values, pa.binary()),
             header_column(headers),
             pa.array(times, pa.int64()),
-            pa.array([src_partition] * count, pa.int32()),
-            pa.array(offsets, pa.int64()),
-            pa.array(range(count), pa.int32()),
+            pa.array(np.full(count, src_partition, np.int32)),
+            pa.array(np.full(count, src_offset) if isinstance(src_offset, int) else src_offset, pa.int64()),
+            pa.array(np.arange(first, first + count, dtype=np.int32)),
         ],
         schema=OUTPUT,
     )

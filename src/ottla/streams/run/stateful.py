@@ -13,18 +13,24 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from ottla.pipelines.rows import PACKED_ROWS
+from ottla.pipelines.sink.packing import CHUNK_TYPE
+from ottla.pipelines.sink.writer import Pack, Packing
 from ottla.pipelines.workers import settle_worker
 from ottla.streams.record import Raw
-from ottla.streams.run.cells import cells, packed, records_in
+from ottla.streams.run.cells import cells, columns_in, packed, records_in
 from ottla.streams.run.changelogs import restore
 from ottla.streams.run.paged_state import PagedState
-from ottla.streams.run.stages import OUTPUT, StageSpec, output_batch
+from ottla.streams.run.stages import AtOnce, StageSpec, chained, output_batch, output_columns
+from ottla.streams.run.vector_lines import VectorLine, line_of
+from ottla.streams.tasks.bulk import FEWEST
+from ottla.streams.tasks.chains import Chain
 from ottla.streams.tasks.idling import Idling
 from ottla.streams.tasks.memory_stores import MemoryBackend
 from ottla.streams.tasks.store_maker import backend_names
@@ -32,7 +38,6 @@ from ottla.streams.tasks.task import Task
 
 _NAME: Final = StructType([StructField("page", BinaryType())])
 _CONTENT: Final = StructType([StructField("content", BinaryType())])
-_RESULT: Final = StructType([StructField(PACKED_ROWS, BinaryType())])
 TIMES: Final = "ottla-task"
 """The state variable that holds a task's times."""
 
@@ -58,7 +63,7 @@ class TaskStage:
         """For the sink, packed. `source` are the options of what is read."""
         grouped = cells(spark, source, self._slots).groupBy("slot")
         time_mode = "ProcessingTime" if self.by_wall_clock else "None"
-        return grouped.transformWithState(TaskProcessor(self._spec), _RESULT, "Append", time_mode)
+        return grouped.transformWithState(TaskProcessor(self._spec), CHUNK_TYPE, "Append", time_mode)
 
 
 def uses_wall_clock(spec: StageSpec) -> bool:
@@ -133,8 +138,9 @@ class _MapPages:
 class TaskProcessor(StatefulProcessor):
     """One call is one task in one micro-batch: it is made, gets its times back, works and is written away."""
 
-    def __init__(self, spec: StageSpec) -> None:
+    def __init__(self, spec: StageSpec, pack: Packing | None = None) -> None:
         self._spec = spec
+        self._pack = pack or Pack()
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle_worker()
@@ -145,12 +151,11 @@ class TaskProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         cells = sorted(rows, key=lambda row: (row.topic, row.first))
         work = _Work(self._spec, cells[0].task, self._maps, self._saved())
-        filled = [cell for cell in cells if cell.more is None]
-        records = [record for cell in filled for record in records_in(cell.topic, cell.task, cell.records)]
+        read = [(cell.topic, columns_in(cell.records)) for cell in cells if cell.more is None]
         more = {cell.topic: bool(cell.more) for cell in cells if cell.more is not None}
-        out = work.process(records, more, self._batch_time(timerValues))
+        out = work.process(read, more, self._batch_time(timerValues))
         out += work.task.advance_wall_clock(work.now)
-        yield self._done(work, out, 0)
+        yield from self._done(work, out, 0)
 
     def _batch_time(self, timer_values: Any) -> int:
         """Of Spark's log: the same when the batch runs again. There is none where no timers are."""
@@ -165,7 +170,7 @@ class TaskProcessor(StatefulProcessor):
         work = _Work(self._spec, task, self._maps, saved)
         out = work.process([], {}, self._batch_time(timerValues))
         out += work.task.advance_wall_clock(max(work.now, expiredTimerInfo.getExpiryTimeInMs()))
-        yield self._done(work, out, FROM_TIMER)
+        yield from self._done(work, out, FROM_TIMER)
 
     def close(self) -> None:
         pass
@@ -174,17 +179,18 @@ class TaskProcessor(StatefulProcessor):
         found = self._times.get()
         return None if found is None else bytes(found[0])
 
-    def _done(self, work: _Work, out: list[Raw], place: int) -> Row:
+    def _done(self, work: _Work, out: list[Raw], place: int) -> Iterator[Row]:
         out += work.finish()
         self._times.update((work.saved(),))
         due = work.due_ms()
         if due is not None and self._spec.clock is None:  # Spark's timers know its own clock only
             self._handle.registerTimer(due)
-        batch = output_batch(out, work.task.partition, place)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, OUTPUT) as writer:
-            writer.write_batch(batch)
-        return Row(**{PACKED_ROWS: sink.getvalue().to_pybytes()})
+        for chunks in self._pack(work.rows(out, place)):
+            yield from (Row(**chunk) for chunk in chunks.to_pylist())
+
+
+Read = tuple[str, pa.RecordBatch]
+"""Of a topic: columns as cells have them."""
 
 
 class _Work:
@@ -195,6 +201,7 @@ class _Work:
         self._spec = spec
         self._backends = {name: PagedState(_MapPages(state)) for name, state in maps.items()}
         self.task: Task = spec.task(partition, self._backends.__getitem__, self.now)
+        self._at_once: list[AtOnce] = []
         self._aside = Aside()
         if saved is not None:
             times, _, aside = saved[4:].partition(_BEHIND)
@@ -204,23 +211,56 @@ class _Work:
             restore(self.task, spec.restore)
         self._due_ms: int | None = None
 
-    def process(self, records: list[Raw], more: Mapping[str, bool], batch_time: int) -> list[Raw]:
+    def process(self, read: Sequence[Read], more: Mapping[str, bool], batch_time: int) -> list[Raw]:
         """With what earlier batches left; what waits for others is left to the next one."""
         waits, number = self._spec.waits, self.task.partition
         if waits is None:
-            return self.task.process(records, left=self._taken())
+            return self._processed(read, self._taken(), ())
         aside, places = self._aside, waits.places(number)
         told = {topic for topic in {*aside.more, *more} if more.get(topic, topic in aside.more)}
         to_come = frozenset((topic, number) for topic in told)
         idling = Idling(waits.idle_ms, {(topic, number): due for topic, due in aside.deadlines.items()})
         taken = self._taken()
-        awaited = idling.awaited(places, to_come, _filled([*taken, *records]), batch_time)
-        out = self.task.process(records, left=taken, awaited=awaited)
+        filled = _filled(taken) | {(topic, number) for topic, _ in read}
+        awaited = idling.awaited(places, to_come, filled, batch_time)
+        out = self._processed(read, taken, awaited)
         left = self.task.left()
         self._due_ms = idling.next_ms(places, to_come, _filled(left), batch_time)
         deadlines = {topic: due for (topic, _), due in idling.deadlines.items()}
         self._aside = Aside(left, tuple(sorted(told)), deadlines)
         return out
+
+    def _processed(self, read: Sequence[Read], left: Sequence[Raw], awaited: Sequence[tuple[str, int]]) -> list[Raw]:
+        number = self.task.partition
+        topics = {topic for topic, _ in read}
+        if len(topics) == 1 and not left and frozenset(awaited) <= {(topic, number) for topic in topics}:
+            (topic,) = topics
+            read = self._passed(topic, [batch for _, batch in read])
+        records = [record for topic, batch in read for record in records_in(topic, number, batch)]
+        return self.task.process(records, left=left, awaited=awaited)
+
+    def _passed(self, topic: str, batches: Sequence[pa.RecordBatch]) -> list[Read]:
+        """Lets the records of the only partition that has some through at once. Those that have to go one by one are
+        given back, and all that come behind them."""
+        task = self.task
+        way = task.way_of(topic) if sum(batch.num_rows for batch in batches) >= FEWEST else None
+        line = None if way is None else line_of(*way)
+        for place, batch in enumerate(batches):
+            numbered = batch.append_column("partition", pa.array(np.full(batch.num_rows, task.partition, np.int32)))
+            made = None if way is None else _through(way.chain, line, numbered)
+            if made is None:
+                return [(topic, each) for each in batches[place:]]
+            self._at_once.append(made)
+            task.passed(topic, pc.max(batch.column("timestamp")).as_py(), made.dropped)
+        return []
+
+    def rows(self, out: Sequence[Raw], place: int) -> Iterator[pa.RecordBatch]:
+        """All that came out, in order, for the sink."""
+        first = 0
+        for made in self._at_once:
+            yield from output_columns(made._replace(place=place), first)
+            first += max((len(sink.times) for sink in made.sinks), default=0)
+        yield output_batch(out, self.task.partition, place, first)
 
     def _taken(self) -> Sequence[Raw]:
         left, self._aside = self._aside.records, self._aside._replace(records=())
@@ -242,6 +282,14 @@ class _Work:
     def saved(self) -> bytes:
         aside = self._aside.encode()
         return self.task.partition.to_bytes(4, "big") + self.task.save() + (_BEHIND + aside if aside else b"")
+
+
+def _through(chain: Chain, line: VectorLine | None, batch: pa.RecordBatch) -> AtOnce | None:
+    try:
+        made = None if line is None else line.run(batch)
+    except Exception:  # noqa: BLE001  it goes record by record then, and whose fault it is comes out there
+        made = None
+    return chained(chain, batch) if made is None else made
 
 
 class Aside(NamedTuple):
@@ -277,7 +325,7 @@ class Aside(NamedTuple):
         records: list[Raw] = []
         at = 0
         for topic, size in told["sizes"]:
-            records += records_in(topic, partition, contents[at : at + size])
+            records += records_in(topic, partition, columns_in(contents[at : at + size]))
             at += size
         return cls(records, told["more"], told["deadlines"])
 

@@ -208,27 +208,27 @@ class VectorChain:
         whole = records.having(**{name: values for name, (values, _) in found.items()})
         unread = [good for _, good in found.values() if good is not None]
         if unread:
-            whole = _without(whole, reduce(pc.and_, unread), DESERIALIZATION_ERROR, dropped)
+            whole = without(whole, reduce(pc.and_, unread), DESERIALIZATION_ERROR, dropped)
         return self._timed(whole, dropped)
 
     def _timed(self, records: Records, dropped: Counter[str]) -> Records:
         timed = pc.greater_equal(records.column("timestamp"), 0)
         if not self.skips_untimed and (row := pc.index(timed, False).as_py()) >= 0:
             raise _refusal(records, row, f"has the invalid timestamp: {records.column('timestamp')[row]}")
-        return _without(records, timed, INVALID_TIMESTAMP, dropped)
+        return without(records, timed, INVALID_TIMESTAMP, dropped)
 
     def _passed(self, records: Records, dropped: Counter[str]) -> Records:
         types = {"key": _serde(self.source.key_serde).type, "value": _serde(self.source.value_serde).type}
         for node in self.nodes:
-            records = _through(node.operation, records, types, dropped)
+            records = through(node.operation, records, types, dropped)
         return records
 
     def _present(self, records: Records, dropped: Counter[str]) -> Records:
         has_key = records.column("key").is_valid()
         if self.windowed:
-            return _without(records, has_key, NULL_KEY, dropped)
+            return without(records, has_key, NULL_KEY, dropped)
         there = pc.and_(has_key, records.column("value").is_valid())
-        return _without(records, there, NULL_KEY_OR_VALUE, dropped)
+        return without(records, there, NULL_KEY_OR_VALUE, dropped)
 
     def _columns(self, records: Records) -> pa.RecordBatch:
         columns = {
@@ -247,7 +247,7 @@ def _serde(serde: Serde[Any] | None) -> Serde[Any]:
     return serde
 
 
-def _without(records: Records, kept: pa.Array, reason: str, dropped: Counter[str]) -> Records:
+def without(records: Records, kept: pa.Array, reason: str, dropped: Counter[str]) -> Records:
     left = records.where(kept)
     if left.count < records.count:
         dropped[reason] += records.count - left.count
@@ -267,14 +267,14 @@ def _complaint(serde: Serde[Any], data: pa.Scalar) -> str:
     raise AssertionError("the serde reads what Arrow did not")
 
 
-def _through(operation: op.Operation, records: Records, types: dict[str, Type], dropped: Counter[str]) -> Records:
+def through(operation: op.Operation, records: Records, types: dict[str, Type], dropped: Counter[str]) -> Records:
     """Past one node. `types` become those of what it hands on."""
     match operation:
         case op.Filter(predicate=Expression() as predicate, negated=negated):
             holds = records.compute(predicate.bind(types))
             return records.where(pc.invert(holds) if negated else holds)
         case op.DropNullKeys():
-            return _without(records, records.column("key").is_valid(), NO_KEY_FOR_REPARTITION, dropped)
+            return without(records, records.column("key").is_valid(), NO_KEY_FOR_REPARTITION, dropped)
         case op.FlatMapValues(function=Expression() as function):
             return _multiplied(records, function, types)
     bound = {name: function.bind(types) for name, function in functions_of_pair(operation).items()}

@@ -6,16 +6,17 @@ two records of the other input are one run. A run that raises is gone through ag
 
 from collections.abc import Mapping
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ottla.streams.record import Raw, Record
 from ottla.streams.tasks.chains import Chain, Table, chain_behind, is_text, text_bytes
 from ottla.streams.tasks.current import TaskState, new
-from ottla.streams.tasks.inputs import Queue
+from ottla.streams.tasks.inputs import Queue, Source
 from ottla.streams.tasks.nodes import TaskNodes
 from ottla.streams.tasks.operators.joins import TableJoining
 from ottla.streams.tasks.stores.key_value import KeyValues
 from ottla.streams.topology.graph import ProcessorNode, SourceNode, SubTopology
+from ottla.streams.topology.node_types import NodeTypes
 from ottla.streams.topology.operations import StreamTableJoin
 
 FEWEST: Final = 64
@@ -48,6 +49,15 @@ class Run:
         return at
 
 
+class Way(NamedTuple):
+    """What the records of a source go through, for whoever has columns of them instead of records."""
+
+    chain: Chain
+    sub: SubTopology
+    types: NodeTypes
+    tables: Mapping[str, Table]
+
+
 class Bulk:
     """Which sources of a task have a chain."""
 
@@ -70,6 +80,19 @@ class Bulk:
             return None
         return run if min(run.times) >= 0 else None
 
+    def way_of(self, source: Source) -> Way | None:
+        """None if its records have to go one by one."""
+        chain = None if source.extract is not None else self._chain(source.node)
+        return None if chain is None else Way(chain, self._sub, self._nodes.types, self._tables())
+
+    def passed(self, queue: Queue, latest: int, dropped: Mapping[str, int]) -> None:
+        """What the task has to know of records that went through."""
+        state = self._state
+        for reason, number in dropped.items():
+            state.dropped[reason] = state.dropped.get(reason, 0) + number
+        state.stream_time = max(state.stream_time, latest)
+        queue.time = max(queue.time, latest)
+
     def pass_on(self, queue: Queue, run: Run, end: int) -> list[tuple[Raw, Record]]:
         """Lets the records up to `end` through. Those that are returned have to go one by one."""
         chain = self._chain(queue.source.node)
@@ -84,13 +107,8 @@ class Bulk:
         except Exception:  # noqa: BLE001  the task finds out what it is about
             records = zip(keys, values, times, headers or repeat(()), strict=False)
             return list(zip(run.raws[some], map(new, repeat(Record), records), strict=False))
-        state = self._state
-        state.outputs += rows
-        for reason, number in dropped.items():
-            state.dropped[reason] = state.dropped.get(reason, 0) + number
-        latest = max(times)
-        state.stream_time = max(state.stream_time, latest)
-        queue.time = max(queue.time, latest)
+        self._state.outputs += rows
+        self.passed(queue, max(times), dropped)
         return []
 
     def _chain(self, source: SourceNode) -> Chain | None:

@@ -44,14 +44,14 @@ class Chain:
     def __init__(self, source: SourceNode, sinks: Sequence[SinkNode], topics: Sequence[str], loops: "_Loops") -> None:
         self.source = source
         self.sinks = tuple(sinks)
-        self._topics = tuple(topics)
+        self.topics = tuple(topics)
         self._loops = loops
 
     def run(
         self, keys: Iterable[Any], values: Iterable[Any], times: Iterable[int], headers: Sequence[Any] | None
     ) -> tuple[list[SinkColumns], dict[str, int]]:
         """With how many records were dropped for which reason. Raises whatever a function raises."""
-        made = [SinkColumns(topic, [], [], [], []) for topic in self._topics]
+        made = [SinkColumns(topic, [], [], [], []) for topic in self.topics]
         if headers is None:
             lost = self._loops.plain(zip(keys, values, times, strict=True), made)
         else:

@@ -92,7 +92,7 @@ class Inputs:
         for raw in records:
             if raw[1] != partition or raw[0] != topic:
                 topic, partition = raw[0], raw[1]
-                queue = self._queue(topic, partition)
+                queue = self.queue(topic, partition)
                 if queue.head is None and not queue.raws:
                     filled[topic, partition] = queue
                 append = queue.raws.append
@@ -106,7 +106,7 @@ class Inputs:
                 self._waiting.add(queue.head.timestamp, queue)
 
     def wait_for(self, places: Iterable[tuple[str, int]]) -> list[Queue]:
-        self.awaited = [self._queue(*place) for place in places]
+        self.awaited = [self.queue(*place) for place in places]
         return self.awaited
 
     def left(self) -> list[Raw]:
@@ -161,9 +161,9 @@ class Inputs:
 
     def set_times(self, times: list[list[Any]]) -> None:
         for topic, partition, time in times:
-            self._queue(topic, partition).time = time
+            self.queue(topic, partition).time = time
 
-    def _queue(self, topic: str, partition: int) -> Queue:
+    def queue(self, topic: str, partition: int) -> Queue:
         queue = self._queues.get((topic, partition))
         if queue is None:
             queue = self._queues[topic, partition] = Queue((topic, partition), self._source_of(topic))

@@ -61,7 +61,7 @@ class TaskNodes:
                 self._enter(node, errors)
             elif isinstance(node, SinkNode):
                 sink = self._sinks[node.name] = Sink(node, state, errors, self.types)
-                self._entries[node.name] = sink.process
+                self._entries[node.name] = sink.entry
         self._add_sources(sub_topology, graph)
         for node in sub_topology.nodes:
             if isinstance(node, ProcessorNode):
@@ -236,6 +236,28 @@ class Sink:
         if node.topic is not None and node.repartition:
             self._topic = decorated(state.application_id, node.topic)
         self._choose = None if node.chooser is None else _chooser(node, state, types)
+
+    @property
+    def entry(self) -> Downstream:
+        """Nearly all sinks have one topic, and leave the partition to others."""
+        named = self._choose is None and self._partitioner is None and self._where is None and self._topic
+        return self._process_named if named else self.process
+
+    def _process_named(self, record: Record) -> None:
+        key, value, timestamp, headers = record
+        try:
+            key_bytes = None if key is None else self._key(key)
+            value_bytes = None if value is None else self._value(value)
+        except Exception as error:  # noqa: BLE001  the handler decides
+            self._not_written(record, error)
+            return
+        self._state.outputs.append(new(Raw, (self._topic, -1, -1, key_bytes, value_bytes, timestamp, headers)))
+
+    def _not_written(self, record: Record, error: Exception) -> None:
+        """Raises RegistryUnavailable, which is no fault of the record's."""
+        if isinstance(error, RegistryUnavailable):
+            raise error
+        self._errors.in_production(self._name, self._topic or "", record, error)
 
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record

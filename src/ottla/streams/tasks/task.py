@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ottla.streams.errors import FAIL, StreamsError
 from ottla.streams.record import NO_TIMESTAMP, Raw, Record
-from ottla.streams.tasks.bulk import Bulk, Run
+from ottla.streams.tasks.bulk import Bulk, Run, Way
 from ottla.streams.tasks.current import TaskState
 from ottla.streams.tasks.failures import TaskErrors
 from ottla.streams.tasks.inputs import Inputs, Queue, Source
@@ -115,6 +115,17 @@ class Task:
             while self.step():
                 pass
         return self.take()
+
+    def way_of(self, topic: str) -> Way | None:
+        """For a batch of one partition alone, when nothing is left of another: what its records go through. None if
+        they have to be `process`ed."""
+        if self._stream_punctuations.next_ms() is not None or not self._inputs.are_empty:
+            return None
+        return self._bulk.way_of(self._nodes.source(topic))
+
+    def passed(self, topic: str, latest: int, dropped: Mapping[str, int]) -> None:
+        """Records of its partition of the topic have gone that way; `latest` is the latest time of them."""
+        self._bulk.passed(self._inputs.queue(topic, self.partition), latest, dropped)
 
     def left(self) -> list[Raw]:
         """Records that wait for others, in the order in which their partitions stand in line."""

@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.sink.packing import CHUNK, Packer, Topics, chunks_of
 from ottla.pipelines.source.columns import HEADERS_TYPE, Columns
 from ottla.pipelines.source.data_source import Span
-from ottla.serdes.types import BINARY
+from ottla.serdes.types import BINARY, INT, LONG, STRING
 from ottla.streams.expressions.parts import RECORDS
 from ottla.streams.record import Raw
 from ottla.streams.run.reading_stages import LARGEST_BYTES, ReadingTask, Seen, is_large, pickled, rows_of, schema_of
@@ -18,12 +19,33 @@ from ottla.streams.tasks.operators.base import NO_KEY_FOR_REPARTITION
 from tests.rules.streams.run.test_stages import spec_of, words
 
 SPAN = Span(TopicPartition("in", 1), 4, 7, base=100)
-PACKED = schema_of({"rows": BINARY})
+CHUNKS = schema_of(
+    {
+        "writer": INT,
+        "topic": STRING,
+        "partition": INT,
+        "src_partition": INT,
+        "src_offset": LONG,
+        "seq": INT,
+        "task": INT,
+        "chunk": INT,
+        "rows": BINARY,
+    }
+)
 COUNTS = schema_of(COUNTED.columns())
 
 
+class OneEach(Topics):
+    """Every topic has one partition."""
+
+    def ask(self, topic: str) -> int:
+        return 1
+
+
 def told_by(stage: PythonStage, schema: pa.Schema) -> list[dict[str, Any]]:
-    return [row for batch in rows_of(stage, ReadingTask(SPAN, Seen()), read(), schema) for row in batch.to_pylist()]
+    pack = Packer(OneEach({}), writers=1, task=0, spread=0).pack
+    found = rows_of(stage, ReadingTask(SPAN, Seen()), read(), schema, pack)
+    return [row for batch in found for row in batch.to_pylist()]
 
 
 def read() -> Iterator[Columns]:
@@ -41,15 +63,16 @@ def read() -> Iterator[Columns]:
 
 
 def test_rows_leave_packed_and_the_last_row_tells_what_was_read_and_left_out() -> None:
-    *cells, told = told_by(PythonStage(spec_of(words)), PACKED)
-    rows = [row for cell in cells for batch in pa.ipc.open_stream(cell["rows"]) for row in batch.to_pylist()]
+    *chunks, told = told_by(PythonStage(spec_of(words)), CHUNKS)
+    cut = pa.RecordBatch.from_pylist([{name: chunk[name] for name in CHUNK.names} for chunk in chunks], schema=CHUNK)
+    rows = [row for _, packed in chunks_of([cut]) for row in packed.to_pylist()]
     assert [(row["key"], row["timestamp"], row["src_partition"], row["src_offset"]) for row in rows] == [
         (b"a", 40, 1, 4),
         (b"b", 40, 1, 4),
         (b"a", 50, 1, 4),
         (b"b", 60, 1, 6),
     ]
-    assert told == {"rows": None, "records": 3, "dropped": [(NO_KEY_FOR_REPARTITION, 1)]}
+    assert told == {**dict.fromkeys(CHUNK.names), "records": 3, "dropped": [(NO_KEY_FOR_REPARTITION, 1)]}
 
 
 def test_counts_lead_back_to_the_number_of_the_last_piece() -> None:
