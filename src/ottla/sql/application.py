@@ -121,7 +121,8 @@ def make_topics(given: SqlApplication, cluster: Cluster) -> list[str]:
                 BAD_REQUEST,
                 f"the topic {source.topic} of {source.name} does not exist: make it, or say WITH (PARTITIONS=…)",
             )
-        admin.create_topics(cluster, [admin.NewTopic(source.topic, count, source.replicas or -1)])
+        new = admin.NewTopic(source.topic, count, source.replicas or -1, configs=dict(source.topic_settings))
+        admin.create_topics(cluster, [new])
         made.append(source.topic)
     return made
 

@@ -75,3 +75,35 @@ def test_if_not_exists_of_what_is_there_changes_nothing() -> None:
 def test_a_type_is_resolved_when_it_is_used() -> None:
     text = "CREATE TYPE a AS INT; CREATE STREAM s (x a) WITH (kafka_topic='s', value_format='JSON'); DROP TYPE a;"
     assert replayed(text).catalog.sources["S"].schema_text() == "`X` INTEGER"
+
+
+@pytest.mark.parametrize(
+    ("statement", "settings"),
+    [
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON')", {}),
+        (
+            "CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', retention_ms=5000)",
+            {"retention.ms": "5000"},
+        ),
+        (
+            "CREATE TABLE x (a INT PRIMARY KEY, b INT) WITH (kafka_topic='x', value_format='JSON')",
+            {"cleanup.policy": "compact"},
+        ),
+        (
+            "CREATE TABLE x (a INT PRIMARY KEY, b INT) WITH (kafka_topic='x', value_format='JSON',"
+            " cleanup_policy='compact, delete', retention_ms=-1)",
+            {"cleanup.policy": "compact,delete", "retention.ms": "-1"},
+        ),
+        (
+            "CREATE TABLE x WITH (retention_ms=60000) AS SELECT v, COUNT(*) AS n FROM s"
+            " WINDOW TUMBLING (SIZE 1 MINUTE, RETENTION 1 HOUR) GROUP BY v",
+            {"cleanup.policy": "compact,delete", "retention.ms": "3600000"},
+        ),
+        ("CREATE TABLE x AS SELECT v, COUNT(*) AS n FROM s GROUP BY v", {"cleanup.policy": "compact"}),
+        ("CREATE STREAM x WITH (retention_ms=7) AS SELECT id, v FROM s", {"retention.ms": "7"}),
+    ],
+)
+def test_a_new_topic_keeps_its_records_as_its_source_needs_or_says(statement: str, settings: dict[str, str]) -> None:
+    change = decided(replayed(STREAM).catalog, statement)[0]
+    assert isinstance(change, SourceSet)
+    assert dict(change.source.topic_settings) == settings

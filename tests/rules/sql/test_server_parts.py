@@ -1,6 +1,7 @@
 """Parts of the SQL server that need no cluster: properties, order of history, guessed formats, keys asked for."""
 
 import struct
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 import pytest
@@ -8,11 +9,12 @@ import pytest
 from ottla.model.ids import TopicPartition
 from ottla.model.properties import SettingsError
 from ottla.protocol.records import Record
+from ottla.serdes.types import BINARY, DATE, INT, TIME, TIMESTAMP, array_of, map_of, struct_of
 from ottla.sql import tree as t
 from ottla.sql.errors import SqlError
 from ottla.sql.model import DataSource
 from ottla.sql.parser import parse
-from ottla.sql.plain import json_text
+from ottla.sql.plain import TEXTS, json_text, shown
 from ottla.sql.properties import Effective, check_all, is_known, of_application
 from ottla.sql.server import asked
 from ottla.sql.server.merging import Merging, Placed
@@ -27,6 +29,27 @@ S, T = TopicPartition("stream", 0), TopicPartition("table", 0)
 
 def at(time: int, offset: int = 0) -> Record:
     return Record(offset, time, None, None)
+
+
+# ---- rows
+
+
+def test_dates_and_times_are_texts_in_rows_of_clients_also_inside() -> None:
+    kind = struct_of({"day": DATE, "at": array_of(TIMESTAMP), "clocks": map_of(TIME), "raw": BINARY, "n": INT})
+    value = {
+        "day": date(2026, 11, 18),
+        "at": [datetime(2026, 11, 18, 5, 10, tzinfo=UTC), None],
+        "clocks": {"a": time(5, 10), "b": time(5, 10, 3), "c": time(5, 10, 3, 120_000)},
+        "raw": b"hi",
+        "n": 7,
+    }
+    assert shown(value, kind, TEXTS) == {
+        "day": "2026-11-18",
+        "at": ["2026-11-18T05:10:00.000", None],
+        "clocks": {"a": "05:10", "b": "05:10:03", "c": "05:10:03.120"},
+        "raw": "aGk=",
+        "n": 7,
+    }
 
 
 # ---- properties

@@ -14,7 +14,7 @@ from ottla.sql.analysis.typed import Joining, Read, TypedQuery
 from ottla.sql.errors import BAD_STATEMENT, SqlError
 from ottla.sql.formats.format import Format
 from ottla.sql.model import Columns, DataSource
-from ottla.sql.plain import shown
+from ottla.sql.plain import TEXTS, shown
 from ottla.sql.records import Formats, event_column, event_ms
 from ottla.sql.server.writing import asks_registry
 from ottla.streams.errors import CONTINUE, DESERIALIZATION, ErrorContext
@@ -146,7 +146,7 @@ class Plain:
             inputs = inputs._replace(timestamp=moment)
         if self._keep is not None and self._keep(inputs) is not True:
             return []
-        return [[shown(cell(inputs), kind) for cell, kind in self._cells]]
+        return [[shown(cell(inputs), kind, TEXTS) for cell, kind in self._cells]]
 
     def close(self) -> None:
         """It keeps nothing."""
@@ -216,7 +216,7 @@ class Driven:
         keys = self._sink.keys
         found = {} if not keys else {keys[0][0]: inner} if len(keys) == 1 else dict(inner or {})
         cells = {**value, **found}
-        return [shown(cells.get(name), kind) for name, kind in self.columns]
+        return [shown(cells.get(name), kind, TEXTS) for name, kind in self.columns]
 
 
 def as_stream(client: Client) -> Client:
