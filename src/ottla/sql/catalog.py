@@ -20,6 +20,7 @@ from ottla.sql.analysis.types import resolved
 from ottla.sql.errors import SqlError
 from ottla.sql.functions.python import PythonFunction
 from ottla.sql.model import DataSource
+from ottla.sql.properties import bare, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,17 @@ class FunctionDropped:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class DefaultSet:
+    """What a property is from now on, where a statement says nothing."""
+
+    name: str
+    value: str
+
+
 Change = (
-    FunctionSet
+    DefaultSet
+    | FunctionSet
     | FunctionDropped
     | SourceSet
     | SourceDropped
@@ -128,6 +138,8 @@ class Catalog:
     queries: dict[str, PersistentQuery] = field(default_factory=dict)
     paused: dict[str, bool] = field(default_factory=dict)
     functions: dict[str, PythonFunction] = field(default_factory=dict)
+    defaults: dict[str, str] = field(default_factory=dict)
+    """Properties of statements by ALTER SYSTEM: of those that follow it."""
     version: int = field(default=0, compare=False)
     """Another one after each change: what was made of the catalog before may be wrong."""
 
@@ -182,6 +194,9 @@ class Catalog:
                 return self._create_type(statement)
             case t.Control():
                 return self._control(statement)
+            case t.SetProperty(name=name, value=value, system=True):
+                check(name, value)
+                return [DefaultSet(bare(name), value)]
         refuse(f"{type(statement).__name__} changes no catalog", statement)
 
     def _known(self, name: str, node: t.Node) -> DataSource:
@@ -300,6 +315,8 @@ class Catalog:
                 self.sources[source.name] = source
             case SourceDropped(name, _):
                 del self.sources[name]
+            case DefaultSet(name, value):
+                self.defaults[name] = value
             case FunctionSet(function):
                 self.functions[function.name] = function
             case FunctionDropped(name):

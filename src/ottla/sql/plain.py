@@ -113,13 +113,23 @@ def shown(value: Any, kind: Type, leaves: Leaves = NUMBERS) -> Any:
     return value if leaf is None else leaf(value)
 
 
+_plain_json: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
 def json_text(plain: Any) -> str:
     """With decimals as numbers, all their digits."""
+    try:
+        return _plain_json(plain)
+    except (TypeError, ValueError):  # a decimal is in it, or what is no number
+        return _in_parts(plain)
+
+
+def _in_parts(plain: Any) -> str:
     match plain:
         case dict():
-            return "{" + ",".join(f"{json.dumps(str(key))}:{json_text(each)}" for key, each in plain.items()) + "}"
+            return "{" + ",".join(f"{json.dumps(str(key))}:{_in_parts(each)}" for key, each in plain.items()) + "}"
         case list() | tuple():
-            return "[" + ",".join(map(json_text, plain)) + "]"
+            return "[" + ",".join(map(_in_parts, plain)) + "]"
         case Decimal():
             return format(plain, "f")
         case float() if not math.isfinite(plain):

@@ -171,6 +171,11 @@ def of_application(given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def over(*levels: Mapping[str, str]) -> dict[str, str]:
+    """What holds, under its bare name: of later levels before earlier ones."""
+    return {bare(name): value for each in levels for name, value in each.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Effective:
     """Properties as queries of clients ask for them: those of a statement over the server's."""
@@ -179,7 +184,7 @@ class Effective:
 
     @staticmethod
     def of(defaults: Mapping[str, str], own: Mapping[str, str]) -> "Effective":
-        return Effective({bare(name): value for each in (defaults, own) for name, value in each.items()})
+        return Effective(over(defaults, own))
 
     def __getitem__(self, name: str) -> Any:
         setting = KSQL[name]

@@ -52,7 +52,7 @@ class Session:
 
     def change(self, statement: t.Statement, text: str, given: Mapping[str, object]) -> list[Change]:
         """Decided and replayed. `given` are properties that are there besides those that were set."""
-        settings = Settings.of({**given, **self.properties})
+        settings = Settings.of({**given, **self.catalog.defaults, **self.properties})
         if isinstance(statement, t.CreateSource):
             try:
                 statement = with_columns(statement, self.registry, settings.formats)

@@ -2,9 +2,21 @@
 
 import pytest
 
-from ottla.sql.catalog import Catalog, QueryEnded, QueryPaused, QuerySet, Settings, SourceDropped, SourceSet, TypeSet
+from ottla.sql.catalog import (
+    Catalog,
+    DefaultSet,
+    QueryEnded,
+    QueryPaused,
+    QuerySet,
+    Settings,
+    SourceDropped,
+    SourceSet,
+    TypeSet,
+)
 from ottla.sql.errors import SqlError
 from ottla.sql.parser import parse
+from ottla.sql.server.log import Logged
+from ottla.sql.server.replaying import Replaying
 from ottla.sql.session import Session
 
 STREAM = "CREATE STREAM s (id INT KEY, v STRING) WITH (kafka_topic='s', value_format='JSON');"
@@ -107,3 +119,26 @@ def test_a_new_topic_keeps_its_records_as_its_source_needs_or_says(statement: st
     change = decided(replayed(STREAM).catalog, statement)[0]
     assert isinstance(change, SourceSet)
     assert dict(change.source.topic_settings) == settings
+
+
+def test_alter_system_says_what_holds_where_statements_say_nothing() -> None:
+    catalog = Catalog()
+    said = "ALTER SYSTEM 'ksql.streams.auto.offset.reset'='latest'"
+    assert decided(catalog, said) == [DefaultSet("auto.offset.reset", "latest")]
+    with pytest.raises(SqlError, match=r"do you mean auto.offset.reset\?"):
+        decided(catalog, "ALTER SYSTEM 'auto.offset.rest'='latest'")
+    with pytest.raises(SqlError, match=r"state.dir is the server's to say"):
+        decided(catalog, "ALTER SYSTEM 'state.dir'='/'")
+
+
+def test_what_the_system_says_holds_for_statements_behind_it() -> None:
+    replaying = Replaying(None, {"ksql.streams.auto.offset.reset": "earliest"})
+    log = (STREAM, "ALTER SYSTEM 'auto.offset.reset'='latest';", STREAM.replace(" s ", " t "))
+    for offset, text in enumerate(log):
+        replaying.replayed(offset, Logged(text, {"commit.interval.ms": "5"} if offset else {}))
+    assert replaying.defaults() == {"auto.offset.reset": "latest"}
+    assert [dict(each.properties) for _, each in replaying.statements] == [
+        {},
+        {"commit.interval.ms": "5"},
+        {"auto.offset.reset": "latest", "commit.interval.ms": "5"},
+    ]

@@ -20,7 +20,7 @@ from ottla.sql.server import asked
 from ottla.sql.server.merging import Merging, Placed
 from ottla.sql.server.prepared import Prepared, PreparedQueries
 from ottla.sql.server.printing import Printing
-from ottla.sql.server.results import understood
+from ottla.sql.server.results import Driven, understood
 from ottla.sql.session import Session
 from ottla.sql.settings import SqlSettings
 
@@ -50,6 +50,23 @@ def test_dates_and_times_are_texts_in_rows_of_clients_also_inside() -> None:
         "raw": "aGk=",
         "n": 7,
     }
+
+
+def test_each_change_of_an_aggregate_is_a_row_with_the_true_place_of_its_record() -> None:
+    session = Session()
+    create = "CREATE STREAM s (v STRING, n INT) WITH (kafka_topic='stream', value_format='JSON');"
+    for statement, text in session.statements(create):
+        session.change(statement, text, {})
+    (asked_for,) = parse(
+        "SELECT v, COUNT(*) AS c, MAX(ROWPARTITION) AS p, MAX(ROWOFFSET) AS o FROM s GROUP BY v EMIT CHANGES;"
+    )
+    assert isinstance(asked_for, t.SelectQuery)
+    driven = Driven(understood(asked_for.query, session.catalog.vocabulary()), None, most_rows=10)
+    place = TopicPartition("stream", 3)
+    poison = Record(41, 1, None, b"{")
+    records = [Placed(place, Record(40 + each, each, None, b'{"V":"a","N":1}')) for each in (0, 2)]
+    assert driven.rows([records[0], Placed(place, poison), records[1]], now=5) == [["a", 1, 3, 40], ["a", 2, 3, 42]]
+    assert driven.unread == 1
 
 
 # ---- properties
