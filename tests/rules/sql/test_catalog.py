@@ -121,6 +121,13 @@ def test_a_new_topic_keeps_its_records_as_its_source_needs_or_says(statement: st
     assert dict(change.source.topic_settings) == settings
 
 
+def test_variables_are_replaced_unless_that_is_switched_off() -> None:
+    session = Session(variables={"V": "id"})
+    assert session.replaced("SELECT ${v}") == "SELECT id"
+    session.properties["ksql.variable.substitution.enable"] = "false"
+    assert session.replaced("SELECT '${v}'") == "SELECT '${v}'"
+
+
 def test_alter_system_says_what_holds_where_statements_say_nothing() -> None:
     catalog = Catalog()
     said = "ALTER SYSTEM 'ksql.streams.auto.offset.reset'='latest'"

@@ -11,7 +11,9 @@ from ottla.model.properties import SettingsError
 from ottla.protocol.records import Record
 from ottla.serdes.types import BINARY, DATE, INT, TIME, TIMESTAMP, array_of, map_of, struct_of
 from ottla.sql import tree as t
+from ottla.sql.api.bodies import variables
 from ottla.sql.errors import SqlError
+from ottla.sql.lexer import substituted
 from ottla.sql.model import DataSource
 from ottla.sql.parser import parse
 from ottla.sql.plain import TEXTS, json_text, shown
@@ -70,6 +72,10 @@ def test_each_change_of_an_aggregate_is_a_row_with_the_true_place_of_its_record(
 
 
 # ---- properties
+
+
+def test_variables_of_a_request_are_found_in_any_case() -> None:
+    assert substituted("SELECT ${topic} ${N}", variables({"Topic": "orders", "n": 1})) == "SELECT orders 1"
 
 
 def test_what_an_application_is_told_of_properties() -> None:

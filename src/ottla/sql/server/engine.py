@@ -27,7 +27,7 @@ from ottla.sql.errors import BAD_STATEMENT, REGISTRY_MISSING, SERVER_ERROR, SqlE
 from ottla.sql.functions import AGGREGATES
 from ottla.sql.functions.declare import Refused
 from ottla.sql.history.text import is_history
-from ottla.sql.lexer import pieces, substituted
+from ottla.sql.lexer import pieces
 from ottla.sql.model import DataSource
 from ottla.sql.properties import Effective, check, check_all
 from ottla.sql.server import asserting, entities, topics
@@ -322,7 +322,7 @@ def _history_in(session: Session, text: str) -> str | None:
     first, second = (*islice(pieces(text), 2), None, None)[:2]
     if first is None or second is not None:
         return None
-    own = substituted(first.text, session.variables)
+    own = session.replaced(first.text)
     return own if is_history(own, AGGREGATES) else None
 
 
