@@ -87,9 +87,11 @@ def test_what_an_application_is_told_of_properties() -> None:
         "consumer.max.poll.records": "5",
         "topic.retention.ms": "1000",
         "processing.guarantee": "exactly_once_v2",
+        "ksql.fail.on.deserialization.error": "true",
     }
     check_all(given)
     assert of_application(given) == {
+        "deserialization.exception.handler": "fail",
         "auto.offset.reset": "latest",
         "commit.interval.ms": "100",
         "statestore.cache.max.bytes": "0",
