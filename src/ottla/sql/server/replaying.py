@@ -25,6 +25,10 @@ class Persistent(Protocol):
         """`properties`: of the statement that made it."""
 
     def stop(self, query_id: str) -> None: ...
+
+    def end(self, query_id: str) -> None:
+        """For good: what it kept is not needed any more."""
+
     def states(self) -> Mapping[str, str]: ...
 
     def progress(self, query_id: str) -> Mapping[str, Any]:
@@ -96,7 +100,7 @@ class Replaying:
                 self._persistent.stop(query.id)
                 self._begin(query)
             case QueryEnded(query_id):
-                self._persistent.stop(query_id)
+                self._persistent.end(query_id)
             case QueryPaused(query_id, paused):
                 if paused:
                     self._persistent.stop(query_id)
