@@ -20,7 +20,6 @@ from ottla.sql.analysis.types import resolved
 from ottla.sql.errors import SqlError
 from ottla.sql.functions.python import PythonFunction
 from ottla.sql.model import DataSource
-from ottla.sql.properties import bare, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +194,7 @@ class Catalog:
             case t.Control():
                 return self._control(statement)
             case t.SetProperty(name=name, value=value, system=True):
-                check(name, value)
-                return [DefaultSet(bare(name), value)]
+                return [DefaultSet(name, value)]
         refuse(f"{type(statement).__name__} changes no catalog", statement)
 
     def _known(self, name: str, node: t.Node) -> DataSource:
@@ -316,6 +314,7 @@ class Catalog:
             case SourceDropped(name, _):
                 del self.sources[name]
             case DefaultSet(name, value):
+                self.defaults.pop(name, None)  # the last one holds, whatever it is called
                 self.defaults[name] = value
             case FunctionSet(function):
                 self.functions[function.name] = function

@@ -148,7 +148,7 @@ class Engine:
     def _set(self, statement: t.Statement, session: Session) -> bool:
         """Whether it was about the session alone. Raises SqlError."""
         match statement:
-            case t.SetProperty(name=name, value=value, system=False):
+            case t.SetProperty(name=name, value=value):
                 check(name, value)
         return session.set(statement)
 
