@@ -233,7 +233,8 @@ class HistoryQueries:
                         if sent > self._limits.rows:
                             self._refuse_more()
                         rows.append(cells(found))
-                yield rows
+                if rows:  # none before the head
+                    yield rows
                 if time.monotonic() > deadline:
                     self._refuse_late()
         finally:
