@@ -224,7 +224,8 @@ class HistoryQueries:
                         cells = _cells(found)
                         yield found
                     elif isinstance(found, dict):
-                        yield rows
+                        if rows:
+                            yield rows
                         self._ended(found, text)
                         return
                     else:
@@ -233,7 +234,7 @@ class HistoryQueries:
                         if sent > self._limits.rows:
                             self._refuse_more()
                         rows.append(cells(found))
-                if rows:  # none before the head
+                if rows:  # nothing comes before the head
                     yield rows
                 if time.monotonic() > deadline:
                     self._refuse_late()
