@@ -121,3 +121,11 @@ def test_what_queries_leave_out_is_in_the_log_and_the_dead_letters(
     assert ["geheim" in json.dumps(each) for each in dead] == [True, True]
     (described,) = server.ksql(f"DESCRIBE {service}_NUMBERS EXTENDED;")
     assert "deserialization-error: 1" in described["sourceDescription"]["errorStats"]
+
+    def internal() -> list[str]:
+        (listed,) = server.ksql("SHOW ALL TOPICS;")
+        return [each["name"] for each in listed["topics"] if f"query_{counting}-" in each["name"]]
+
+    assert internal()
+    server.ksql(f"TERMINATE {counting};")
+    until(lambda: not internal())  # a query that is ended leaves nothing

@@ -145,3 +145,34 @@ def test_what_a_pull_query_cannot_do_is_refused_with_what_can(server: SqlServer,
     write(producer, topic, {"a": 1})
     for sql in (f"SELECT a FROM {topic} ORDER BY a;", f"SELECT a, COUNT(*) FROM {topic} GROUP BY a;"):
         assert "ottla sql history" in refused(server, sql)
+
+
+# ---- declared, in the formats of the registry
+
+TEXTS = {
+    "AVRO": json.dumps({"type": "record", "name": "O", "fields": [{"name": "A", "type": "string"}]}),
+    "PROTOBUF": 'syntax = "proto3"; message O { string A = 1; }',
+    "JSON": json.dumps({"type": "object", "properties": {"A": {"type": "string"}}}),
+}
+"""Schemas with a text where the stream has a number."""
+
+
+@pytest.mark.parametrize("name", ["AVRO", "PROTOBUF", "JSON_SR"])
+def test_poison_is_skipped_in_the_formats_of_the_registry(
+    server: SqlServer, producer: Producer, registry: Registry, name: str
+) -> None:
+    topic = unique("POISON").upper()
+    server.ksql(f"CREATE STREAM {topic} (A INT) WITH (KAFKA_TOPIC='{topic}', PARTITIONS=1, VALUE_FORMAT='{name}');")
+    server.ksql(f"INSERT INTO {topic} VALUES (1);")
+    with_text = [
+        registry.ask("POST", f"/subjects/{unique(kind)}/versions", {"schema": text, "schemaType": kind})[1]["id"]
+        for kind, text in TEXTS.items()
+    ]
+    heads = [bytes(1) + each.to_bytes(4) for each in (99_999, *with_text)]
+    bodies = (b"\x02x", b"\x00\x0a\x01x", b'{"A": "x"}', b"\xff" * 11)
+    write(producer, topic, b"\xff\xfe\x00", b"", b"\x00", *(head + body for head in heads for body in bodies))
+    server.ksql(f"INSERT INTO {topic} VALUES (2);")
+    assert server.select(f"SELECT A FROM {topic};")[1:] == [[1], [2]]
+    counted = f"SELECT A, COUNT(*) AS N FROM {topic} GROUP BY A EMIT CHANGES LIMIT 2;"
+    with server.following(counted, auto_offset_reset="earliest") as lines:
+        assert list(lines)[1:] == [[1, 1], [2, 1]]

@@ -20,6 +20,7 @@ from ottla.sql.catalog import Catalog, PersistentQuery
 from ottla.sql.compile import application_topology
 from ottla.sql.errors import BAD_REQUEST, SqlError
 from ottla.sql.model import DataSource
+from ottla.sql.properties import FAILS
 from ottla.sql.registry import URL, registry_at
 from ottla.sql.session import Session
 from ottla.streams.app import StreamsApp
@@ -27,7 +28,6 @@ from ottla.streams.run.config import Config
 
 APPLICATION_ID: Final = "application.id"
 _PREFIX: Final = "ksql.streams."
-_FAIL: Final = "ksql.fail.on.deserialization.error"
 _CHANGES: Final = (
     *(t.CreateSource, t.CreateAs, t.InsertInto, t.AlterSource, t.Drop),
     *(t.CreateType, t.CreateFunction, t.Control),
@@ -100,7 +100,7 @@ def _do(session: Session, statement: t.Statement, text: str) -> None:
 def _config(said: Mapping[str, str]) -> dict[str, Any]:
     known = Config()
     config = {name.removeprefix(_PREFIX): value for name, value in said.items() if name.removeprefix(_PREFIX) in known}
-    fails = said.get(_FAIL, "false").lower() == "true"
+    fails = said.get(FAILS, "false").lower() == "true"
     config.setdefault("deserialization.exception.handler", "fail" if fails else "continue")
     return config
 
@@ -121,7 +121,8 @@ def make_topics(given: SqlApplication, cluster: Cluster) -> list[str]:
                 BAD_REQUEST,
                 f"the topic {source.topic} of {source.name} does not exist: make it, or say WITH (PARTITIONS=…)",
             )
-        admin.create_topics(cluster, [admin.NewTopic(source.topic, count, source.replicas or -1)])
+        new = admin.NewTopic(source.topic, count, source.replicas or -1, configs=dict(source.topic_settings))
+        admin.create_topics(cluster, [new])
         made.append(source.topic)
     return made
 

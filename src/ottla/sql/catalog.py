@@ -108,8 +108,17 @@ class FunctionDropped:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class DefaultSet:
+    """What a property is from now on, where a statement says nothing."""
+
+    name: str
+    value: str
+
+
 Change = (
-    FunctionSet
+    DefaultSet
+    | FunctionSet
     | FunctionDropped
     | SourceSet
     | SourceDropped
@@ -128,6 +137,8 @@ class Catalog:
     queries: dict[str, PersistentQuery] = field(default_factory=dict)
     paused: dict[str, bool] = field(default_factory=dict)
     functions: dict[str, PythonFunction] = field(default_factory=dict)
+    defaults: dict[str, str] = field(default_factory=dict)
+    """Properties of statements by ALTER SYSTEM: of those that follow it."""
     version: int = field(default=0, compare=False)
     """Another one after each change: what was made of the catalog before may be wrong."""
 
@@ -182,6 +193,8 @@ class Catalog:
                 return self._create_type(statement)
             case t.Control():
                 return self._control(statement)
+            case t.SetProperty(name=name, value=value, system=True):
+                return [DefaultSet(name, value)]
         refuse(f"{type(statement).__name__} changes no catalog", statement)
 
     def _known(self, name: str, node: t.Node) -> DataSource:
@@ -300,6 +313,9 @@ class Catalog:
                 self.sources[source.name] = source
             case SourceDropped(name, _):
                 del self.sources[name]
+            case DefaultSet(name, value):
+                self.defaults.pop(name, None)  # the last one holds, whatever it is called
+                self.defaults[name] = value
             case FunctionSet(function):
                 self.functions[function.name] = function
             case FunctionDropped(name):

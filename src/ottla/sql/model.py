@@ -72,6 +72,8 @@ class DataSource:
     """Read-only."""
     query_id: str | None = None
     """Of the query that made it, if one did."""
+    topic_settings: tuple[tuple[str, str], ...] = ()
+    """Of its topic, if that has to be made."""
     statement: str = field(default="", compare=False)
 
     @property

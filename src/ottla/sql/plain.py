@@ -1,12 +1,13 @@
 """Records of tests: keys and values as plain data, to bytes and back.
 
 JSON is the value itself, DELIMITED its text, KAFKA the bare value; BYTES are base64, dates and times the numbers that
-JSON has for them, decimals `Decimal`.
+JSON has for them, decimals `Decimal`. In rows of clients dates and times are texts, as ksqlDB sends them.
 """
 
 import base64
 import json
 import math
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
@@ -80,36 +81,55 @@ def from_bytes(data: bytes | None, format: Format, columns: Columns, part: str, 
     return shown(value, Type("struct", fields=columns))
 
 
-def shown(value: Any, kind: Type) -> Any:
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _clock(value: time) -> str:
+    """As Java's LocalTime is written: what is zero at the end is left out."""
+    if value.microsecond:
+        return value.isoformat(timespec="milliseconds")
+    return value.isoformat(timespec="seconds" if value.second else "minutes")
+
+
+Leaves = Mapping[type, Callable[[Any], Any]]
+"""What becomes of values that JSON has no form for."""
+NUMBERS: Final[Leaves] = {bytes: _base64, datetime: dates.ms_of, date: dates.days_of, time: dates.ms_of_day}
+TEXTS: Final[Leaves] = {bytes: _base64, datetime: dates.timestamp_text, date: dates.date_text, time: _clock}
+
+
+def shown(value: Any, kind: Type, leaves: Leaves = NUMBERS) -> Any:
     """A value of streams as plain data."""
     if value is None:
         return None
     match kind.name:
         case "struct":
-            return {name: shown(value.get(name), part) for name, part in kind.fields}
+            return {name: shown(value.get(name), part, leaves) for name, part in kind.fields}
         case "array" if kind.element is not None:
-            return [shown(each, kind.element) for each in value]
+            return [shown(each, kind.element, leaves) for each in value]
         case "map" if kind.element is not None:
-            return {key: shown(each, kind.element) for key, each in value.items()}
-    match value:
-        case bytes():
-            return base64.b64encode(value).decode()
-        case datetime():
-            return dates.ms_of(value)
-        case date():
-            return dates.days_of(value)
-        case time():
-            return dates.ms_of_day(value)
-    return value
+            return {key: shown(each, kind.element, leaves) for key, each in value.items()}
+    leaf = leaves.get(type(value))
+    return value if leaf is None else leaf(value)
+
+
+_plain_json: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def json_text(plain: Any) -> str:
     """With decimals as numbers, all their digits."""
+    try:
+        return _plain_json(plain)
+    except (TypeError, ValueError):  # a decimal is in it, or what is no number
+        return _in_parts(plain)
+
+
+def _in_parts(plain: Any) -> str:
     match plain:
         case dict():
-            return "{" + ",".join(f"{json.dumps(str(key))}:{json_text(each)}" for key, each in plain.items()) + "}"
+            return "{" + ",".join(f"{json.dumps(str(key))}:{_in_parts(each)}" for key, each in plain.items()) + "}"
         case list() | tuple():
-            return "[" + ",".join(map(json_text, plain)) + "]"
+            return "[" + ",".join(map(_in_parts, plain)) + "]"
         case Decimal():
             return format(plain, "f")
         case float() if not math.isfinite(plain):

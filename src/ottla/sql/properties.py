@@ -15,6 +15,7 @@ from ottla.streams.run import config as streams
 
 PREFIX: Final = "ksql.streams."
 RESET: Final = "auto.offset.reset"
+FAILS: Final = "ksql.fail.on.deserialization.error"
 _MOST: Final = 200
 _LONGEST: Final = 4_096
 """Properties of one statement, and characters of one: they are kept in the log for good."""
@@ -24,6 +25,7 @@ KSQL: Final = table(
         Property("ksql.persistence.default.format.key", STRING, "KAFKA", "Of keys where no KEY_FORMAT is said."),
         Property("ksql.persistence.default.format.value", STRING, "", "Of values where no VALUE_FORMAT is said."),
         Property("ksql.persistence.wrap.single.values", BOOLEAN, True, "Whether a single value column is a field."),
+        Property(FAILS, BOOLEAN, False, "Whether a query fails at a record that it cannot read, or skips it."),
         Property("ksql.output.topic.name.prefix", STRING, "", "Of topics that CREATE … AS names."),
         Property("ksql.query.pull.table.scan.enabled", BOOLEAN, True, "Whether pull queries may read whole tables."),
         Property("ksql.query.pull.limit.clause.enabled", BOOLEAN, True, "Taken; LIMIT is always understood."),
@@ -163,12 +165,19 @@ def check_all(given: Mapping[str, str]) -> None:
 
 def of_application(given: Mapping[str, str]) -> dict[str, str]:
     """What of a statement's properties is said to the streams application that its query becomes."""
-    short = {bare(name): value for name, value in given.items()}
-    return {
+    short = over(given)
+    fails = FAILS in short and KSQL[FAILS].parse(short[FAILS])
+    found = {"deserialization.exception.handler": "fail"} if fails else {}
+    return found | {
         name: value
         for name, value in short.items()
         if name not in _OF_THE_SERVER and (name in streams.SETTINGS or name.startswith(streams.TOPIC_PREFIX))
     }
+
+
+def over(*levels: Mapping[str, str]) -> dict[str, str]:
+    """What holds, under its bare name: of later levels before earlier ones."""
+    return {bare(name): value for each in levels for name, value in each.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +188,7 @@ class Effective:
 
     @staticmethod
     def of(defaults: Mapping[str, str], own: Mapping[str, str]) -> "Effective":
-        return Effective({bare(name): value for each in (defaults, own) for name, value in each.items()})
+        return Effective(over(defaults, own))
 
     def __getitem__(self, name: str) -> Any:
         setting = KSQL[name]

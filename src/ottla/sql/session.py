@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.sql import tree as t
 from ottla.sql.analysis.inference import with_columns
@@ -13,6 +13,9 @@ from ottla.sql.parser import parse_piece
 
 if TYPE_CHECKING:
     from ottla.registry.lookup import Registry
+
+
+_SUBSTITUTION: Final = "ksql.variable.substitution.enable"
 
 
 @dataclass(slots=True)
@@ -30,10 +33,15 @@ class Session:
         """Each is parsed when those before it have been done: variables may come from them."""
         for piece in pieces(text):
             try:
-                changed = Piece(substituted(piece.text, self.variables), piece.at)
+                changed = Piece(self.replaced(piece.text), piece.at)
             except SqlError as error:
                 raise error.of(piece.text) from None
             yield parse_piece(changed), changed.text
+
+    def replaced(self, text: str) -> str:
+        """With variables in their places, unless that is switched off."""
+        switch = self.properties.get(_SUBSTITUTION, self.catalog.defaults.get(_SUBSTITUTION, "true"))
+        return text if switch.lower() == "false" else substituted(text, self.variables)
 
     def set(self, statement: t.Statement) -> bool:
         """Whether it was a statement about the session itself, which is done now."""
@@ -52,7 +60,7 @@ class Session:
 
     def change(self, statement: t.Statement, text: str, given: Mapping[str, object]) -> list[Change]:
         """Decided and replayed. `given` are properties that are there besides those that were set."""
-        settings = Settings.of({**given, **self.properties})
+        settings = Settings.of({**given, **self.catalog.defaults, **self.properties})
         if isinstance(statement, t.CreateSource):
             try:
                 statement = with_columns(statement, self.registry, settings.formats)

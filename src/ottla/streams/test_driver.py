@@ -269,6 +269,18 @@ class TopologyTestDriver:
         self._route(Raw(topic, 0, -1, key, value, timestamp, headers), known=False)
         self._complete()
 
+    def pipe_batch(self, records: Iterable[Raw]) -> None:
+        """Records as bytes with their places, all before the next commit: of changes of one key that are in a cache the
+        last one comes out, as in an application."""
+        self._task.add(records)
+        outputs = True
+        while outputs:
+            while self._task.step():
+                pass
+            found = self._task.take() or self._task.commit(flush=False)
+            self._capture(found)
+            outputs = bool(found)
+
     def output(self, topic: str) -> deque[Raw]:
         """The records of an output topic or an internal one, as bytes; whoever reads them takes them out."""
         return self._outputs.setdefault(topic, deque())

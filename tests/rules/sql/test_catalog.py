@@ -2,9 +2,21 @@
 
 import pytest
 
-from ottla.sql.catalog import Catalog, QueryEnded, QueryPaused, QuerySet, Settings, SourceDropped, SourceSet, TypeSet
+from ottla.sql.catalog import (
+    Catalog,
+    DefaultSet,
+    QueryEnded,
+    QueryPaused,
+    QuerySet,
+    Settings,
+    SourceDropped,
+    SourceSet,
+    TypeSet,
+)
 from ottla.sql.errors import SqlError
 from ottla.sql.parser import parse
+from ottla.sql.server.log import Logged
+from ottla.sql.server.replaying import Replaying
 from ottla.sql.session import Session
 
 STREAM = "CREATE STREAM s (id INT KEY, v STRING) WITH (kafka_topic='s', value_format='JSON');"
@@ -75,3 +87,66 @@ def test_if_not_exists_of_what_is_there_changes_nothing() -> None:
 def test_a_type_is_resolved_when_it_is_used() -> None:
     text = "CREATE TYPE a AS INT; CREATE STREAM s (x a) WITH (kafka_topic='s', value_format='JSON'); DROP TYPE a;"
     assert replayed(text).catalog.sources["S"].schema_text() == "`X` INTEGER"
+
+
+@pytest.mark.parametrize(
+    ("statement", "settings"),
+    [
+        ("CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON')", {}),
+        (
+            "CREATE STREAM x (a INT) WITH (kafka_topic='x', value_format='JSON', retention_ms=5000)",
+            {"retention.ms": "5000"},
+        ),
+        (
+            "CREATE TABLE x (a INT PRIMARY KEY, b INT) WITH (kafka_topic='x', value_format='JSON')",
+            {"cleanup.policy": "compact"},
+        ),
+        (
+            "CREATE TABLE x (a INT PRIMARY KEY, b INT) WITH (kafka_topic='x', value_format='JSON',"
+            " cleanup_policy='compact, delete', retention_ms=-1)",
+            {"cleanup.policy": "compact,delete", "retention.ms": "-1"},
+        ),
+        (
+            "CREATE TABLE x WITH (retention_ms=60000) AS SELECT v, COUNT(*) AS n FROM s"
+            " WINDOW TUMBLING (SIZE 1 MINUTE, RETENTION 1 HOUR) GROUP BY v",
+            {"cleanup.policy": "compact,delete", "retention.ms": "3600000"},
+        ),
+        ("CREATE TABLE x AS SELECT v, COUNT(*) AS n FROM s GROUP BY v", {"cleanup.policy": "compact"}),
+        ("CREATE STREAM x WITH (retention_ms=7) AS SELECT id, v FROM s", {"retention.ms": "7"}),
+    ],
+)
+def test_a_new_topic_keeps_its_records_as_its_source_needs_or_says(statement: str, settings: dict[str, str]) -> None:
+    change = decided(replayed(STREAM).catalog, statement)[0]
+    assert isinstance(change, SourceSet)
+    assert dict(change.source.topic_settings) == settings
+
+
+def test_variables_are_replaced_unless_that_is_switched_off() -> None:
+    session = Session(variables={"V": "id"})
+    assert session.replaced("SELECT ${v}") == "SELECT id"
+    session.properties["ksql.variable.substitution.enable"] = "false"
+    assert session.replaced("SELECT '${v}'") == "SELECT '${v}'"
+
+
+def test_alter_system_says_what_holds_where_statements_say_nothing() -> None:
+    catalog = Catalog()
+    changes = decided(catalog, "ALTER SYSTEM 'auto.offset.reset'='latest'")
+    assert changes == [DefaultSet("auto.offset.reset", "latest")]
+    assert catalog.defaults == {}
+
+
+def test_what_the_system_says_holds_for_statements_behind_it() -> None:
+    replaying = Replaying(None, {"ksql.streams.auto.offset.reset": "earliest"})
+    for offset, text in enumerate(
+        (
+            STREAM,
+            "ALTER SYSTEM 'auto.offset.reset'='earliest';",
+            "ALTER SYSTEM 'ksql.streams.auto.offset.reset'='earliest';",
+            "ALTER SYSTEM 'auto.offset.reset'='latest';",
+            STREAM.replace(" s ", " t "),
+        )
+    ):
+        replaying.replayed(offset, Logged(text, {"commit.interval.ms": "5"} if offset == 4 else {}))
+    assert replaying.defaults() == {"auto.offset.reset": "latest"}
+    first, *_, last = [dict(each.properties) for _, each in replaying.statements]
+    assert (first, last) == ({}, {"auto.offset.reset": "latest", "commit.interval.ms": "5"})

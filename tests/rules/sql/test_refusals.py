@@ -10,6 +10,7 @@ STREAM = (
 )
 OTHER = "CREATE STREAM o (id INT KEY, u STRING) WITH (kafka_topic='o', value_format='JSON');"
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, w STRING) WITH (kafka_topic='t', value_format='JSON');"
+X = "CREATE STREAM x (a STRING) WITH (kafka_topic='x', value_format='JSON'"
 THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
 
 
@@ -47,6 +48,15 @@ THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
         ("CREATE STREAM x (a DECIMAL(50, 2)) WITH (kafka_topic='x', value_format='JSON');", 20, "38"),
         ("CREATE STREAM x (a MAP<INT, INT>) WITH (kafka_topic='x', value_format='JSON');", 20, "keys of a MAP"),
         ("CREATE STREAM x AS SELECT id, v FROM s WHERE v = NULL;", 48, "write IS NULL"),
+        # properties
+        (f"{X}, timestamp='a', timestamp_format='yyyy-MM-ddTHH');", 1, "has the letter T, which is not understood"),
+        (f"{X}, retention_ms=0);", 1, "RETENTION_MS is above 0, or -1 for ever, not 0"),
+        (f"{X}, cleanup_policy='compat');", 1, "'compat' is no CLEANUP_POLICY; do you mean compact?"),
+        (
+            "CREATE TABLE x (a INT PRIMARY KEY, b INT) WITH (kafka_topic='x', value_format='JSON', retention_ms=1);",
+            1,
+            "leave it out, or say CLEANUP_POLICY='compact,delete'",
+        ),
         # aggregates and windows
         ("CREATE TABLE x AS SELECT id, v, COUNT(*) FROM s GROUP BY id;", 30, "neither in GROUP BY nor inside"),
         ("CREATE STREAM x AS SELECT id, COUNT(*) FROM s;", 31, "an aggregate needs GROUP BY"),

@@ -1,6 +1,7 @@
 """Parts of the SQL server that need no cluster: properties, order of history, guessed formats, keys asked for."""
 
 import struct
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 import pytest
@@ -8,17 +9,20 @@ import pytest
 from ottla.model.ids import TopicPartition
 from ottla.model.properties import SettingsError
 from ottla.protocol.records import Record
+from ottla.serdes.types import BINARY, DATE, INT, TIME, TIMESTAMP, array_of, map_of, struct_of
 from ottla.sql import tree as t
+from ottla.sql.api.bodies import variables
 from ottla.sql.errors import SqlError
+from ottla.sql.lexer import substituted
 from ottla.sql.model import DataSource
 from ottla.sql.parser import parse
-from ottla.sql.plain import json_text
+from ottla.sql.plain import TEXTS, json_text, shown
 from ottla.sql.properties import Effective, check_all, is_known, of_application
 from ottla.sql.server import asked
 from ottla.sql.server.merging import Merging, Placed
 from ottla.sql.server.prepared import Prepared, PreparedQueries
 from ottla.sql.server.printing import Printing
-from ottla.sql.server.results import understood
+from ottla.sql.server.results import Driven, understood
 from ottla.sql.session import Session
 from ottla.sql.settings import SqlSettings
 
@@ -29,7 +33,49 @@ def at(time: int, offset: int = 0) -> Record:
     return Record(offset, time, None, None)
 
 
+# ---- rows
+
+
+def test_dates_and_times_are_texts_in_rows_of_clients_also_inside() -> None:
+    kind = struct_of({"day": DATE, "at": array_of(TIMESTAMP), "clocks": map_of(TIME), "raw": BINARY, "n": INT})
+    value = {
+        "day": date(2026, 11, 18),
+        "at": [datetime(2026, 11, 18, 5, 10, tzinfo=UTC), None],
+        "clocks": {"a": time(5, 10), "b": time(5, 10, 3), "c": time(5, 10, 3, 120_000)},
+        "raw": b"hi",
+        "n": 7,
+    }
+    assert shown(value, kind, TEXTS) == {
+        "day": "2026-11-18",
+        "at": ["2026-11-18T05:10:00.000", None],
+        "clocks": {"a": "05:10", "b": "05:10:03", "c": "05:10:03.120"},
+        "raw": "aGk=",
+        "n": 7,
+    }
+
+
+def test_each_change_of_an_aggregate_is_a_row_with_the_true_place_of_its_record() -> None:
+    session = Session()
+    create = "CREATE STREAM s (v STRING, n INT) WITH (kafka_topic='stream', value_format='JSON');"
+    for statement, text in session.statements(create):
+        session.change(statement, text, {})
+    (asked_for,) = parse(
+        "SELECT v, COUNT(*) AS c, MAX(ROWPARTITION) AS p, MAX(ROWOFFSET) AS o FROM s GROUP BY v EMIT CHANGES;"
+    )
+    assert isinstance(asked_for, t.SelectQuery)
+    driven = Driven(understood(asked_for.query, session.catalog.vocabulary()), None, most_rows=10)
+    place = TopicPartition("stream", 3)
+    poison = Record(41, 1, None, b"{")
+    records = [Placed(place, Record(40 + each, each, None, b'{"V":"a","N":1}')) for each in (0, 2)]
+    assert driven.rows([records[0], Placed(place, poison), records[1]], now=5) == [["a", 1, 3, 40], ["a", 2, 3, 42]]
+    assert driven.unread == 1
+
+
 # ---- properties
+
+
+def test_variables_of_a_request_are_found_in_any_case() -> None:
+    assert substituted("SELECT ${topic} ${N}", variables({"Topic": "orders", "n": 1})) == "SELECT orders 1"
 
 
 def test_what_an_application_is_told_of_properties() -> None:
@@ -41,9 +87,11 @@ def test_what_an_application_is_told_of_properties() -> None:
         "consumer.max.poll.records": "5",
         "topic.retention.ms": "1000",
         "processing.guarantee": "exactly_once_v2",
+        "ksql.fail.on.deserialization.error": "true",
     }
     check_all(given)
     assert of_application(given) == {
+        "deserialization.exception.handler": "fail",
         "auto.offset.reset": "latest",
         "commit.interval.ms": "100",
         "statestore.cache.max.bytes": "0",

@@ -3,6 +3,7 @@
 from ottla.sql import tree as t
 from ottla.sql.analysis import properties
 from ottla.sql.analysis.formats import Defaults, formats
+from ottla.sql.analysis.keeping import topic_settings
 from ottla.sql.analysis.refusals import refuse
 from ottla.sql.analysis.sources import event_time
 from ottla.sql.analysis.typed import TypedQuery
@@ -20,6 +21,7 @@ def sink_of(statement: t.CreateAs, query: TypedQuery, defaults: Defaults, prefix
         if kind.has("map"):
             refuse(f"a key cannot hold a MAP, whose entries have no order: {name}", statement)
     key_format, value_format = formats(said, query.keys, query.columns, statement, origin, defaults)
+    retention_ms = None if query.grouping is None else query.grouping.retention_ms
     return DataSource(
         statement.name,
         statement.kind,
@@ -33,4 +35,5 @@ def sink_of(statement: t.CreateAs, query: TypedQuery, defaults: Defaults, prefix
         event_time(said, (*query.keys, *query.columns), statement),
         said.number("PARTITIONS") or origin.partitions,
         said.number("REPLICAS") or origin.replicas,
+        topic_settings=topic_settings(said, statement, windowed=query.window is not None, retention_ms=retention_ms),
     )

@@ -8,11 +8,13 @@ from ottla.serdes.types import BINARY, LONG, STRING, TIMESTAMP, Type
 from ottla.sql import tree as t
 from ottla.sql.analysis import properties
 from ottla.sql.analysis.formats import Defaults, formats
+from ottla.sql.analysis.keeping import topic_settings
 from ottla.sql.analysis.properties import Properties
 from ottla.sql.analysis.refusals import meant, refuse
 from ottla.sql.analysis.types import resolved
 from ottla.sql.model import SYSTEM, Columns, DataSource, EventTime, HeaderColumn, WindowedKey
 from ottla.streams.expressions.bound import HEADERS
+from ottla.streams.expressions.time_patterns import parts_of
 
 _WINDOW_SIZE: Final = re.compile(r"\s*(\d{1,15})\s+([A-Za-z]+?)S?\s*")
 
@@ -28,6 +30,7 @@ def created(statement: t.CreateSource, custom: Mapping[str, Type], defaults: Def
         refuse("a TABLE needs a PRIMARY KEY column: name STRING PRIMARY KEY", statement)
     if not values and not headers and not keys:
         refuse("the statement has no columns, and the format has no schema that would tell them", statement)
+    window = _window(said, keys, statement)
     return DataSource(
         statement.name,
         statement.kind,
@@ -37,11 +40,12 @@ def created(statement: t.CreateSource, custom: Mapping[str, Type], defaults: Def
         key_format,
         value_format,
         headers,
-        _window(said, keys, statement),
+        window,
         event_time(said, (*keys, *values), statement),
         said.number("PARTITIONS"),
         said.number("REPLICAS"),
         statement.is_source,
+        topic_settings=topic_settings(said, statement, windowed=window is not None),
     )
 
 
@@ -132,4 +136,13 @@ def event_time(said: Properties, columns: Columns, node: t.Node) -> EventTime | 
         refuse(f"TIMESTAMP_FORMAT is for a STRING, but {name} is none: leave it out", node)
     if kind not in (STRING, LONG, TIMESTAMP):
         refuse(f"TIMESTAMP={name!r} has to be a BIGINT, a TIMESTAMP, or a STRING with TIMESTAMP_FORMAT", node)
+    if format is not None:
+        _check_pattern(format, node)
     return EventTime(name, format)
+
+
+def _check_pattern(pattern: str, node: t.Node) -> None:
+    try:
+        parts_of(pattern)
+    except ValueError as error:
+        refuse(f"TIMESTAMP_FORMAT={pattern!r}: {error}", node)

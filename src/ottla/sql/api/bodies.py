@@ -46,7 +46,8 @@ class TerminateRequest(msgspec.Struct, rename="camel"):
 
 
 def variables(given: dict[str, Any] | None) -> dict[str, str]:
-    return {name: str(value) for name, value in (given or {}).items()}
+    """Whose names do not look at case."""
+    return {name.upper(): str(value) for name, value in (given or {}).items()}
 
 
 def problem_of(error: SqlError) -> Problem:

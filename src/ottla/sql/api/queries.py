@@ -31,10 +31,12 @@ from ottla.sql.server.engine import Engine
 from ottla.sql.server.entities import columns_text
 from ottla.sql.server.printing import Printed
 from ottla.sql.server.protobuf_rows import ProtobufRows
+from ottla.sql.server.results import Row
 from ottla.sql.server.rows import until_closed
 from ottla.sql.server.selecting import Result
 from ottla.sql.types import sql_text
 
+_LAST: Final = ('{"finalMessage"', '{"errorMessage"')
 _AT_ONCE: Final = 64 << 10
 """Bytes of an answer that go in one piece."""
 
@@ -55,7 +57,7 @@ class Queries:
         request: QueryStreamRequest = call.body
         result = await self._selected(call, request.sql, request.properties, request.session_variables)
         if isinstance(result, Printed):
-            return Stream(_ended(result.lines), TEXT)
+            return Stream(_ended(_single(result.lines)), TEXT)
         accept = call.headers.get("accept", "")
         kind = DELIMITED if not accept or accept.strip() == "*/*" else call.reply_type
         if kind == KSQL_JSON:
@@ -71,7 +73,7 @@ class Queries:
         request: KsqlRequest = call.body
         result = await self._selected(call, request.ksql, request.streams_properties, request.session_variables)
         if isinstance(result, Printed):
-            return Stream(_ended(result.lines), TEXT)
+            return Stream(_ended(_single(result.lines)), TEXT)
         if call.reply_type == PROTOBUF:
             return await self._messages(result)
         kind = JSON if call.reply_type == JSON else KSQL_JSON
@@ -110,45 +112,45 @@ class Queries:
 
     # ---- forms
 
-    async def _lines(self, result: Result) -> AsyncIterator[str]:
-        """A head, then an array for each row."""
+    async def _lines(self, result: Result) -> AsyncIterator[list[str]]:
+        """A head, then an array for each row; some lines at a time."""
         head = {
             "queryId": result.query_id if result.is_push else None,
             "columnNames": [name for name, _ in result.columns],
             "columnTypes": [sql_text(kind) for _, kind in result.columns],
         }
-        yield json.dumps(head)
-        async with closing(self._rows(result)) as rows:
-            async for row in rows:
-                yield row if isinstance(row, str) else json_text(row)
+        yield [json.dumps(head)]
+        async with closing(self._rows(result)) as batches:
+            async for rows in batches:
+                yield [rows] if isinstance(rows, str) else list(map(json_text, rows))
 
-    async def _as_objects(self, result: Result, protobuf: ProtobufRows | None = None) -> AsyncIterator[str]:
+    async def _as_objects(self, result: Result, protobuf: ProtobufRows | None = None) -> AsyncIterator[list[str]]:
         head = {"queryId": result.query_id, "schema": columns_text(result.columns, result.keys)}
         if protobuf is not None:
             head["protoSchema"] = protobuf.schema
-        yield json.dumps({"header": head})
+        yield [json.dumps({"header": head})]
         sent = 0
-        async with closing(self._rows(result)) as rows:
-            async for row in rows:
-                if isinstance(row, str):
-                    yield f'{{"errorMessage":{row}}}'
+        async with closing(self._rows(result)) as batches:
+            async for rows in batches:
+                if isinstance(rows, str):
+                    yield [f'{{"errorMessage":{rows}}}']
                     return
-                sent += 1
+                sent += len(rows)
                 if protobuf is not None:
-                    yield f'{{"row":{{"protobufBytes":"{protobuf.encoded(row)}"}}}}'
+                    yield [f'{{"row":{{"protobufBytes":"{protobuf.encoded(row)}"}}}}' for row in rows]
                 else:
-                    yield f'{{"row":{{"columns":{json_text(row)}}}}}'
+                    yield [f'{{"row":{{"columns":{json_text(row)}}}}}' for row in rows]
         if result.limit is not None and sent >= result.limit:
-            yield '{"finalMessage":"Limit Reached"}'
+            yield ['{"finalMessage":"Limit Reached"}']
         else:
-            yield '{"finalMessage":"Query Completed"}'
+            yield ['{"finalMessage":"Query Completed"}']
 
-    async def _rows(self, result: Result) -> AsyncIterator[list[Any] | str]:
+    async def _rows(self, result: Result) -> AsyncIterator[list[Row] | str]:
         """Rows, and in the end the error as JSON, if one was the end."""
         try:
-            async with closing(until_closed(result)) as rows:
-                async for row in rows:
-                    yield row
+            async with closing(until_closed(result)) as batches:
+                async for rows in batches:
+                    yield rows
         except SqlError as error:
             yield json.dumps(problem_body(problem_of(error)))
         except ClientError as error:
@@ -186,27 +188,33 @@ async def _resumed(begun: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[
         yield b"".join(some)
 
 
-async def _ended(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
+async def _single(lines: AsyncIterator[str]) -> AsyncIterator[list[str]]:
     async with closing(lines):
         async for line in lines:
-            yield line.encode() + b"\n"
+            yield [line]
 
 
-async def _by_lines(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
+async def _ended(batches: AsyncIterator[list[str]]) -> AsyncIterator[bytes]:
+    async with closing(batches):
+        async for lines in batches:
+            yield ("\n".join(lines) + "\n").encode()
+
+
+async def _by_lines(batches: AsyncIterator[list[str]]) -> AsyncIterator[bytes]:
     """One array, whose lines are whole as soon as they are sent: clients read them one by one."""
     begin = "["
-    async with closing(lines):
-        async for line in lines:
-            last = line.startswith(('{"finalMessage"', '{"errorMessage"'))
-            yield f"{begin}{line}{']' if last else ','}\n".encode()
+    async with closing(batches):
+        async for lines in batches:
+            ended = [f"{line}{']' if line.startswith(_LAST) else ','}\n" for line in lines]
+            yield (begin + "".join(ended)).encode()
             begin = ""
 
 
-async def _with_commas(lines: AsyncIterator[str]) -> AsyncIterator[bytes]:
+async def _with_commas(batches: AsyncIterator[list[str]]) -> AsyncIterator[bytes]:
     """One array, an element a line."""
     between = "["
-    async with closing(lines):
-        async for line in lines:
-            yield f"{between}{line}".encode()
+    async with closing(batches):
+        async for lines in batches:
+            yield (between + ",\n".join(lines)).encode()
             between = ",\n"
     yield b"]\n"

@@ -91,9 +91,10 @@ class WebSocketQueries:
             return
         yield json.dumps([{"name": name, "schema": schema_of(kind)} for name, kind in result.columns])
         try:
-            async with closing(until_closed(result)) as rows:
-                async for row in rows:
-                    yield f'{{"row":{{"columns":{json_text(row)}}}}}'
+            async with closing(until_closed(result)) as batches:
+                async for rows in batches:
+                    for row in rows:
+                        yield f'{{"row":{{"columns":{json_text(row)}}}}}'
         finally:
             self._engine.clients.ended(result)
 

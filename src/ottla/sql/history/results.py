@@ -1,8 +1,7 @@
 """Rows of Spark as the server's clients see them: columns with SQL's types, values as plain data."""
 
-import base64
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC
 from decimal import Decimal
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from ottla.serdes.types import (
     decimal_of,
     map_of,
 )
+from ottla.sql.plain import TEXTS
 
 Shown = Callable[[Any], Any]
 """A value, never None, as plain data."""
@@ -65,9 +65,7 @@ def shown_by(given: s.DataType) -> Shown:
         case s.StructType():
             return _struct([(each.name, _or_null(shown_by(each.dataType))) for each in given.fields])
         case s.TimestampType():
-            return lambda value: dates.ms_of(value.astimezone(UTC))
-        case s.TimestampNTZType():
-            return lambda value: dates.ms_of(value.replace(tzinfo=UTC))
+            return lambda value: dates.timestamp_text(value.astimezone(UTC))
     return _plain
 
 
@@ -96,10 +94,7 @@ def _plain(value: Any) -> Any:
     match value:
         case bool() | int() | float() | str() | Decimal():
             return value
-        case bytes() | bytearray():
-            return base64.b64encode(value).decode()
-        case datetime():
-            return str(value)
-        case date():
-            return dates.days_of(value)
-    return str(value)
+        case bytearray():
+            value = bytes(value)
+    leaf = TEXTS.get(type(value))
+    return str(value) if leaf is None else leaf(value)

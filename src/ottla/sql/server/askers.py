@@ -25,6 +25,7 @@ from ottla.model.permissions import (
 from ottla.sql.catalog import (
     Catalog,
     Change,
+    DefaultSet,
     QueryEnded,
     QueryPaused,
     QuerySet,
@@ -89,6 +90,8 @@ class Asker:
                 case QuerySet(query):
                     self.check_reads(query.query.reads())
                     self.check(WRITE_TOPIC, query.sink.topic)
+                case DefaultSet():
+                    self.check(ALTER_CLUSTER)
                 case QueryEnded(query_id) | QueryPaused(query_id):
                     self.check(WRITE_TOPIC, catalog.queries[query_id].sink.topic)
                 case SourceDropped(name, deleted_topic):

@@ -27,7 +27,7 @@ from ottla.sql.errors import BAD_STATEMENT, REGISTRY_MISSING, SERVER_ERROR, SqlE
 from ottla.sql.functions import AGGREGATES
 from ottla.sql.functions.declare import Refused
 from ottla.sql.history.text import is_history
-from ottla.sql.lexer import pieces, substituted
+from ottla.sql.lexer import pieces
 from ottla.sql.model import DataSource
 from ottla.sql.properties import Effective, check, check_all
 from ottla.sql.server import asserting, entities, topics
@@ -53,7 +53,7 @@ _LONG_TEXT: Final = 32 << 10
 """Characters of a request from which on parsing it would be felt by others."""
 _LOGGED: Final = (
     *(t.CreateSource, t.CreateAs, t.InsertInto, t.AlterSource, t.Drop),
-    *(t.CreateType, t.CreateFunction, t.Control),
+    *(t.CreateType, t.CreateFunction, t.Control, t.SetProperty),
 )
 
 
@@ -72,8 +72,7 @@ class Engine:
         history: HistoryHost | None = None,
         dead_letters: bool = False,
     ) -> None:
-        self._defaults = dict(defaults or {})
-        self.replaying = Replaying(persistent, self._defaults)
+        self.replaying = Replaying(persistent, defaults or {})
         self.catalog = self.replaying.catalog
         self.service_id = service_id
         self.clients = Selecting(self.catalog, cluster, registry, service_id, limits or ClientLimits())
@@ -82,9 +81,7 @@ class Engine:
         self._producer = producer
         self._registry = registry
         measuring = Measuring(cluster, service_id, self.replaying.progress)
-        self._telling = Telling(
-            self.replaying, cluster, registry, self._defaults, self.clients, measuring, dead_letters=dead_letters
-        )
+        self._telling = Telling(self.replaying, cluster, registry, self.clients, measuring, dead_letters=dead_letters)
         self._connectors = connectors or Connectors("")
         self._history = HistoryQueries(history, self.catalog, self.clients.looking, self.clients.limits.history)
         self._turn = asyncio.Lock()
@@ -151,10 +148,8 @@ class Engine:
     def _set(self, statement: t.Statement, session: Session) -> bool:
         """Whether it was about the session alone. Raises SqlError."""
         match statement:
-            case t.SetProperty(name=name, value=value, system=False):
+            case t.SetProperty(name=name, value=value):
                 check(name, value)
-            case t.SetProperty():
-                raise SqlError(BAD_STATEMENT, "ALTER SYSTEM is for servers that somebody else runs: change the file")
         return session.set(statement)
 
     async def _one(self, statement: t.Statement, text: str, session: Session, asker: Asker) -> entities.Entity | None:
@@ -303,7 +298,7 @@ class Engine:
         if len(found) != 1 or not isinstance(found[0][0], t.SelectQuery | t.PrintTopic):
             raise SqlError(BAD_STATEMENT, "one SELECT is expected here; other statements belong to /ksql", text)
         statement, own = found[0]
-        effective = Effective.of(self._defaults, session.properties)
+        effective = Effective.of(self.replaying.defaults(), session.properties)
         if isinstance(statement, t.PrintTopic):
             asker.check(READ_TOPIC, statement.topic)
             return await printed(self._cluster, self._registry, statement, effective.from_beginning)
@@ -329,7 +324,7 @@ def _history_in(session: Session, text: str) -> str | None:
     first, second = (*islice(pieces(text), 2), None, None)[:2]
     if first is None or second is not None:
         return None
-    own = substituted(first.text, session.variables)
+    own = session.replaced(first.text)
     return own if is_history(own, AGGREGATES) else None
 
 

@@ -149,7 +149,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Answer:
     columns: Columns
-    rows: AsyncIterator[list[Any]]
+    rows: AsyncIterator[list[list[Any]]]
 
 
 class HistoryQueries:
@@ -209,24 +209,33 @@ class HistoryQueries:
     async def _answer(
         self, host: HistoryHost, text: str, statements: Statements, topics: Mapping[str, str]
     ) -> AsyncGenerator[Any, None]:
-        """The head, then rows. Raises SqlError."""
+        """The head, then rows, some at a time. Raises SqlError."""
         asked: Asked | None = None
         deadline = time.monotonic() + self._limits.seconds
         try:
             asked = await asyncio.to_thread(host.ask, text, statements, topics, self._limits.rows)
-            sent = -1
+            sent = 0
             cells: Callable[[list[Any]], list[Any]] | None = None
             while True:
+                rows: list[Any] = []
                 for line in await asyncio.to_thread(asked.lines):
                     found = json.loads(line, parse_float=Decimal)
-                    if isinstance(found, dict) and "columns" not in found:
+                    if isinstance(found, dict) and "columns" in found:
+                        cells = _cells(found)
+                        yield found
+                    elif isinstance(found, dict):
+                        if rows:
+                            yield rows
                         self._ended(found, text)
                         return
-                    sent += 1
-                    if sent > self._limits.rows:
-                        self._refuse_more()
-                    yield found if cells is None else cells(found)
-                    cells = cells or _cells(found)
+                    else:
+                        assert cells is not None
+                        sent += 1
+                        if sent > self._limits.rows:
+                            self._refuse_more()
+                        rows.append(cells(found))
+                if rows:  # nothing comes before the head
+                    yield rows
                 if time.monotonic() > deadline:
                     self._refuse_late()
         finally:

@@ -10,12 +10,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from ottla.client.errors import ClientError
 from ottla.client.reach import Reach, write_private
+from ottla.client.security import SecurityRefused
 from ottla.pipelines.door import HostClient, HostGone, Refused
 from ottla.sql.catalog import PersistentQuery
 from ottla.sql.properties import of_application
+from ottla.sql.server import remains
 from ottla.sql.server.log import Logged
 from ottla.sql.server.measuring import application_id
 from ottla.sql.server.replaying import QueryFailure
@@ -28,6 +31,14 @@ _STATES: Final = {"STARTING": "RUNNING", "RUNNING": "RUNNING", "WAITING": "ERROR
 _LOST: Final = "the Spark host does not answer: it is started anew, and goes on where it was"
 _GLANCE_S: Final = 1.0
 """How old a state may be."""
+
+
+class _Wish(NamedTuple):
+    """A query is to run with these arguments; without, it is to stop."""
+
+    query_id: str
+    arguments: Mapping[str, Any] | None = None
+    for_good: bool = False
 
 
 class SparkQueries:
@@ -50,6 +61,7 @@ class SparkQueries:
         self._client = client
         self._missing = missing
         self._service_id = service_id
+        self._reach = reach
         self._config: dict[str, Any] = {
             "bootstrap.servers": reach.servers,
             "client.settings.file": reach.settings_file,
@@ -61,7 +73,7 @@ class SparkQueries:
         self._registry = dict(registry or {})
         self._processing_log = dict(processing_log or {})
         self._defaults = dict(defaults or {})
-        self._wanted: queue.Queue[tuple[str, Mapping[str, Any] | None] | None] = queue.Queue()
+        self._wanted: queue.Queue[_Wish | None] = queue.Queue()
         self._states: dict[str, str] = {}
         self._failures: dict[str, QueryFailure] = {}
         """The last of each query; one that runs again keeps it."""
@@ -87,12 +99,17 @@ class SparkQueries:
             "registry": self._registry,
             "processing.log": self._processing_log,
         }
-        self._wanted.put((query.id, arguments))
+        self._wanted.put(_Wish(query.id, arguments))
 
     def stop(self, query_id: str) -> None:
         self._states.pop(query_id, None)
         self._failures.pop(query_id, None)
-        self._wanted.put((query_id, None))
+        self._wanted.put(_Wish(query_id))
+
+    def end(self, query_id: str) -> None:
+        self._states.pop(query_id, None)
+        self._failures.pop(query_id, None)
+        self._wanted.put(_Wish(query_id, for_good=True))
 
     def states(self) -> Mapping[str, str]:
         return dict(self._states)
@@ -125,13 +142,15 @@ class SparkQueries:
                 continue
             if wanted is None:
                 return
-            query_id, arguments = wanted
+            query_id, arguments = wanted.query_id, wanted.arguments
             try:
                 self._do(query_id, arguments)
             except (HostGone, Refused) as error:
                 logger.error("query %s: %s", query_id, error)
                 if arguments is not None:
                     self._failed(query_id, str(error))
+            if wanted.for_good:
+                self._remove(query_id)
 
     def _do(self, query_id: str, arguments: Mapping[str, Any] | None) -> None:
         name = f"{self._service_id}.{query_id}"
@@ -144,6 +163,17 @@ class SparkQueries:
             if arguments is not None:
                 client.start(name, ENTRY, self._written_down(query_id, arguments))
                 self._running.add(query_id)
+
+    def _remove(self, query_id: str) -> None:
+        """What it leaves."""
+        folder = self._config["state.dir"]
+        (Path(folder) / f"{query_id}.statements").unlink(missing_ok=True)
+        ended = application_id(self._service_id, query_id)
+        others = [application_id(self._service_id, each) for each in self._running]
+        try:
+            remains.remove(self._reach, folder, ended, others)
+        except (ClientError, SecurityRefused, OSError) as error:
+            logger.warning("what query %s leaves is not removed: %s", query_id, error)
 
     def _written_down(self, query_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The statements go into a file: there may be many, and the host keeps what it is told in one line."""

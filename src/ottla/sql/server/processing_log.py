@@ -12,13 +12,12 @@ from ottla.client.aio.cluster import Cluster
 from ottla.client.aio.producer import Producer
 from ottla.client.errors import ClientError, KafkaError
 from ottla.model.errors import Errors
-from ottla.protocol.records import Record
 from ottla.sql.model import Columns
 from ottla.sql.processing_log.entries import DESERIALIZATION, SOURCE_STEP, TOPIC, Problem, entry
 from ottla.sql.processing_log.review import Review
-from ottla.sql.server.results import Computing, Row
+from ottla.sql.server.merging import Placed
+from ottla.sql.server.results import Computing, Row, raw_of
 from ottla.sql.settings import SqlSettings
-from ottla.streams.record import Raw
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +92,7 @@ class ProcessingLog:
 
 
 class Noticing:
-    """Rows of a query, and what went wrong on the way to them: a record is looked at twice if something did, or may
+    """Rows of a query, and what went wrong on the way to them: records are looked at twice if something did, or may
     have."""
 
     def __init__(self, work: Computing, review: Review) -> None:
@@ -106,13 +105,12 @@ class Noticing:
     def unread(self) -> int:
         return self._work.unread
 
-    def rows(self, topic: str, partition: int, record: Record, now: int) -> list[Row]:
+    def rows(self, records: Sequence[Placed], now: int) -> list[Row]:
         before = self._work.unread
-        made = self._work.rows(topic, partition, record, now)
+        made = self._work.rows(records, now)
         if self._review.fallible or self._work.unread != before:
-            headers = tuple(record.headers)
-            raw = Raw(topic, partition, record.offset, record.key, record.value, record.timestamp, headers)
-            self._problems += self._review.problems(raw, now)
+            for each in records:
+                self._problems += self._review.problems(raw_of(*each), now)
         return made
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from ottla.sql import tree as t
 from ottla.sql.catalog import Catalog, Change, PersistentQuery, QueryEnded, QueryPaused, QuerySet, Settings
 from ottla.sql.errors import SqlError
 from ottla.sql.parser import parse
+from ottla.sql.properties import over
 from ottla.sql.server.log import Logged
 
 _OUTCOMES: Final = 1_000
@@ -32,6 +33,10 @@ class Persistent(Protocol):
         """`properties`: of the statement that made it."""
 
     def stop(self, query_id: str) -> None: ...
+
+    def end(self, query_id: str) -> None:
+        """For good: what it kept is not needed any more."""
+
     def states(self) -> Mapping[str, str]: ...
 
     def failure(self, query_id: str) -> QueryFailure | None:
@@ -86,6 +91,7 @@ class Replaying:
         except SqlError as error:
             self._remember(offset, Outcome("", str(error), error=error))
             return
+        logged = Logged(logged.text, over(self.catalog.defaults, logged.properties))
         self.statements.append((offset, logged))
         for change in changes:
             self.catalog.replay(change)
@@ -105,7 +111,7 @@ class Replaying:
                 self._persistent.stop(query.id)
                 self._begin(query)
             case QueryEnded(query_id):
-                self._persistent.stop(query_id)
+                self._persistent.end(query_id)
             case QueryPaused(query_id, paused):
                 if paused:
                     self._persistent.stop(query_id)
@@ -122,7 +128,11 @@ class Replaying:
             self.outcomes.popitem(last=False)
 
     def settings(self, properties: Mapping[str, object]) -> Settings:
-        return Settings.of({**self._defaults, **properties})
+        return Settings.of({**self.defaults(), **properties})
+
+    def defaults(self) -> dict[str, str]:
+        """Of the file, and what ALTER SYSTEM made of them."""
+        return over(self._defaults, self.catalog.defaults)
 
     def properties_of(self, query_id: str) -> Mapping[str, str]:
         return self._properties.get(query_id, {})
@@ -161,10 +171,12 @@ def outcome_of(statement: t.Statement, changes: list[Change]) -> Outcome:
         case t.Drop(kind=kind, name=name):
             done = "dropped" if changes else "is not there"
             return Outcome(f"{kind.lower()}/{name}/drop", f"{kind.capitalize()} {name} {done}")
+        case t.SetProperty(name=name, value=value):
+            return Outcome(f"system/{name}/alter", f"{name} is {value} for statements from now on")
         case t.CreateFunction(name=name):
             return Outcome(f"function/{name}/create", f"Function {name} created")
         case t.CreateType(name=name):
-            return Outcome(f"type/{name}/create", f"Type {name} registered")
+            return Outcome(f"type/{name}/create", f"Type {name} {'registered' if changes else 'is there already'}")
         case t.Control(action=action, query_id=given):
             return Outcome(f"{action.lower()}/{given or 'ALL'}/execute", f"Query {action.lower()}d", given)
     raise AssertionError(f"{statement} is not logged")

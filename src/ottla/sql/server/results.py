@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
+from ottla.model.ids import TopicPartition
 from ottla.protocol.records import Record
 from ottla.registry.lookup import Registry
 from ottla.serdes.base import SerdeError, Where, placed
@@ -14,11 +15,13 @@ from ottla.sql.analysis.typed import Joining, Read, TypedQuery
 from ottla.sql.errors import BAD_STATEMENT, SqlError
 from ottla.sql.formats.format import Format
 from ottla.sql.model import Columns, DataSource
-from ottla.sql.plain import shown
+from ottla.sql.plain import TEXTS, shown
 from ottla.sql.records import Formats, event_column, event_ms
+from ottla.sql.server.merging import Placed
 from ottla.sql.server.writing import asks_registry
 from ottla.streams.errors import CONTINUE, DESERIALIZATION, ErrorContext
 from ottla.streams.expressions import Inputs
+from ottla.streams.record import Raw
 from ottla.streams.windows import Windowed
 
 RESULT: Final = "result"
@@ -35,8 +38,8 @@ class Computing(Protocol):
     def unread(self) -> int:
         """Records so far that could not be read, or had no time."""
 
-    def rows(self, topic: str, partition: int, record: Record, now: int) -> list[Row]:
-        """What one record of a source makes. `now`: what time it is."""
+    def rows(self, records: Sequence[Placed], now: int) -> list[Row]:
+        """What records of sources make, in their order. `now`: what time it is."""
 
     def close(self) -> None: ...
 
@@ -127,26 +130,30 @@ class Plain:
         at = source.event_time
         self._time = None if at is None else event_ms(event_column(source, at), at).compile(types)
 
-    def rows(self, topic: str, partition: int, record: Record, now: int) -> list[Row]:
+    def rows(self, records: Sequence[Placed], now: int) -> list[Row]:
+        made = (self._row(place.topic, place.partition, record, now) for place, record in records)
+        return [row for row in made if row is not None]
+
+    def _row(self, topic: str, partition: int, record: Record, now: int) -> Row | None:
         """Nothing for what cannot be read, and for tombstones."""
         self._where.headers = list(record.headers)
         try:
             key, value = self._key.deserialize(record.key), self._value.deserialize(record.value)
         except SerdeError:
             self.unread += 1
-            return []
+            return None
         if value is None:
-            return []
+            return None
         inputs = Inputs(key, value, record.timestamp, record.headers, topic, partition, record.offset, now=now)
         if self._time is not None:
             moment = self._time(inputs)
             if moment is None:
                 self.unread += 1
-                return []
+                return None
             inputs = inputs._replace(timestamp=moment)
         if self._keep is not None and self._keep(inputs) is not True:
-            return []
-        return [[shown(cell(inputs), kind) for cell, kind in self._cells]]
+            return None
+        return [shown(cell(inputs), kind, TEXTS) for cell, kind in self._cells]
 
     def close(self) -> None:
         """It keeps nothing."""
@@ -168,8 +175,11 @@ class Driven:
         from ottla.sql.compile import topology  # noqa: PLC0415
         from ottla.streams.test_driver import TopologyTestDriver  # noqa: PLC0415
 
-        made = topology(client.query, self._sink, registry)
-        self._driver = TopologyTestDriver(made, "push", {DESERIALIZATION: self._left_out})
+        made = topology(client.query, self._sink, registry).without_logs()
+        config = {DESERIALIZATION: self._left_out, "statestore.cache.max.bytes": 0}
+        self._driver = TopologyTestDriver(made, "push", config)
+        # Sides of a join have to meet in the order of time, also behind a topic between them.
+        self._at_once = 1 if isinstance(client.query.source, Joining) else _CHECK_EVERY
 
     def _left_out(self, _: ErrorContext, __: BaseException) -> str:
         self.unread += 1
@@ -179,12 +189,11 @@ class Driven:
         self._driver.close()
 
     def _check_size(self) -> None:
-        self._unchecked += 1
         if self._unchecked < _CHECK_EVERY:
             return
         self._unchecked = 0
         for internal in self._driver.produced_topic_names():
-            self._driver.output(internal).clear()  # nobody reads changelogs here
+            self._driver.output(internal).clear()  # what was repartitioned
         if self._driver.entries() > self._most_rows:
             raise SqlError(
                 BAD_STATEMENT,
@@ -192,18 +201,18 @@ class Driven:
                 "have (sql.push.state.max.rows): make a stream or table of the query, which runs on Spark, and read it",
             )
 
-    def rows(self, topic: str, partition: int, record: Record, now: int) -> list[Row]:
-        """Raises SqlError when there is no room."""
+    def rows(self, records: Sequence[Placed], now: int) -> list[Row]:
+        """One for each change. Raises SqlError when there is no room."""
         if now > self._now:
             self._driver.advance_wall_clock_time(now - self._now)
             self._now = now
-        self._driver.pipe_raw(topic, record.key, record.value, record.timestamp, tuple(record.headers))
+        raws = [raw_of(*each) for each in records]
+        for begin in range(0, len(raws), self._at_once):
+            self._driver.pipe_batch(raws[begin : begin + self._at_once])
+        self._unchecked += len(raws)
         output = self._driver.output(RESULT)
-        made = []
-        while output:
-            row = self._row(output.popleft())
-            if row is not None:
-                made.append(row)
+        made = [row for row in map(self._row, output) if row is not None]
+        output.clear()
         self._check_size()
         return made
 
@@ -216,7 +225,12 @@ class Driven:
         keys = self._sink.keys
         found = {} if not keys else {keys[0][0]: inner} if len(keys) == 1 else dict(inner or {})
         cells = {**value, **found}
-        return [shown(cells.get(name), kind) for name, kind in self.columns]
+        return [shown(cells.get(name), kind, TEXTS) for name, kind in self.columns]
+
+
+def raw_of(place: TopicPartition, record: Record) -> Raw:
+    headers = tuple(record.headers)
+    return Raw(place.topic, place.partition, record.offset, record.key, record.value, record.timestamp, headers)
 
 
 def as_stream(client: Client) -> Client:

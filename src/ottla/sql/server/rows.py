@@ -3,55 +3,51 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
 
 from ottla.http.streaming import closing
+from ottla.sql.server.results import Row
 from ottla.sql.server.selecting import Result
 
 
-def until_closed(result: Result) -> AsyncIterator[list[Any]]:
-    """Nobody closes a pull query but its client, who ends the iterator."""
-    return _until_closed(result) if result.is_push else _up_to_limit(result)
+async def until_closed(result: Result) -> AsyncIterator[list[Row]]:
+    """Some at a time, and no more than its limit."""
+    left = result.limit
+    if left == 0:
+        return
+    # Nobody closes a pull query but its client, who ends the iterator.
+    async with closing(_watched(result) if result.is_push else result.rows) as batches:
+        async for batch in batches:
+            rows = batch if left is None else batch[:left]
+            if rows:
+                yield rows
+            if left is not None:
+                left -= len(rows)
+                if left == 0:
+                    return
 
 
-async def _up_to_limit(result: Result) -> AsyncIterator[list[Any]]:
-    async with closing(result.rows) as rows:
-        sent = 0
-        while result.limit is None or sent < result.limit:
-            row = await anext(rows, None)
-            if row is None:
-                return
-            sent += 1
-            yield row
-
-
-async def _until_closed(result: Result) -> AsyncIterator[list[Any]]:
-    rows = result.rows
+async def _watched(result: Result) -> AsyncIterator[list[Row]]:
     closed = asyncio.ensure_future(result.closed.wait())
-    coming: asyncio.Future[Any] | None = None
-    sent = 0
+    coming: asyncio.Future[list[Row] | None] | None = None
     try:
-        while result.limit is None or sent < result.limit:
-            coming = asyncio.ensure_future(_next(rows))
+        while True:
+            coming = asyncio.ensure_future(_next(result.rows))
             await asyncio.wait((coming, closed), return_when=asyncio.FIRST_COMPLETED)
-            if not coming.done():
+            rows = coming.result() if coming.done() else None
+            if rows is None:
                 return
-            row = coming.result()
             coming = None
-            if row is None:
-                return
-            sent += 1
-            yield row
+            yield rows
     finally:
         closed.cancel()
         if coming is not None:
             coming.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.wait((coming,))
-        close = getattr(rows, "aclose", None)
+        close = getattr(result.rows, "aclose", None)
         if close is not None:
             await close()
 
 
-async def _next(rows: AsyncIterator[list[Any]]) -> list[Any] | None:
+async def _next(rows: AsyncIterator[list[Row]]) -> list[Row] | None:
     return await anext(rows, None)

@@ -34,6 +34,8 @@ from ottla.sql.server.writing import asks_registry
 from ottla.streams.topology.errors import TopologyError
 
 T = TypeVar("T")
+Rows = AsyncIterator[list[Row]]
+"""Some at a time, as they come."""
 
 TOO_MANY_PUSH_QUERIES: Final = 40003
 _AT_ONCE: Final = 32
@@ -68,7 +70,7 @@ class Result:
     query_id: str
     columns: Columns
     keys: tuple[str, ...]
-    rows: AsyncIterator[Row]
+    rows: Rows
     is_push: bool
     limit: int | None = None
     text: str = ""
@@ -122,7 +124,7 @@ class Selecting:
             if is_push:
                 client = understood(query, around)
                 asker.check_reads(client.sources())
-                rows = await self._pushed(client, query_id, properties.from_beginning)
+                rows = await self._pushed(client, query_id, properties)
             else:
                 client, rows = await self._pulled(query, around, properties, asker)
         except (Refused, TopologyError) as error:
@@ -159,21 +161,19 @@ class Selecting:
         except UnknownSchema as error:
             raise SqlError(BAD_STATEMENT, str(error)) from None
 
-    async def _rows(self, work: Computing, records: Sequence[Placed], quick: bool) -> AsyncIterator[Row]:
+    async def _rows(self, work: Computing, records: Sequence[Placed], quick: bool) -> Rows:
         """What records make. `quick`: few of them need no thread."""
         if quick and len(records) <= _AT_ONCE:
-            for row in _made(work, records):
-                yield row
+            yield _made(work, records)
             return
         for begin in range(0, len(records), _SLICE):
-            for row in await self._aside(partial(_made, work, records[begin : begin + _SLICE])):
-                yield row
+            yield await self._aside(partial(_made, work, records[begin : begin + _SLICE]))
 
     # ---- push
 
-    async def _pushed(self, client: Client, query_id: str, from_beginning: bool) -> AsyncIterator[Row]:
+    async def _pushed(self, client: Client, query_id: str, properties: Effective) -> Rows:
         """Where it begins is known when this returns: what comes from then on is sent."""
-        sources = client.sources()
+        sources, from_beginning = client.sources(), properties.from_beginning
         review = await self.done(partial(Review, client.query, self._registry), sources)
         if client.is_plain:
             plain = await self.done(partial(Plain, as_stream(client), self._registry), sources)
@@ -188,25 +188,25 @@ class Selecting:
         history |= await spans(self._cluster, streams, from_beginning=from_beginning, to_end=True)
         return self._driven(query_id, Noticing(driven, review), history, tables)
 
-    async def _noted(self, query_id: str, work: Noticing, records: Sequence[Placed], quick: bool) -> AsyncIterator[Row]:
+    async def _noted(self, query_id: str, work: Noticing, records: Sequence[Placed], quick: bool) -> Rows:
         """With what was wrong told in the processing log, also if a client has rows enough before the last one."""
         try:
-            async for row in self._rows(work, records, quick):
-                yield row
+            async for rows in self._rows(work, records, quick):
+                yield rows
         finally:
             if self.processing_log is not None:
                 self.processing_log.note(query_id, work.taken())
 
-    async def _followed(self, query_id: str, work: Noticing, whole: Spans, quick: bool) -> AsyncIterator[Row]:
+    async def _followed(self, query_id: str, work: Noticing, whole: Spans, quick: bool) -> Rows:
         async with Reader(self._cluster, whole) as reader:
             while reader.active:
                 for fetched in await reader.poll():
                     records = [Placed(fetched.place, each) for each in fetched.records]
-                    async with closing(self._noted(query_id, work, records, quick)) as rows:
-                        async for row in rows:
-                            yield row
+                    async with closing(self._noted(query_id, work, records, quick)) as found:
+                        async for rows in found:
+                            yield rows
 
-    async def _driven(self, query_id: str, work: Noticing, history: Spans, tables: Sequence[str]) -> AsyncIterator[Row]:
+    async def _driven(self, query_id: str, work: Noticing, history: Spans, tables: Sequence[str]) -> Rows:
         merging = Merging({place: end for place, (_, end) in history.items() if end is not None}, tables)
         for place, (start, _) in history.items():
             merging.reached(place, start)
@@ -217,9 +217,9 @@ class Selecting:
                         merging.add(fetched.place, fetched.records)
                     for place, position in reader.positions().items():
                         merging.reached(place, position)
-                    async with closing(self._noted(query_id, work, list(merging.take()), quick=False)) as rows:
-                        async for row in rows:
-                            yield row
+                    async with closing(self._noted(query_id, work, list(merging.take()), quick=False)) as found:
+                        async for rows in found:
+                            yield rows
         finally:
             work.close()
 
@@ -227,7 +227,7 @@ class Selecting:
 
     async def _pulled(
         self, query: t.Query, around: Vocabulary, properties: Effective, asker: Asker
-    ) -> tuple[Client, AsyncIterator[Row]]:
+    ) -> tuple[Client, Rows]:
         by_key = await self._asked(query)
         prepared = self._prepared(query if by_key is None else replace(query, where=by_key.rest), around)
         client = prepared.client
@@ -276,7 +276,7 @@ class Selecting:
     def _plain(self, client: Client) -> Plain:
         return Plain(as_stream(client), self._registry)
 
-    async def _stream_rows(self, client: Client, work: Plain) -> AsyncIterator[Row]:
+    async def _stream_rows(self, client: Client, work: Plain) -> Rows:
         budget = _Budget(self.limits)
         whole = await spans(self._cluster, [client.sources()[0].topic], from_beginning=True, to_end=True)
         async with Reader(self._cluster, whole) as reader:
@@ -284,10 +284,10 @@ class Selecting:
                 for fetched in await reader.poll():
                     records = [Placed(fetched.place, each) for each in fetched.records]
                     budget.spend(len(records))
-                    async for row in self._rows(work, records, client.is_quick):
-                        yield row
+                    async for rows in self._rows(work, records, client.is_quick):
+                        yield rows
 
-    async def _table_rows(self, client: Client, work: Plain, keys: list[bytes] | None) -> AsyncIterator[Row]:
+    async def _table_rows(self, client: Client, work: Plain, keys: list[bytes] | None) -> Rows:
         source = client.sources()[0]
         quick = client.is_quick
         budget = _Budget(self.limits)
@@ -301,8 +301,8 @@ class Selecting:
         for begin in range(0, len(found), _SLICE):
             some = found[begin : begin + _SLICE]
             budget.spend(len(some))
-            async for row in self._rows(work, some, quick):
-                yield row
+            async for rows in self._rows(work, some, quick):
+                yield rows
 
 
 class _Budget:
@@ -329,5 +329,4 @@ class _Budget:
 
 
 def _made(work: Computing, records: Sequence[Placed]) -> list[Row]:
-    now = time.time_ns() // 1_000_000
-    return [row for place, record in records for row in work.rows(place.topic, place.partition, record, now)]
+    return work.rows(records, time.time_ns() // 1_000_000)

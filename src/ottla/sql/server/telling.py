@@ -33,6 +33,7 @@ class Known(Protocol):
     def properties_of(self, query_id: str) -> Mapping[str, str]: ...
     def failure(self, query_id: str) -> QueryFailure | None: ...
     def settings(self, properties: Mapping[str, object]) -> Settings: ...
+    def defaults(self) -> Mapping[str, str]: ...
 
 
 class Telling:
@@ -41,7 +42,6 @@ class Telling:
         engine: Known,
         cluster: Cluster,
         registry: Registry | None,
-        defaults: Mapping[str, str],
         clients: Selecting,
         measuring: Measuring,
         *,
@@ -51,7 +51,6 @@ class Telling:
         self._engine = engine
         self._cluster = cluster
         self._registry = registry
-        self._defaults = defaults
         self._clients = clients
         self._looking = clients.looking
         self._measuring = measuring
@@ -74,7 +73,7 @@ class Telling:
             case "TYPES":
                 return entities.type_list(text, catalog)
             case "PROPERTIES":
-                return entities.properties(text, self._defaults, session.properties)
+                return entities.properties(text, self._engine.defaults(), session.properties)
             case "VARIABLES":
                 return entities.variables(text, session.variables)
         raise AssertionError(statement.what)

@@ -493,10 +493,16 @@ class Topology:
 
     def without_caches(self) -> "Topology":
         """The same topology with every update of its tables going out (`statestore.cache.max.bytes=0`)."""
-        declared = self.declared
+        return self._with_stores(lambda store: replace(store, caching=False))
+
+    def without_logs(self) -> "Topology":
+        """The same topology without changelogs: for who ends with its state."""
+        return self._with_stores(lambda store: replace(store, logged=False))
+
+    def _with_stores(self, changed: Callable[[StoreSpec], StoreSpec]) -> "Topology":
         result = Topology(self._default_key_serde, self._default_value_serde)
-        stores = {name: replace(store, caching=False) for name, store in declared.stores.items()}
-        result.declared = replace(declared, stores=stores)
+        stores = {name: changed(store) for name, store in self.declared.stores.items()}
+        result.declared = replace(self.declared, stores=stores)
         return result
 
     def _groups(self) -> list[tuple[Node, ...] | GlobalTable]:
