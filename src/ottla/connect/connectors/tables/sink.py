@@ -17,6 +17,7 @@ class TableSink(spi.Sink[T]):
     """A kind of table says how far it is written, what its columns are, and commits."""
 
     exactly_once: ClassVar[bool] = True
+    first_records: ClassVar[int] = 20_000
 
     def __init__(self, config: T, name: str) -> None:
         super().__init__(config, name)
