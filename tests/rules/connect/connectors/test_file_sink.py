@@ -21,9 +21,9 @@ def columns(*values: bytes | None) -> spi.Columns:
     )
 
 
-def write(path: Path, start: int, *values: bytes | None, end: bool = True) -> None:
+def write(path: Path, start: int, *values: bytes | None, end: bool = True, topic_id: str = "") -> None:
     sink = FileStreamSink(FileSinkConfig(file=str(path)), "c")
-    spans = [spi.Span("t", 0, start, start + len(values))]
+    spans = [spi.Span("t", 0, start, start + len(values), topic_id)]
     try:
         sink.begin(spans)
         sink.write(spi.Batch((), spans, (columns(*values),)))
@@ -40,6 +40,13 @@ def test_a_batch_that_comes_again_leaves_nothing_twice_even_if_it_is_longer_now(
     write(path, 2, b"c", b"d")
     write(path, 4, b"e")
     assert path.read_text() == "a\nb\nc\nd\ne\n"
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write(path, 0, b"a", topic_id="one")
+    write(path, 0, b"b", topic_id="another")
+    assert path.read_text() == "a\nb\n"
 
 
 def test_a_file_that_somebody_moved_away_is_not_cut(tmp_path: Path) -> None:

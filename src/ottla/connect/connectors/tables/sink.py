@@ -77,7 +77,7 @@ class TableSink(spi.Sink[T]):
 
     def application(self, span: spi.Span) -> str:
         """What the offsets of a partition are filed under in the table."""
-        return f"{self.name}/{span.topic}/{span.partition}"
+        return f"{self.name}/{span.log}/{span.partition}"
 
     @abstractmethod
     def written_until(self, span: spi.Span) -> int:
