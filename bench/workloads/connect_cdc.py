@@ -80,7 +80,7 @@ def run(context: Context) -> list[Measure]:
     server = context.new_server(Ottla)
     server.start()
     rows = context.amount(200_000, 20_000)
-    with postgres(server.directory.with_name("postgres")) as (port, pid):
+    with postgres(server.directory.with_name("postgres-changes")) as (port, pid):
         taken = _read(server.bootstrap, port, pid, rows, context.rounds)
         beside = _debezium(context, server.bootstrap, port, rows, (context.rounds + 1) * rows)
     context.discard(server)
