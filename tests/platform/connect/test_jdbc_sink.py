@@ -1,5 +1,6 @@
 """The JDBC sink on databases that are there: PostgreSQL, MariaDB and SQLite."""
 
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -269,3 +270,10 @@ def test_a_server_that_crashed_under_an_open_connection_may_come_back() -> None:
             beside.connection.close()
             with suppress(spi.TryAgain):
                 database.close()
+
+
+def test_a_server_that_takes_connections_and_says_nothing_may_come_back() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(spi.TryAgain, match="cannot be reached"):
+            connected(parse_url(f"jdbc:postgresql://127.0.0.1:{port}/shop?user=a&connect_timeout=2"))
