@@ -26,7 +26,6 @@ from ottla.connect.definitions import (
     OneOf,
     OneOfIgnoringCase,
     Password,
-    Required,
     SomeOf,
     Type,
     Validator,
@@ -36,6 +35,7 @@ from ottla.connect.definitions import (
 from ottla.connect.plugins import Plugin
 from ottla.connect.providers import Providers
 from ottla.connect.validation import Judge
+from ottla.model.properties.property import Required
 
 
 def parsed(kind: Type, text: str, validator: Validator | None = None) -> Value:
