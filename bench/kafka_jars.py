@@ -38,6 +38,12 @@ def connect_jars() -> Path:
     return _fetched(directory, JAVA_SOURCES / "connect.xml", ("connect-file", "connect-runtime"))
 
 
+def debezium_jars() -> Path:
+    """The same for Debezium's connectors, in Connect."""
+    directory = jar_directory().with_name("debezium-3.4.0")
+    return _fetched(directory, JAVA_SOURCES / "debezium.xml", ("connect-runtime",))
+
+
 def _fetched(directory: Path, pom: Path, jars: tuple[str, ...]) -> Path:
     if _complete(directory, jars):
         return directory

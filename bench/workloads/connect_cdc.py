@@ -2,29 +2,36 @@
 
 The connector runs as a job on Spark (local[2]) in a session that has run it before; server, broker and connector share
 the machine. The rows lie in the server's log when it begins, and the start of its query counts. CPU is that of the
-connector's processes (Spark's JVM and its Python workers) and of the database's, each by row.
+connector's processes (Spark's JVM and its Python workers) and of the database's, each by row. Debezium 3.4 reads as
+many rows of the same server in a standalone worker (`bench.java_connect`), whose start does not count.
 """
 
 import json
 import subprocess
 import sys
+from typing import Any
 
 from bench.context import Context
+from bench.java_connect import rate_of, records_in
 from bench.java_tools import ToolFailed
-from bench.measures import Measure, Metric, Target, Trial, measures
+from bench.kafka_jars import debezium_jars
+from bench.measures import Measure, Metric, Target, Trial, measures, ratio_at_least
 from bench.postgres import postgres
 from bench.servers import Ottla
 
 METRICS = (
     Metric("rate", "rows per second", "1/s", Target(25_000, of_ratio=False, at_least=True)),
+    Metric("beside", "rate beside Debezium's", "1/s", ratio_at_least(1.5)),
     Metric("connector", "connector's CPU by row", "µs"),
     Metric("database", "database's CPU by row", "µs"),
 )
 PATIENCE_SECONDS = 900.0
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 PROGRAM = """
 import json, os, sys, tempfile, threading, time
 import psycopg
 from bench.process_cost import Meter
+from bench.workloads.connect_cdc import insert
 from ottla.connect.jobs.query import ConnectorWork
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.jobs.start import delivery
@@ -49,13 +56,6 @@ def watch():
         for meter in meters.values():
             meter.total()
 threading.Thread(target=watch, daemon=True).start()
-def insert(first):
-    with database.cursor() as cursor:
-        for number in range(first, first + rows, 100):
-            cursor.execute(
-                "INSERT INTO t SELECT %s + g, 'the name of row ' || g, g * 1.5, now() FROM generate_series(0, 99) g",
-                (number,),
-            )
 def run():
     work = ConnectorWork(spark.newSession(), spec, delivery(spec))
     work.run()
@@ -63,14 +63,14 @@ def run():
 run()
 trials = []
 for turn in range(rounds + 1):
-    insert(turn * rows)
+    insert(database, turn * rows, rows)
     before = {name: meter.total() for name, meter in meters.items()}
     began = time.perf_counter()
     written = run()
     took = time.perf_counter() - began
     assert written == rows, written
     used = {name: (meter.total() - before[name]) / rows * 1e6 for name, meter in meters.items()}
-    trials.append({"rate": rows / took, **used})
+    trials.append({"rate": rows / took, "beside": rows / took, **used})
 print(json.dumps(trials[1:]))
 ended.set()
 """
@@ -80,10 +80,40 @@ def run(context: Context) -> list[Measure]:
     server = context.new_server(Ottla)
     server.start()
     rows = context.amount(200_000, 20_000)
-    with postgres(server.directory.with_name("postgres")) as (port, pid):
+    with postgres(server.directory.with_name("postgres-changes")) as (port, pid):
         taken = _read(server.bootstrap, port, pid, rows, context.rounds)
+        beside = _debezium(context, server.bootstrap, port, rows, (context.rounds + 1) * rows)
     context.discard(server)
-    return measures("connect, PostgreSQL changes", METRICS, ([], taken))
+    return measures("connect, PostgreSQL changes", METRICS, ([beside], taken))
+
+
+def insert(database: Any, first: int, rows: int) -> None:
+    with database.cursor() as cursor:
+        for number in range(first, first + rows, 100):
+            cursor.execute(
+                "INSERT INTO t SELECT %s + g, 'the name of row ' || g, g * 1.5, now() FROM generate_series(0, 99) g",
+                (number,),
+            )
+
+
+def _debezium(context: Context, bootstrap: str, port: int, rows: int, first: int) -> Trial:
+    import psycopg  # noqa: PLC0415  for who measures this
+
+    with psycopg.connect(host="127.0.0.1", port=port, user="postgres", dbname="postgres", autocommit=True) as database:
+        database.execute("CREATE PUBLICATION debezium FOR TABLE t")
+        database.execute("SELECT pg_create_logical_replication_slot('debezium', 'pgoutput')")
+        insert(database, first, rows)
+    config = {
+        "name": "debezium", "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "plugin.name": "pgoutput", "database.hostname": "127.0.0.1", "database.port": str(port),
+        "database.dbname": "postgres", "database.user": "postgres", "database.password": "none",
+        "topic.prefix": "debezium", "slot.name": "debezium", "publication.name": "debezium",
+        "snapshot.mode": "no_data", "key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER,
+        "key.converter.schemas.enable": "false", "value.converter.schemas.enable": "false",
+    }  # fmt: skip
+    topic = "debezium.public.t"
+    rate, cpu = rate_of(context, bootstrap, config, debezium_jars(), lambda: records_in(bootstrap, topic), rows)
+    return {"beside": rate, "connector": cpu}
 
 
 def _read(bootstrap: str, port: int, pid: int, rows: int, rounds: int) -> list[Trial]:

@@ -1,38 +1,34 @@
 """What connectors carry in a second: a topic into a file and a file into a topic (1 KB, beside Java Connect 4.3.1 on
-the same broker), PostgreSQL by JDBC (a sink that upserts, a source in bulk), tables (Delta, Iceberg, Parquet files),
-and OpenSearch beside a bare loop of `_bulk` requests, of 2,000 documents each.
+the same broker), PostgreSQL by JDBC (a sink that upserts, beside Debezium's 3.4; a source in bulk), tables (Delta,
+Iceberg, Parquet files), and OpenSearch beside a bare loop of `_bulk` requests, of 2,000 documents each.
 
 Ours run one after the other as jobs on Spark (local[2]) in one session, each once before it is measured; the start of
-its query counts. All that is to be carried lies there when a connector begins. Java's is a standalone worker, whose
-rate is that of what has arrived after the first third of it, so that its start does not count.
+its query counts in its rate. All that is to be carried lies there when a connector begins. Java's run in a standalone
+worker (`bench.java_connect`); beside them the rate of either is that behind the first third, so no start counts.
 """
 
 import http.client
 import json
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from bench.context import Context
+from bench.java_connect import PATIENCE_SECONDS, rate_of, records_in
 from bench.java_tools import ToolFailed
-from bench.kafka_jars import connect_jars, java_command
+from bench.kafka_jars import connect_jars, debezium_jars
 from bench.measures import Measure, Metric, Target, ratio_at_least
 from bench.postgres import postgres
-from bench.process_cost import Meter
 from bench.servers import Ottla, Server
-from bench.streams_runs import POLL_SECONDS, Progress, steady
 
 PARTITIONS = 4
 SIZE = 1_000
 AT_ONCE = 2_000
-PATIENCE_SECONDS = 900.0
 JSON_CONVERTER = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -42,17 +38,10 @@ TEXTS = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
 }
-WORKER = """\
-bootstrap.servers={bootstrap}
-key.converter=org.apache.kafka.connect.storage.StringConverter
-value.converter=org.apache.kafka.connect.storage.StringConverter
-offset.storage.file.filename={directory}/offsets
-offset.flush.interval.ms=1000
-listeners=http://127.0.0.1:0
-"""
 PROGRAM = """
 import json, os, sys, tempfile, threading, time
 from bench.process_cost import Meter
+from bench.streams_runs import Progress, steady
 from ottla.connect.jobs.query import ConnectorWork
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.jobs.start import delivery
@@ -70,11 +59,25 @@ def run(key, turn, case):
                    tasks=case["tasks"])
     work = ConnectorWork(spark.newSession(), spec, delivery(spec))
     before, began = meter.total(), time.perf_counter()
+    seen, done = [Progress(began, 0, 0.0)], threading.Event()
+    def look():
+        written = work.progress()["counts"].get("written", 0)
+        if written > seen[-1].committed:
+            seen.append(Progress(time.perf_counter(), written, 0.0))
+    def follow():
+        while not done.wait(0.02):
+            look()
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
     work.run()
     took, used = time.perf_counter() - began, meter.total() - before
-    written = work.progress()["counts"]["written"]
-    assert written == case["records"], (key, written)
-    return {"rate": case["amount"] / took, "cpu": used}
+    done.set()
+    follower.join()
+    look()
+    assert seen[-1].committed == case["records"], (key, seen)
+    a_record = case["amount"] / case["records"]
+    beside = steady(seen, case["records"])[0] * a_record if len(seen) > 3 else case["amount"] / took
+    return {"rate": case["amount"] / took, "cpu": used, "beside": beside}
 taken = {key: [run(key, turn, case) for turn in range(rounds + 1)][1:] for key, case in cases.items()}
 ended.set()
 print(json.dumps(taken))
@@ -107,7 +110,7 @@ def run(context: Context) -> list[Measure]:
         cases = _cases(given, port, search.url)
         bare = [_bare_loop(search.url, turn, given.documents) for turn in range(context.rounds + 1)][1:]
         ours = _ours(context, server.bootstrap, cases)
-    others = {**_java(context, given), "search": bare}
+        others = {**_java(context, given), **_debezium(context, given, port), "search": bare}
     context.discard(server)
     return [each for key, case in cases.items() for each in _measures(case, others.get(key, []), ours[key])]
 
@@ -123,7 +126,10 @@ def _measures(case: Case, others: list[float], ours: list[dict[str, float]]) -> 
     if case.beside is not None:
         found.append(
             Measure(
-                name, Metric("beside", "rate beside others", case.unit, ratio_at_least(case.beside)), (*others,), rates
+                name,
+                Metric("beside", "rate beside others", case.unit, ratio_at_least(case.beside)),
+                (*others,),
+                tuple(each["beside"] for each in ours),
             )
         )
     return found
@@ -146,7 +152,7 @@ class _Given:
             file.writelines(f"{number:09d}{line}\n" for number in range(large))
         _fill(server, "large", PARTITIONS, (b"%09d%s" % (number, line.encode()) for number in range(large)))
         _fill(server, "rows", PARTITIONS, (_row(number) for number in range(rows)))
-        self.documents = rows // 10
+        self.documents = rows // 3
         for turn in range(context.rounds + 1):  # the topic names the index
             _fill(server, f"documents-{turn}", 1, (_row(number) for number in range(self.documents)))
 
@@ -206,7 +212,7 @@ def _cases(given: _Given, port: int, search_url: str) -> dict[str, Case]:
     return {
         "into_file": Case("topic to file", "MB/s", 80, into_file, large, megabytes, PARTITIONS, beside=1.0),
         "of_file": Case("file to topic", "MB/s", 40, of_file, large, megabytes, beside=1.0),
-        "upserts": Case("JDBC upserts into PostgreSQL", "1/s", 30_000, upserts, rows, rows),
+        "upserts": Case("JDBC upserts into PostgreSQL", "1/s", 30_000, upserts, rows, rows, beside=3.0),
         "bulk": Case("JDBC source in bulk", "1/s", 60_000, bulk, rows, rows),
         "delta": Case("Delta sink", "1/s", 100_000, delta, rows, rows),
         "iceberg": Case("Iceberg sink", "1/s", 100_000, iceberg, rows, rows),
@@ -247,59 +253,54 @@ def _ours(context: Context, bootstrap: str, cases: Mapping[str, Case]) -> dict[s
 
 def _java(context: Context, given: _Given) -> dict[str, list[float]]:
     out = given.directory / "java-out"
-    file_sink = {"connector.class": "FileStreamSink", "topics": "large", "file": str(out), "tasks.max": str(PARTITIONS)}
-    file_source = {"connector.class": "FileStreamSource", "file": str(given.lines), "topic": "java-lines"}
+    file_sink = {"name": "java-into-file", "connector.class": "FileStreamSink", "topics": "large", "file": str(out)}
+    file_sink["tasks.max"] = str(PARTITIONS)
+    file_source = {
+        "name": "java-of-file",
+        "connector.class": "FileStreamSource",
+        "file": str(given.lines),
+        "topic": "java-lines",
+    }
 
     def in_file() -> float:
         return out.stat().st_size / 1e6 if out.exists() else 0.0
 
     def in_topic() -> float:
-        return _records(given.server, "java-lines") * SIZE / 1e6
+        return records_in(given.server.bootstrap, "java-lines") * SIZE / 1e6
 
     goal = given.large * SIZE / 1e6
+    bootstrap, jars = given.server.bootstrap, connect_jars()
     return {
-        "into_file": [_java_rate(context, given, "into-file", file_sink, in_file, goal)],
-        "of_file": [_java_rate(context, given, "of-file", file_source, in_topic, goal)],
+        "into_file": [rate_of(context, bootstrap, file_sink, jars, in_file, goal)[0]],
+        "of_file": [rate_of(context, bootstrap, file_source, jars, in_topic, goal)[0]],
     }
 
 
-def _java_rate(
-    context: Context, given: _Given, name: str, config: Mapping[str, str], seen: Callable[[], float], goal: float
-) -> float:
-    directory = context.directory / f"java-{name}"
-    directory.mkdir()
-    worker, connector = directory / "worker.properties", directory / "connector.properties"
-    worker.write_text(WORKER.format(bootstrap=given.server.bootstrap, directory=directory))
-    connector.write_text("".join(f"{key}={value}\n" for key, value in {"name": f"java-{name}", **config}.items()))
-    program = "org.apache.kafka.connect.cli.ConnectStandalone"
-    command = java_command(program, str(worker), str(connector), heap="-Xmx1g", jars=connect_jars())
-    log = directory / "log"
-    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
-        try:
-            return _observed(process, seen, goal, log)
-        finally:
-            process.send_signal(signal.SIGKILL)
+def _debezium(context: Context, given: _Given, port: int) -> dict[str, list[float]]:
+    """Its sink wants to know the types of what it is given, which it is told beside the topic."""
+    import psycopg  # noqa: PLC0415
 
+    fields = {"id": "int64", "name": "string", "amount": "double", "at": "int64"}
+    schema = {"type": "struct", "fields": [{"field": name, "type": kind} for name, kind in fields.items()]}
+    converter = {**JSON_CONVERTER, "value.converter.schemas.enable": "true"}
+    converter["value.converter.schema.content"] = json.dumps(schema)
+    config = {**converter, "name": "debezium-sink", "topics": "rows", "insert.mode": "upsert"}
+    config |= {"connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector", "schema.evolution": "basic"}
+    config |= {"connection.url": f"jdbc:postgresql://127.0.0.1:{port}/postgres", "connection.username": "postgres"}
+    config |= {"connection.password": "none", "primary.key.mode": "record_value", "primary.key.fields": "id"}
+    config |= {
+        "collection.name.format": "debeziums",
+        "batch.size": "2000",
+        "consumer.override.max.poll.records": "2000",
+    }
+    with psycopg.connect(host="127.0.0.1", port=port, user="postgres", dbname="postgres", autocommit=True) as database:
 
-def _observed(process: "subprocess.Popen[bytes]", seen: Callable[[], float], goal: float, log: Path) -> float:
-    """Megabytes per second, behind the first third."""
-    progress = [Progress(time.perf_counter(), 0, 0.0)]
-    meter, deadline = Meter(process.pid), time.monotonic() + PATIENCE_SECONDS
-    while progress[-1].committed < goal * 0.999:  # lines have no end of their own in a topic
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise ToolFailed(f"Java carried {progress[-1].committed} of {goal} MB:\n{log.read_text()[-2000:]}")
-        time.sleep(POLL_SECONDS)
-        found = int(seen())
-        if found > progress[-1].committed:
-            progress.append(Progress(time.perf_counter(), found, meter.total()))
-    return steady(progress, int(goal))[0]
+        def in_table() -> float:
+            if database.execute("SELECT to_regclass('debeziums')").fetchone() == (None,):
+                return 0.0
+            found = database.execute("SELECT count(*) FROM debeziums").fetchone()
+            assert found is not None
+            return float(found[0])
 
-
-def _records(server: Server, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "bench", "log_level": 0})
-    try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1])
-    except KafkaException:
-        return 0  # it is not made yet
-    finally:
-        consumer.close()
+        rate, _ = rate_of(context, given.server.bootstrap, config, debezium_jars(), in_table, given.rows)
+    return {"upserts": [rate]}

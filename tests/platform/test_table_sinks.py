@@ -56,14 +56,20 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
 
 
 def _batch(
-    sink: TableSink[Any], topic: str, *values: Any, first: int = 0, partition: int = 0, keys: tuple[Any, ...] = ()
+    sink: TableSink[Any],
+    topic: str,
+    *values: Any,
+    first: int = 0,
+    partition: int = 0,
+    keys: tuple[Any, ...] = (),
+    topic_id: str = "",
 ) -> list[spi.Refused]:
     keyed = keys or (None,) * len(values)
     records = [
         ConnectRecord(topic, partition, key=key, value=value, offset=first + at)
         for at, (key, value) in enumerate(zip(keyed, values, strict=True))
     ]
-    spans = [spi.Span(topic, partition, first, first + len(records))]
+    spans = [spi.Span(topic, partition, first, first + len(records), topic_id)]
     sink.begin(spans)
     half = len(records) // 2
     refused = [*sink.write(spi.Batch(records[:half], spans))]
@@ -118,6 +124,12 @@ def test_two_connectors_do_not_take_each_others_offsets_for_theirs(lake: Lake) -
     assert _batch(lake.sink("one"), "orders", {"n": 1}) == []
     assert _batch(lake.sink("two"), "orders", {"n": 2}) == []
     assert [row["n"] for row in lake.rows("orders", "n")] == [1, 2]
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_written_from_its_beginning(lake: Lake) -> None:
+    assert _batch(lake.sink(), "orders", {"n": 1}, {"n": 2}, topic_id="one") == []
+    assert _batch(lake.sink(), "orders", {"n": 3}, topic_id="another") == []
+    assert [row["n"] for row in lake.rows("orders", "n")] == [1, 2, 3]
 
 
 def test_tasks_that_commit_side_by_side_lose_nothing(lake: Lake) -> None:

@@ -10,10 +10,10 @@ from ottla.client.addresses import parse_bootstrap
 from ottla.client.admin import delete_topics
 from ottla.client.blocking.cluster import Cluster as Client
 from ottla.client.groups import commit
-from ottla.connect.jobs.sink_planning import Portion
+from ottla.connect.jobs.sink_planning import Portion, told_spans
 from ottla.connect.jobs.sink_query import SinkDelivery
 from ottla.connect.jobs.spec import JobSpec
-from ottla.connect.spi import ConfigRefused
+from ottla.connect.spi import ConfigRefused, Span
 from ottla.model.ids import TopicPartition
 from ottla.testing import Cluster
 from tests.support.patience import eventually
@@ -36,10 +36,15 @@ def _spec(kafka: Cluster, tmp_path: Path, topic: str, **more: str) -> JobSpec:
     return JobSpec(f"sink-{topic}", config, kafka.bootstrap_servers, "connect", "connect-offsets", str(tmp_path))
 
 
-def _looked(sink: SinkDelivery) -> list[tuple[int, int]]:
-    """What there is to write, from where to where."""
+def _spans(sink: SinkDelivery) -> list[Span]:
+    """What there is to write."""
     found: list[Portion] = list(sink.look(lambda _: None))
-    return [(span.start, span.end) for portion in found for span in portion.spans]
+    return [span for portion in found for span in told_spans(portion)]
+
+
+def _looked(sink: SinkDelivery) -> list[tuple[int, int]]:
+    """From where to where."""
+    return [(span.start, span.end) for span in _spans(sink)]
 
 
 def test_a_topic_that_is_deleted_and_made_again_is_told_and_then_read_from_its_beginning(
@@ -51,7 +56,8 @@ def test_a_topic_that_is_deleted_and_made_again_is_told_and_then_read_from_its_b
     sink = SinkDelivery(spec)
     try:
         sink.open()
-        assert _looked(sink) == [(0, 5)]
+        (old,) = _spans(sink)
+        assert (old.start, old.end) == (0, 5)
         with Client(parse_bootstrap(kafka.bootstrap_servers)) as client:
             commit(client, spec.group, {TopicPartition("again", 0): 5})
             delete_topics(client, ["again"])
@@ -71,7 +77,9 @@ def test_a_topic_that_is_deleted_and_made_again_is_told_and_then_read_from_its_b
     after = SinkDelivery(spec)
     try:
         after.open()
-        assert _looked(after) == [(0, 7)]
+        (new,) = _spans(after)
+        assert (new.start, new.end) == (0, 7)
+        assert new.log != old.log, "a sink that keeps offsets with what it wrote takes them for those of one topic"
     finally:
         after.close()
 

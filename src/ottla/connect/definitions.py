@@ -415,9 +415,10 @@ class OneOf:
     """Kafka's ValidString."""
 
     words: tuple[str, ...]
+    null_allowed: bool = False
 
     def __call__(self, name: str, value: Value) -> None:
-        if value not in self.words:
+        if value not in self.words and not (value is None and self.null_allowed):
             raise ConfigError.of(name, value, f"String must be one of: {', '.join(self.words)}")
 
 

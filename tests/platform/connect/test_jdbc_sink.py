@@ -1,5 +1,6 @@
 """The JDBC sink on databases that are there: PostgreSQL, MariaDB and SQLite."""
 
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -63,9 +64,9 @@ def deleted(offset: int, key: int) -> ConnectRecord:
     return ConnectRecord("t", 0, KEY, Struct(KEY, {"id": key}), None, None, 0, (), offset)
 
 
-def written(target: JdbcSink, records: Sequence[ConnectRecord], end: bool = True) -> list[int]:
+def written(target: JdbcSink, records: Sequence[ConnectRecord], end: bool = True, topic_id: str = "") -> list[int]:
     """The places of those that were refused."""
-    span = spi.Span("t", 0, records[0].offset or 0, (records[-1].offset or 0) + 1)
+    span = spi.Span("t", 0, records[0].offset or 0, (records[-1].offset or 0) + 1, topic_id)
     target.begin([span])
     refused = list(target.write(spi.Batch(records, [span])))
     if end:
@@ -95,6 +96,14 @@ def test_a_batch_that_comes_again_leaves_nothing_twice(url: str) -> None:
     third.close()
     assert ask(url, "SELECT name FROM t ORDER BY name") == [("a",), ("b",), ("c",)]
     assert ask(url, "SELECT topic, part, next_offset FROM ottla_connect_offsets") == [("t", 0, 3)]
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_written_from_its_beginning(url: str) -> None:
+    target = sink(url, auto_create="true", insert_mode="insert", pk_mode="none")
+    written(target, [row(0, 1, "old"), row(1, 2, "old too")], topic_id="one")
+    written(target, [row(0, 3, "new")], topic_id="another")
+    target.close()
+    assert ask(url, "SELECT name FROM t ORDER BY name") == [("new",), ("old",), ("old too",)]
 
 
 def test_a_row_that_the_database_refuses_is_a_verdict_and_the_others_are_written(url: str) -> None:
@@ -261,3 +270,10 @@ def test_a_server_that_crashed_under_an_open_connection_may_come_back() -> None:
             beside.connection.close()
             with suppress(spi.TryAgain):
                 database.close()
+
+
+def test_a_server_that_takes_connections_and_says_nothing_may_come_back() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(spi.TryAgain, match="cannot be reached"):
+            connected(parse_url(f"jdbc:postgresql://127.0.0.1:{port}/shop?user=a&connect_timeout=2"))

@@ -23,6 +23,10 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
     hang_up: bool = False
     """The connection ends without an answer."""
+    silent: bool = False
+    """Nothing comes, and the connection stays, until the server is stopped."""
+    cut: int = 0
+    """So many bytes of the body do not come, and the connection ends."""
 
 
 def fine(_: Got) -> Answer:
@@ -37,6 +41,7 @@ class CommandedServer:
         self.got: list[Got] = []
         self.taken: list[Got] = []
         self._lock = threading.Lock()
+        self._stopped = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -49,6 +54,7 @@ class CommandedServer:
         self._thread.start()
 
     def stop(self) -> None:
+        self._stopped.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -62,7 +68,7 @@ class CommandedServer:
         with self._lock:
             self.got.append(got)
             answer = self.answer(got)
-            if 200 <= answer.status < 300 and not answer.hang_up:
+            if 200 <= answer.status < 300 and not (answer.hang_up or answer.silent or answer.cut):
                 self.taken.append(got)
         return answer
 
@@ -79,7 +85,9 @@ class CommandedServer:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 answer = server._decide(Got(self.command, self.path, headers, body))
-                if answer.hang_up:
+                if answer.silent:
+                    server._stopped.wait()
+                if answer.hang_up or answer.silent:
                     self.close_connection = True
                     return
                 self.send_response(answer.status)
@@ -87,7 +95,8 @@ class CommandedServer:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
-                self.wfile.write(answer.body)
+                self.wfile.write(answer.body[: len(answer.body) - answer.cut])
+                self.close_connection |= answer.cut > 0
 
             do_PUT = do_PATCH = do_POST
 

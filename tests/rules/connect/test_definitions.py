@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.connect.catalogue import catalogue
 from ottla.connect.definitions import (
     BOOLEAN,
     CLASS,
@@ -31,6 +32,10 @@ from ottla.connect.definitions import (
     Value,
     misspelt,
 )
+from ottla.connect.plugins import Plugin
+from ottla.connect.providers import Providers
+from ottla.connect.validation import Judge
+from ottla.model.properties.property import Required
 
 
 def parsed(kind: Type, text: str, validator: Validator | None = None) -> Value:
@@ -121,3 +126,21 @@ def test_a_misspelt_key_finds_the_one_that_was_meant() -> None:
     assert misspelt(["x" * 1000, *(f"topic.rege{n}" for n in range(500))], ["topics.regex"]).keys() <= {
         f"topic.rege{n}" for n in range(100)
     }
+
+
+CONNECTORS = [row for row in catalogue().rows if row.kind.is_connector]
+
+
+@pytest.mark.parametrize("row", CONNECTORS, ids=lambda row: row.class_name)
+def test_what_connectors_have_by_default_is_taken_by_those_who_judge_them(row: Plugin) -> None:
+    for key in row.load().CONFIG.keys.values():
+        if key.validator is not None and not isinstance(key.default, Required):
+            key.validator(key.name, key.default)
+
+
+def test_a_sink_into_a_database_is_taken_by_confluents_names_and_by_debeziums() -> None:
+    sink = {"name": "rows", "connector.class": "jdbc-sink", "topics": "rows", "connection.url": "jdbc:sqlite:rows.db"}
+    for names in ({"pk.mode": "record_value", "pk.fields": "id"}, {"primary.key.mode": "record_key"}, {}):
+        assert Judge({}, Providers({})).judge({**sink, **names}).error_count == 0
+    wrong = Judge({}, Providers({})).judge({**sink, "primary.key.mode": "record"})
+    assert "Invalid value record for configuration primary.key.mode" in wrong.complaint()

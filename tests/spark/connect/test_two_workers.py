@@ -1,8 +1,10 @@
-"""Two workers as processes, and the one that works killed ten times: what is left is what nobody disturbed would leave.
+"""Two workers as processes, and the one that works killed again and again: what is left is what nobody disturbed would
+leave.
 
 What dies is the worker, by kill -9; its Spark host notices, and ends behind it, while the other worker goes on already.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.spark.connect.connectors import TEXTS
+from tests.platform.connect.cdc import Database
+from tests.platform.systems.postgresql import postgresql
+from tests.spark.connect.connectors import JSON, TEXTS
 from tests.support.committed import committed
 from tests.support.connect_workers import ask, until
 from tests.support.nodes import Ottla, free_ports
@@ -85,14 +89,14 @@ def where(worker: Worker, connector: str) -> tuple[str, str]:
     return told.get("state", ""), told.get("worker_id", "")
 
 
-def works(worker: Worker) -> str:
-    """Who has the source, once it runs."""
-    eventually(lambda: where(worker, "source")[0] == "RUNNING", "a source that runs")
-    return where(worker, "source")[1]
+def works(worker: Worker, connector: str = "source") -> str:
+    """Who has it, once it runs."""
+    eventually(lambda: where(worker, connector)[0] == "RUNNING", "a connector that runs")
+    return where(worker, connector)[1]
 
 
-def taken_over(worker: Worker, what: str) -> None:
-    eventually(lambda: where(worker, "source") == ("RUNNING", worker.id), what)
+def taken_over(worker: Worker, what: str, connector: str = "source") -> None:
+    eventually(lambda: where(worker, connector) == ("RUNNING", worker.id), what)
 
 
 def test_the_one_that_works_is_killed_ten_times_and_every_line_is_there_once_and_in_order(
@@ -129,3 +133,75 @@ def test_the_one_that_works_is_killed_ten_times_and_every_line_is_there_once_and
     give()
     eventually(all_written, "the last lines")
     assert [record.value for record in committed(broker.bootstrap, "lines")] == lines
+
+
+class Shop:
+    """A table, its changes in a topic, and these as rows of another table and of Delta's."""
+
+    def __init__(self, database: Database, bootstrap: str, folder: Path) -> None:
+        self._database = database
+        self._bootstrap = bootstrap
+        self._folder = folder
+        self._rows = 0
+        database.run("CREATE TABLE rows (id int PRIMARY KEY)")
+
+    def configs(self) -> dict[str, dict[str, str]]:
+        changes = self._database.config("shop", {"table.include.list": "public.rows", "poll.interval.ms": "100"})
+        url = f"jdbc:postgresql://127.0.0.1:{self._database.port}/postgres?user=postgres"
+        row = {"transforms": "row", "transforms.row.type": "org.apache.kafka.connect.transforms.ExtractField$Value"}
+        sink = {**JSON, **row, "transforms.row.field": "after", "topics": "p.public.rows"}
+        copies = {"table.name.format": "copies", "auto.create": "true", "insert.mode": "insert", "pk.mode": "none"}
+        return {
+            "source": {**JSON, "connector.class": "postgres-cdc", **changes},
+            "table": {**sink, "connector.class": "jdbc-sink", "connection.url": url, **copies},
+            "delta": {**sink, "connector.class": "delta-sink", "table.uri": str(self._folder)},
+        }
+
+    def give(self) -> None:
+        self._database.run(f"INSERT INTO rows SELECT generate_series({self._rows}, {self._rows + LINES - 1})")
+        self._rows += LINES
+
+    def is_written(self) -> bool:
+        return self._copies() == self._delta() == list(range(self._rows))
+
+    def changes(self) -> list[int]:
+        return [json.loads(record.value or "")["after"]["id"] for record in committed(self._bootstrap, "p.public.rows")]
+
+    def _copies(self) -> list[int]:
+        [(there,)] = self._database.ask("SELECT to_regclass('copies')")
+        return [] if there is None else [id for (id,) in self._database.ask("SELECT id FROM copies ORDER BY id")]
+
+    def _delta(self) -> list[int]:
+        from deltalake import DeltaTable  # noqa: PLC0415  a native library
+
+        place = self._folder / "p.public.rows"
+        if not (place / "_delta_log").exists():
+            return []
+        return sorted(DeltaTable(place).to_pyarrow_table().column("id").to_pylist())
+
+
+@pytest.fixture
+def shop(broker: Ottla, tmp_path: Path) -> Iterator[Shop]:
+    with postgresql("wal_level=logical") as url:
+        database = Database(url)
+        yield Shop(database, broker.bootstrap, tmp_path / "delta")
+        database.connection.close()
+
+
+def test_changes_and_tables_go_on_elsewhere_and_have_each_row_once(shop: Shop, workers: dict[str, Worker]) -> None:
+    """Whoever has the source dies, then who has the sink into the database, then who has Delta's."""
+    shop.give()
+    first = next(iter(workers.values()))
+    for name, config in shop.configs().items():
+        assert ask(first.url, "PUT", f"/connectors/{name}/config", config).status == 201
+    eventually(shop.is_written, "the first rows")
+    for name in shop.configs():
+        working = works(first, name)
+        killed, other = (workers[working], *(worker for id, worker in workers.items() if id != working))
+        killed.program.kill()
+        shop.give()
+        taken_over(other, f"a take-over of {name}", name)
+        eventually(shop.is_written, f"the rows after the death of who had {name}")
+        killed.start()
+        first = killed
+    assert sorted(shop.changes()) == list(range(4 * LINES))

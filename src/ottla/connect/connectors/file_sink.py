@@ -63,7 +63,7 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
             raise spi.TryAgain(f"{path} cannot be opened: {error.strerror}") from error
         self._file = file
         noted = path.with_name(f".{path.name}.{quote(self.name, safe='')[:100]}.written")
-        starts = {f"{span.topic}-{span.partition}": span.start for span in spans}
+        starts = {f"{span.log}-{span.partition}": span.start for span in spans}
         found = os.fstat(file.fileno())
         before = _read(noted)
         if before is not None and before.starts.items() <= starts.items() and before.inode == found.st_ino:

@@ -17,7 +17,7 @@ from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.jobs.workers import forget, kept
 from ottla.connect.spi import Columns
 from ottla.connect.spi import Span as SpiSpan
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import TopicPartition, uuid_text
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_of
 from ottla.pipelines.source.offsets import from_json
 from ottla.pipelines.source.options import SourceOptions
@@ -28,6 +28,8 @@ class Portion(NamedTuple):
 
     task: int
     spans: Sequence[Span]
+    topic_ids: Mapping[str, bytes]
+    """Of all topics that are read."""
 
 
 class SinkPlanner:
@@ -50,7 +52,7 @@ class SinkPlanner:
         self._at = self._end
         self._end = self._reader.latestOffset(self._at, ReadAllAvailable())
         spans = [each for each in self._reader.partitions(self._at, self._end) if isinstance(each, Span)]
-        return portions_of(spans, self._tasks)
+        return portions_of(spans, self._tasks, dict(self._reader.topic_ids))
 
     @property
     def has_moved(self) -> bool:
@@ -61,12 +63,16 @@ class SinkPlanner:
         self._reader.stop()
 
 
-def portions_of(spans: Sequence[Span], tasks: int) -> list[Portion]:
+def portions_of(spans: Sequence[Span], tasks: int, topic_ids: Mapping[str, bytes]) -> list[Portion]:
     """The largest first, each to whoever has least."""
     shares: list[list[Span]] = [[] for _ in range(max(1, min(tasks, len(spans))))]
     for span in sorted(spans, key=lambda each: each.start - each.end):
         min(shares, key=lambda share: sum(each.end - each.start for each in share)).append(span)
-    return [Portion(number, sorted(share, key=lambda span: span.place)) for number, share in enumerate(shares) if share]
+    return [
+        Portion(number, sorted(share, key=lambda span: span.place), topic_ids)
+        for number, share in enumerate(shares)
+        if share
+    ]
 
 
 def sink_work(spec: JobSpec, options: SourceOptions) -> Work:
@@ -78,13 +84,18 @@ def sink_work(spec: JobSpec, options: SourceOptions) -> Work:
             task = kept(SinkTask, spec)
         except Exception as error:  # noqa: BLE001  a connector may raise anything when it is opened
             return SinkReport(portion.task, Counts(), (), Failed.of(error))
-        spans = [SpiSpan(*span.place, span.start, span.end) for span in portion.spans]
-        report = task.run(portion.task, spans, columns_in(options, portion.spans))
+        report = task.run(portion.task, told_spans(portion), columns_in(options, portion.spans))
         if report.failed is not None:
             forget(spec)
         return report
 
     return work
+
+
+def told_spans(portion: Portion) -> list[SpiSpan]:
+    """In the connector's terms."""
+    named = {topic: uuid_text(each) for topic, each in portion.topic_ids.items() if any(each)}
+    return [SpiSpan(*span.place, span.start, span.end, named.get(span.place.topic, "")) for span in portion.spans]
 
 
 def columns_in(options: SourceOptions, spans: Sequence[Span]) -> Iterator[Columns]:

@@ -91,7 +91,7 @@ def _definition(key: Key) -> ConfigKey:
         REQUIRED if key.required else _default(key),
         HIGH if key.required else MEDIUM,
         key.doc,
-        OneOf(key.choices) if key.choices else _bounds(key),
+        OneOf(key.choices, null_allowed=key.default is None) if key.choices else _bounds(key),
     )
 
 

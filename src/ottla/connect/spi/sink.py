@@ -26,6 +26,13 @@ class Span(NamedTuple):
     partition: int
     start: int
     end: int
+    topic_id: str = ""
+    """As Kafka prints it; empty where the cluster gives none."""
+
+    @property
+    def log(self) -> str:
+        """What offsets are filed under: a topic that is deleted and made again has its name and other records."""
+        return f"{self.topic}@{self.topic_id}" if self.topic_id else self.topic
 
 
 class Columns(NamedTuple):

@@ -201,6 +201,11 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._positions_now = Positions(open_cluster(self._options), self._options)
         return self._positions_now
 
+    @property
+    def topic_ids(self) -> Mapping[str, bytes]:
+        """Of the topics that are read; empty ones come from brokers that have no ids."""
+        return self._positions.topic_ids
+
     def initialOffset(self) -> OffsetJson:
         return to_json(self._positions.starting(self._options.starting or Position(LATEST)))
 

@@ -57,6 +57,10 @@ class Positions:
         self._ids: dict[str, bytes] = {}
         self._weights: dict[TopicPartition, float] = {}
 
+    @property
+    def topic_ids(self) -> Mapping[str, bytes]:
+        return self._ids
+
     def close(self) -> None:
         self._cluster.close()
 

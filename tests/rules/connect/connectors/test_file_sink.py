@@ -21,9 +21,9 @@ def columns(*values: bytes | None) -> spi.Columns:
     )
 
 
-def write(path: Path, start: int, *values: bytes | None, end: bool = True) -> None:
+def write(path: Path, start: int, *values: bytes | None, end: bool = True, topic_id: str = "") -> None:
     sink = FileStreamSink(FileSinkConfig(file=str(path)), "c")
-    spans = [spi.Span("t", 0, start, start + len(values))]
+    spans = [spi.Span("t", 0, start, start + len(values), topic_id)]
     try:
         sink.begin(spans)
         sink.write(spi.Batch((), spans, (columns(*values),)))
@@ -40,6 +40,28 @@ def test_a_batch_that_comes_again_leaves_nothing_twice_even_if_it_is_longer_now(
     write(path, 2, b"c", b"d")
     write(path, 4, b"e")
     assert path.read_text() == "a\nb\nc\nd\ne\n"
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write(path, 0, b"a", topic_id="one")
+    write(path, 0, b"b", topic_id="another")
+    assert path.read_text() == "a\nb\n"
+
+
+def test_what_a_full_disk_took_of_a_batch_is_cut_off_when_it_comes_again(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write(path, 0, b"a")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # as if there were no room for more
+    try:
+        with pytest.raises(OSError, match="too large"):
+            write(path, 1, b"b" * 600, b"c" * 600)
+        assert path.stat().st_size == 1000
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    write(path, 1, b"b" * 600, b"c" * 600)
+    assert path.read_bytes() == b"a\n" + b"b" * 600 + b"\n" + b"c" * 600 + b"\n"
 
 
 def test_a_file_that_somebody_moved_away_is_not_cut(tmp_path: Path) -> None:

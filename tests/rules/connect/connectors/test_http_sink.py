@@ -34,14 +34,29 @@ def test_several_records_are_a_list(server: CommandedServer) -> None:
     assert [json.loads(got.body) for got in server.taken] == [[{"n": 0}, {"n": 1}], {"n": 2}]
 
 
-@pytest.mark.parametrize("trouble", [Answer(503), Answer(429, headers={"Retry-After": "0"}), Answer(hang_up=True)])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Answer(503),
+        Answer(429, headers={"Retry-After": "0"}),
+        Answer(hang_up=True),
+        Answer(silent=True),
+    ],
+    ids=["busy", "too many", "hangs up", "says nothing"],
+)
 def test_what_may_pass_is_tried_again_and_nothing_is_sent_twice_that_was_taken(
     server: CommandedServer, trouble: Answer
 ) -> None:
     hits = iter([Answer(), trouble])
     server.answer = lambda _: next(hits, Answer())
-    connect(HttpSink, {"http.api.url": server.url}, [{"n": 1}, {"n": 2}, {"n": 3}])
+    connect(HttpSink, {"http.api.url": server.url, "request.timeout.ms": 500}, [{"n": 1}, {"n": 2}, {"n": 3}])
     assert [json.loads(got.body) for got in server.taken] == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
+def test_an_answer_whose_end_is_missing_is_known_by_its_status(server: CommandedServer) -> None:
+    server.answer = lambda _: Answer(body=b"half of this", cut=6)
+    connect(HttpSink, {"http.api.url": server.url}, [{"n": 1}, {"n": 2}])
+    assert [json.loads(got.body) for got in server.got] == [{"n": 1}, {"n": 2}]
 
 
 def test_a_record_that_is_refused_is_a_letter_with_the_answer_and_the_others_go_on(server: CommandedServer) -> None:

@@ -19,6 +19,9 @@ class ElasticsearchConfig(spi.Config):
     bulk_size_bytes: Annotated[
         int, Meta(ge=-1, description="Bytes in one request, at most; -1: as many as there are.")
     ] = 5 << 20
+    max_in_flight_requests: Annotated[
+        int, Meta(ge=1, le=100, description="Requests under way at once; one only with write.method=UPSERT.")
+    ] = 5
     max_retries: Annotated[int, Meta(ge=0, description="How often a request or a document is tried again.")] = 5
     retry_backoff_ms: Annotated[int, Meta(ge=0, description="The first pause before that; it doubles.")] = 100
     key_ignore: Annotated[

@@ -56,6 +56,11 @@ class Documents:
         self._upserts = config.write_method.upper() == "UPSERT"
         self._lists_maps = not config.compact_map_entries
 
+    @property
+    def most_at_once(self) -> int:
+        """Requests under way: one where fields are merged, as then the last to come wins. Otherwise a version tells."""
+        return 1 if self._upserts else self._config.max_in_flight_requests
+
     def index_of(self, topic: str) -> str:
         if (stream := self._config.data_stream) is not None:
             return f"{stream}-{topic}".lower()

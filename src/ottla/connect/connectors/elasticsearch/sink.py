@@ -4,6 +4,7 @@ import logging
 import ssl
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Final
 
 from ottla.connect import spi
@@ -21,11 +22,14 @@ _LONGEST_PAUSE_S: Final = 30.0
 
 class ElasticsearchSink(spi.Sink[ElasticsearchConfig]):
     exactly_once: ClassVar[bool] = True
+    first_records: ClassVar[int] = 10_000
 
     def __init__(self, config: ElasticsearchConfig, name: str) -> None:
         super().__init__(config, name)
         self._documents = Documents(config)
-        self._connection = Connection(config, _context(config))
+        context = _context(config)
+        self._connections = [Connection(config, context) for _ in range(self._documents.most_at_once)]
+        """One for each request that is under way."""
         self._known: set[str] = set()
 
     def validate(self) -> None:
@@ -50,14 +54,13 @@ class ElasticsearchSink(spi.Sink[ElasticsearchConfig]):
                 self._know(action.into, record)
                 places.append(place)
                 actions.append(action)
-        for chosen in self._requests(actions):
-            refused += [
-                spi.Refused(places[at], reason) for at, reason in self._sent(chosen, actions) if self._is_told(reason)
-            ]
+        answers = self._side_by_side(list(self._requests(actions)), actions)
+        refused += [spi.Refused(places[at], reason) for at, reason in answers if self._is_told(reason)]
         return refused
 
     def close(self) -> None:
-        self._connection.close()
+        for connection in self._connections:
+            connection.close()
 
     def _know(self, index: str, record: ConnectRecord) -> None:
         """An index is made before its first document, with a mapping where the record's schema gives one."""
@@ -66,8 +69,9 @@ class ElasticsearchSink(spi.Sink[ElasticsearchConfig]):
         ignored = self.config.schema_ignore or record.topic in self.config.topic_schema_ignore
         schema = None if ignored else record.value_schema
         try:
-            if not self._connection.has_index(index):
-                self._connection.make_index(index, None if schema is None else mapping_of(schema))
+            first = self._connections[0]
+            if not first.has_index(index):
+                first.make_index(index, None if schema is None else mapping_of(schema))
         except Unreachable as error:
             raise spi.TryAgain(str(error)) from error
         self._known.add(index)
@@ -86,7 +90,20 @@ class ElasticsearchSink(spi.Sink[ElasticsearchConfig]):
         if chosen:
             yield chosen
 
-    def _sent(self, chosen: list[int], actions: Sequence[Action]) -> list[tuple[int, str]]:
+    def _side_by_side(self, requests: Sequence[list[int]], actions: Sequence[Action]) -> list[tuple[int, str]]:
+        """The server works on several at once. What fails is told when all of them have come back."""
+        lanes = self._connections[: len(requests)]
+
+        def sent(lane: int) -> list[tuple[int, str]]:
+            chosen = requests[lane :: len(lanes)]
+            return [told for each in chosen for told in self._sent(lanes[lane], each, actions)]
+
+        if len(lanes) < 2:
+            return [told for lane in range(len(lanes)) for told in sent(lane)]
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            return [told for found in pool.map(sent, range(len(lanes))) for told in found]
+
+    def _sent(self, connection: Connection, chosen: list[int], actions: Sequence[Action]) -> list[tuple[int, str]]:
         """Those that were refused for good, with the reason. Raises TryAgain."""
         refused: list[tuple[int, str]] = []
         pause_s = self.config.retry_backoff_ms / 1000
@@ -94,7 +111,7 @@ class ElasticsearchSink(spi.Sink[ElasticsearchConfig]):
             if attempt:
                 time.sleep(min(pause_s * 2 ** (attempt - 1), _LONGEST_PAUSE_S))
             try:
-                verdicts = self._connection.bulk([actions[at].lines for at in chosen])
+                verdicts = connection.bulk([actions[at].lines for at in chosen])
             except Unreachable as error:
                 reason = str(error)
                 continue

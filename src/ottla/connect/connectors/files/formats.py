@@ -3,7 +3,8 @@
 import csv
 import gzip
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -136,8 +137,19 @@ def size_of(value: Any) -> int:
     if isinstance(value, bytes | str):
         return len(value)
     if isinstance(value, dict):
-        return sum(len(str(key)) + size_of(item) for key, item in value.items())
-    if isinstance(value, list):
-        return sum(size_of(item) for item in value)
-    values = getattr(value, "values", None)
-    return size_of(values) if isinstance(values, list) else 8
+        parts: Iterable[Any] = chain(value, value.values())
+    elif isinstance(value, list):
+        parts = value
+    else:
+        parts = getattr(value, "values", None) or ()
+    total = 8
+    for part in parts:
+        kind = type(part)
+        if kind is str or kind is bytes:
+            total += len(part)
+        else:
+            total += 8 if kind in _SMALL else size_of(part)
+    return total
+
+
+_SMALL: Final = frozenset((int, float, bool, type(None)))

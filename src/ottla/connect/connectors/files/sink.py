@@ -30,6 +30,7 @@ class _File:
 
 class FilesSink(spi.Sink[FilesConfig]):
     exactly_once: ClassVar[bool] = True
+    first_records: ClassVar[int] = 20_000
 
     def __init__(self, config: FilesConfig, name: str) -> None:
         super().__init__(config, name)

@@ -1,5 +1,6 @@
 """Which offsets are in the database: a table of its own, written in the transaction of what they brought.
 
+The topic is filed by name and id, so one that was deleted and made again is read from its beginning.
 The rows of a task's partitions stay locked while it writes, so that one that was given up and still runs waits, finds
 its offsets passed, and writes nothing.
 """
@@ -12,7 +13,7 @@ from ottla.connect.spi import Span
 
 TABLE: Final = "ottla_connect_offsets"
 _CREATE: Final = (
-    f"CREATE TABLE IF NOT EXISTS {TABLE} (connector varchar(255) NOT NULL, topic varchar(249) NOT NULL, "
+    f"CREATE TABLE IF NOT EXISTS {TABLE} (connector varchar(255) NOT NULL, topic varchar(280) NOT NULL, "
     "part integer NOT NULL, next_offset bigint NOT NULL, PRIMARY KEY (connector, topic, part))"
 )
 
@@ -48,7 +49,7 @@ class Ledger:
             self._database.execute(
                 f"UPDATE {TABLE} SET next_offset = {mark(1)} WHERE connector = {mark(2)} AND topic = {mark(3)} AND "
                 f"part = {mark(4)} AND next_offset < {mark(5)}",
-                [span.end, self._connector, span.topic, span.partition, span.end],
+                [span.end, self._connector, span.log, span.partition, span.end],
             )
 
     def _next(self, span: Span) -> int | None:
@@ -57,7 +58,7 @@ class Ledger:
         rows = self._database.rows(
             f"SELECT next_offset FROM {TABLE} WHERE connector = {mark(1)} AND topic = {mark(2)} AND part = {mark(3)}"
             + locked,
-            [self._connector, span.topic, span.partition],
+            [self._connector, span.log, span.partition],
         )
         return None if not rows else int(rows[0][0])
 
@@ -65,5 +66,5 @@ class Ledger:
         mark = self._database.mark
         self._database.execute(
             f"INSERT INTO {TABLE} VALUES ({mark(1)}, {mark(2)}, {mark(3)}, {mark(4)})",
-            [self._connector, span.topic, span.partition, span.start],
+            [self._connector, span.log, span.partition, span.start],
         )

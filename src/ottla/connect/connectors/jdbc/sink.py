@@ -27,6 +27,7 @@ _SAVED: Final = "ottla_before"
 
 class JdbcSink(spi.Sink[SinkConfig]):
     exactly_once = True
+    first_records = 20_000
 
     def __init__(self, config: SinkConfig, name: str) -> None:
         super().__init__(config, name)

@@ -15,6 +15,14 @@ _DIALECTS: Final[dict[str, DialectName]] = {
     "mariadb": "mysql",
     "sqlite": "sqlite",
 }
+_PATIENCE: Final = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+"""libpq waits for ever for a server that takes a connection and says nothing, and two hours for one that vanished."""
 _PORTS: Final = {"postgresql": 5432, "mysql": 3306, "sqlite": 0}
 
 
@@ -35,8 +43,8 @@ class Address:
         user = quote(self.user, safe="")
         secret = f":{quote(self.password, safe='')}" if self.password else ""
         who = f"{user}{secret}@" if self.user else ""
-        options = "&".join(f"{quote(key)}={quote(value)}" for key, value in self.options)
-        return f"postgresql://{who}{self.host}:{self.port}/{quote(self.database)}{'?' + options if options else ''}"
+        options = "&".join(f"{quote(key)}={quote(value)}" for key, value in (_PATIENCE | dict(self.options)).items())
+        return f"postgresql://{who}{self.host}:{self.port}/{quote(self.database)}?{options}"
 
 
 def parse_url(url: str, user: str = "", password: str = "") -> Address:

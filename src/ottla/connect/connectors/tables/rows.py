@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -16,6 +17,11 @@ from ottla.connect.data.types import Instant, Type
 
 MOST_LEVELS: Final = 50
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PLAIN: Final = frozenset((str, int, float, bool, bytes, Decimal, type(None)))
+_NAMES: Final = frozenset((str,))
+_MISFITS: Final = (
+    pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError,
+)  # fmt: skip
 
 
 class Misfit(Exception):
@@ -40,7 +46,7 @@ def rows_of(
     come from its key, and win over those of its value."""
     places: list[int] = []
     plain: list[dict[str, Any]] = []
-    declared: dict[str, pa.DataType] = {}
+    schemas: dict[int, Schema] = {}
     refused: list[Refusal] = []
     for at, record in enumerate(records):
         try:
@@ -51,17 +57,47 @@ def rows_of(
             continue
         places.append(at)
         if isinstance(record.value, Struct):
-            declared |= {field.name: arrow_type(field.schema) for field in record.value.schema.fields}
-    names = dict.fromkeys([*(known.names if known is not None else ()), *(name for row in plain for name in row)])
-    types = {
-        name: _type_of([row.get(name) for row in plain], _known(known, name), declared.get(name)) for name in names
-    }
-    unfit = _unfit(plain, types)
+            schemas[id(record.value.schema)] = record.value.schema
+    declared = {field.name: arrow_type(field.schema) for schema in schemas.values() for field in schema.fields}
+    # Rows of one kind have the same names: those are told once.
+    kinds = dict.fromkeys(map(tuple, plain))
+    names = dict.fromkeys([*(known.names if known is not None else ()), *chain.from_iterable(kinds)])
+    columns = [_column(name, [row.get(name) for row in plain], known, declared) for name in names]
+    unfit: dict[int, str] = {}
+    for column in columns:
+        for at, reason in column.unfit.items():
+            unfit.setdefault(at, reason)
     refused += [Refusal(places[at], reason) for at, reason in unfit.items()]
-    taken = [row for at, row in enumerate(plain) if at not in unfit]
-    fields = [pa.field(name, kind) for name, kind in types.items() if not pa.types.is_null(kind)]
-    arrays = [pa.array([row.get(field.name) for row in taken], field.type) for field in fields]
-    return Rows(pa.table(arrays, schema=pa.schema(fields)), sorted(refused))
+    kept = [column for column in columns if not pa.types.is_null(column.type)]
+    fits = [at for at in range(len(plain)) if at not in unfit] if unfit else None
+    arrays = [column.array if fits is None else column.of(fits) for column in kept]
+    return Rows(pa.table(arrays, schema=pa.schema([(column.name, column.type) for column in kept])), sorted(refused))
+
+
+class _Column(NamedTuple):
+    name: str
+    type: pa.DataType
+    values: Sequence[Any]
+    array: pa.Array | None
+    """None: some values do not fit."""
+    unfit: Mapping[int, str]
+    """Places of rows with a value that it does not take, and why."""
+
+    def of(self, places: Sequence[int]) -> pa.Array:
+        if self.array is not None:
+            return self.array.take(pa.array(places, pa.int64()))
+        return pa.array([self.values[at] for at in places], self.type)
+
+
+def _column(name: str, values: Sequence[Any], known: pa.Schema | None, declared: Mapping[str, pa.DataType]) -> _Column:
+    kind = _type_of(values, _known(known, name), declared.get(name))
+    if pa.types.is_null(kind):
+        return _Column(name, kind, values, None, {})
+    try:
+        return _Column(name, kind, values, pa.array(values, kind), {})
+    except _MISFITS:
+        told = ((at, _misfit(name, value, kind)) for at, value in enumerate(values))
+        return _Column(name, kind, values, None, {at: reason for at, reason in told if reason is not None})
 
 
 def _row(record: ConnectRecord) -> dict[str, Any]:
@@ -70,7 +106,9 @@ def _row(record: ConnectRecord) -> dict[str, Any]:
         raise Misfit("it has no value: a tombstone deletes a row only where the connector upserts by key")
     if isinstance(value, Struct):
         return {field.name: _plain(value.get(field.name), field.schema, 0) for field in value.schema.fields}
-    if isinstance(value, dict):
+    if isinstance(value, dict):  # of JSON: mostly nothing has to be made of it
+        if _PLAIN.issuperset(map(type, value.values())) and _NAMES.issuperset(map(type, value)):
+            return value
         return {str(name): _plain(item, None, 0) for name, item in value.items()}
     raise Misfit(f"its value is no object but {type(value).__name__}: a row has columns (HoistField gives it one)")
 
@@ -117,12 +155,12 @@ def _known(schema: pa.Schema | None, name: str) -> pa.DataType | None:
 
 def _type_of(values: Sequence[Any], known: pa.DataType | None, declared: pa.DataType | None) -> pa.DataType:
     """A column that is known keeps its type, but a struct in it may be given fields."""
+    if known is not None and not pa.types.is_nested(known):
+        return known
     found = declared if declared is not None else _inferred(values)
     if known is None:
         return found
-    if pa.types.is_null(found) or not pa.types.is_nested(known):
-        return known
-    return _merged(known, found)
+    return known if pa.types.is_null(found) else _merged(known, found)
 
 
 def _merged(known: pa.DataType, found: pa.DataType) -> pa.DataType:
@@ -162,27 +200,10 @@ def _without_nulls(found: pa.DataType) -> pa.DataType:
     return found
 
 
-def _unfit(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> dict[int, str]:
-    """Places of rows with a value that its column does not take, and why."""
-    found: dict[int, str] = {}
-    for name, kind in types.items():
-        if pa.types.is_null(kind):
-            continue
-        values = [row.get(name) for row in rows]
-        try:
-            pa.array(values, kind)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError):
-            for at, value in enumerate(values):
-                reason = _misfit(name, value, kind)
-                if reason is not None:
-                    found.setdefault(at, reason)
-    return found
-
-
 def _misfit(name: str, value: Any, kind: pa.DataType) -> str | None:
     try:
         pa.array([value], kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError, TypeError):
+    except _MISFITS:
         shown = repr(value)
         return f"field {name}: {shown[:100]}{'…' if len(shown) > 100 else ''} is no {kind}"
     return None

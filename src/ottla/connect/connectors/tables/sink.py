@@ -17,6 +17,7 @@ class TableSink(spi.Sink[T]):
     """A kind of table says how far it is written, what its columns are, and commits."""
 
     exactly_once: ClassVar[bool] = True
+    first_records: ClassVar[int] = 20_000
 
     def __init__(self, config: T, name: str) -> None:
         super().__init__(config, name)
@@ -76,7 +77,7 @@ class TableSink(spi.Sink[T]):
 
     def application(self, span: spi.Span) -> str:
         """What the offsets of a partition are filed under in the table."""
-        return f"{self.name}/{span.topic}/{span.partition}"
+        return f"{self.name}/{span.log}/{span.partition}"
 
     @abstractmethod
     def written_until(self, span: spi.Span) -> int:
