@@ -5,7 +5,6 @@ that, and Kafka starts on it again. The exchange of a whole node with a static q
 """
 
 import asyncio
-import dataclasses
 import json
 import re
 import shutil
@@ -187,7 +186,7 @@ def test_a_directory_goes_from_kafka_to_ottla_and_back(kafka: Standalone, tmp_pa
     shutil.copytree(kafka.data, data)
     node = Standalone(tmp_path, data)
     found, left = asyncio.run(taken_over(node.settings()))
-    assert dataclasses.replace(found, cluster_id="") == replayed_until(kafka.data, 1 << 62)
+    assert found._replace(cluster_id="") == replayed_until(kafka.data, 1 << 62)
 
     latest = data / LOG / f"{snapshots(data)[-1].stem}{SUFFIX}"
     for path in (data / LOG / "00000000000000000000.log", latest):

@@ -280,7 +280,8 @@ def test_where_spark_cannot_run_connectors_say_what_is_missing(
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    own = {"group.id": "bare", "config.storage.topic": "bare-configs", "status.storage.topic": "bare-status"}
+    topics = {f"{kind}.storage.topic": f"bare-{kind}" for kind in ("config", "offset", "status")}
+    own: dict[str, object] = {"group.id": "bare", **topics}
     with HostedWorker(brokers.bootstrap_servers, tmp_path, own) as worker:
         worker.ask("PUT", "/connectors/s/config", SOURCE)
         failed = worker.until("/connectors/s/status", in_state("FAILED")).body

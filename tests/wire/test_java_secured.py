@@ -18,10 +18,12 @@ from ottla.testing import Cluster
 from ottla.testing.rights import EVERYTHING
 from ottla.testing.security import as_java
 from tests.support.bearer import AUDIENCE, ISSUER, Issuer, KeyServer
+from tests.support.certificates import as_pkcs12, issued
 from tests.support.clients.foreign import apache_java
 from tests.wire import test_secured_day as day_of
-from tests.wire.test_secured_day import LEDGER, LOGIN_MS, PLAIN_TOPIC, Day, Settings, at_work
+from tests.wire.test_secured_day import LOGIN_MS, Day, Settings, at_work
 from tests.wire.test_secured_day_elsewhere import roles, working
+from tests.wire.test_tls import of_nodes, stores
 
 pytestmark = [pytest.mark.jvm, pytest.mark.matrix]
 
@@ -34,6 +36,7 @@ LOGINS = 3
 def kafka() -> Iterator[Cluster]:
     with KeyServer(ISSUED) as keys:
         settings: dict[str, Any] = {
+            "num.partitions": 3,  # of the topics, which the clients make
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
             "sasl.oauthbearer.jwks.endpoint.url": keys.url,
             "sasl.oauthbearer.expected.issuer": ISSUER,
@@ -87,8 +90,6 @@ def works(kafka: Cluster, settings: Settings, folder: Path, patched: pytest.Monk
     readers = {name: working(command, role, folder) for name, role in roles("java", "reads")}
     patched.setattr(day_of, "WRITERS", writers)
     patched.setattr(day_of, "READERS", readers)
-    for topic in (PLAIN_TOPIC, LEDGER):
-        kafka.create_topic(topic, partitions=3)
     day = Day()
     with at_work(day, {**settings, "bootstrap.servers": kafka.bootstrap_servers}, ("java",)):
         day.goes_on()
@@ -105,3 +106,22 @@ def test_java_writes_transacts_and_reads_in_a_group_by_every_login(
     kafka: Cluster, login: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works(kafka, login(kafka, tmp_path), tmp_path, monkeypatch, LOGINS * LOGIN_MS / 1000)
+
+
+def test_java_writes_transacts_and_reads_in_a_group_by_its_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores(tmp_path)
+    alice = tmp_path / "alice.p12"
+    alice.write_bytes(as_pkcs12(issued("alice@example.org", common_name="alice"), "secret"))
+    settings = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(alice),
+        "ssl.keystore.password": "secret",
+        "ssl.key.password": "secret",
+    }
+    with Cluster(**of_nodes(tmp_path, ssl_client_auth="required", num_partitions="3")) as kafka:
+        works(kafka, settings, tmp_path, monkeypatch, 0)

@@ -46,6 +46,9 @@ class Recorded:
     def stop(self, query_id: str) -> None:
         self.started.pop(query_id, None)
 
+    def end(self, query_id: str) -> None:
+        self.stop(query_id)
+
     def states(self) -> Mapping[str, str]:
         return dict.fromkeys(self.started, "RUNNING")
 
