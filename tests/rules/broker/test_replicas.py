@@ -106,9 +106,8 @@ class Scene:
             new_fetch_session_id=unused, producer_ids=unused, moves=unused,
             groups=unused, transactions=unused, markers=unused, throttle=unused, verifier=unused, leader_news=unused,
         )  # fmt: skip
-        self.session = Session(
-            unused, "here", "PLAINTEXT", Routes(ListenerType.BROKER), self.services, self.loop, unused
-        )
+        line = cast("Any", SimpleNamespace(seconds=self.loop.time))
+        self.session = Session(line, "here", "PLAINTEXT", Routes(ListenerType.BROKER), self.services, self.loop, unused)
 
     @staticmethod
     def _placed(index: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionImage:
