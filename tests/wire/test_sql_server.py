@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -46,7 +46,8 @@ class Recorded:
     def stop(self, query_id: str) -> None:
         self.started.pop(query_id, None)
 
-    def end(self, query_id: str) -> None:
+    def end(self, query_id: str, others: Sequence[str]) -> None:
+        assert query_id not in others
         self.stop(query_id)
 
     def states(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,11 +34,12 @@ _GLANCE_S: Final = 1.0
 
 
 class _Wish(NamedTuple):
-    """A query is to run with these arguments; without, it is to stop."""
+    """A query is to run with these arguments; without, it is to stop, and if `kept` is said, for good."""
 
     query_id: str
     arguments: Mapping[str, Any] | None = None
-    for_good: bool = False
+    kept: Sequence[str] | None = None
+    """All other queries there are, paused ones too: what is theirs stays."""
 
 
 class SparkQueries:
@@ -106,10 +107,10 @@ class SparkQueries:
         self._failures.pop(query_id, None)
         self._wanted.put(_Wish(query_id))
 
-    def end(self, query_id: str) -> None:
+    def end(self, query_id: str, others: Sequence[str]) -> None:
         self._states.pop(query_id, None)
         self._failures.pop(query_id, None)
-        self._wanted.put(_Wish(query_id, for_good=True))
+        self._wanted.put(_Wish(query_id, kept=others))
 
     def states(self) -> Mapping[str, str]:
         return dict(self._states)
@@ -149,8 +150,8 @@ class SparkQueries:
                 logger.error("query %s: %s", query_id, error)
                 if arguments is not None:
                     self._failed(query_id, str(error))
-            if wanted.for_good:
-                self._remove(query_id)
+            if wanted.kept is not None:
+                self._remove(query_id, wanted.kept)
 
     def _do(self, query_id: str, arguments: Mapping[str, Any] | None) -> None:
         name = f"{self._service_id}.{query_id}"
@@ -164,12 +165,12 @@ class SparkQueries:
                 client.start(name, ENTRY, self._written_down(query_id, arguments))
                 self._running.add(query_id)
 
-    def _remove(self, query_id: str) -> None:
+    def _remove(self, query_id: str, kept: Sequence[str]) -> None:
         """What it leaves."""
         folder = self._config["state.dir"]
         (Path(folder) / f"{query_id}.statements").unlink(missing_ok=True)
         ended = application_id(self._service_id, query_id)
-        others = [application_id(self._service_id, each) for each in self._running]
+        others = [application_id(self._service_id, each) for each in kept]
         try:
             remains.remove(self._reach, folder, ended, others)
         except (ClientError, SecurityRefused, OSError) as error:

@@ -1,7 +1,7 @@
 """The log of statements, replayed: the catalog, how each statement went, and the queries that begin and end with it."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -34,8 +34,8 @@ class Persistent(Protocol):
 
     def stop(self, query_id: str) -> None: ...
 
-    def end(self, query_id: str) -> None:
-        """For good: what it kept is not needed any more."""
+    def end(self, query_id: str, others: Sequence[str]) -> None:
+        """For good: what it kept is not needed any more. What is kept by `others`, running or not, is."""
 
     def states(self) -> Mapping[str, str]: ...
 
@@ -111,7 +111,7 @@ class Replaying:
                 self._persistent.stop(query.id)
                 self._begin(query)
             case QueryEnded(query_id):
-                self._persistent.end(query_id)
+                self._persistent.end(query_id, list(self.catalog.queries))
             case QueryPaused(query_id, paused):
                 if paused:
                     self._persistent.stop(query_id)
