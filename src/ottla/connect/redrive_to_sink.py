@@ -92,7 +92,7 @@ def _written(spec: JobSpec, portion: Sequence[DeadLetter], origins: Sequence[_Or
     columns = list(_columns(portion, origins))
     spans = [Span(each.topic, each.partition, int(each.offsets[0]), int(each.offsets[-1]) + 1) for each in columns]
     try:
-        report = task.run(0, spans, iter(columns))
+        report = task.run(0, spans, iter(columns), alone=True)
     finally:
         task.close()
     if report.failed is not None:

@@ -7,7 +7,9 @@ without a cluster. The fixtures `kafka` and `kafka_cluster` are in a distributio
 `sim`, `disk`, `cleaner` and `checkers` are for ottla's own tests: clusters on a simulated clock, network and disk.
 """
 
+import gc
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -33,5 +35,17 @@ _HOMES: Final = {
 def __getattr__(name: str) -> object:
     # The pytest plugin is loaded by every pytest run of an environment: only those that use a cluster pay for it.
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(_imported(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _imported(home: str) -> ModuleType:
+    """Whatever an import makes is there to stay, and pytest has made much already: the collector, which would walk all
+    of it again and again, took a fifth of the time until the first test with a cluster began."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(home)
+    finally:
+        if collects:
+            gc.enable()

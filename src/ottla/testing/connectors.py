@@ -104,7 +104,7 @@ def _write_sink(spec: JobSpec, kind: type[Sink[Any]], given: Sequence[Any], topi
         columns.append(_columns(name, these))
         spans.append(Span(name, 0, 0, len(these)))
     task = SinkTask(spec, sink)
-    report = task.run(0, spans, iter(columns))
+    report = task.run(0, spans, iter(columns), alone=True)
     task.close()
     assert report.failed is None, f"{report.failed.text}\n{report.failed.trace}"
     return Tried((), report.letters)

@@ -1,8 +1,8 @@
 """FileStreamSink: each record's value is a line, in the words of Java's `String.valueOf`.
 
 Exactly once: a small file beside it, `.<name>.<connector>.written`, tells how long the file was when a micro-batch
-began and which offsets it began at. A batch that begins there again cuts the file back first. Whoever shortens, moves
-or replaces the file is let be: then there is nothing to cut.
+began and which offsets it began at. A batch that begins there again cuts the file back first, before any task writes:
+all tasks add to one file. Whoever shortens, moves or replaces the file is let be: then there is nothing to cut.
 """
 
 from __future__ import annotations
@@ -50,25 +50,26 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
         super().__init__(config, name)
         self._file: BinaryIO | None = None
 
+    def prepare(self, spans: Sequence[spi.Span]) -> None:
+        if self.config.file is None:
+            return
+        path = Path(self.config.file)
+        noted = path.with_name(f".{path.name}.{quote(self.name, safe='')[:100]}.written")
+        starts = {f"{span.log}-{span.partition}": span.start for span in spans}
+        with _appended(path) as file:
+            found = os.fstat(file.fileno())
+            before = _read(noted)
+            if before is not None and before.starts.items() <= starts.items() and before.inode == found.st_ino:
+                os.ftruncate(file.fileno(), min(before.length, found.st_size))
+            _note(noted, _Begun(os.fstat(file.fileno()).st_size, found.st_ino, starts))
+
     def begin(self, spans: Sequence[spi.Span]) -> None:
         if self.config.file is None:
             self._file = sys.stdout.buffer
             return
         # Anew each time, as Java's does not: a file that was rotated away is made again.
         self.close()
-        path = Path(self.config.file)
-        try:
-            file = open(path, "ab", buffering=0)  # noqa: SIM115  until the next batch
-        except OSError as error:
-            raise spi.TryAgain(f"{path} cannot be opened: {error.strerror}") from error
-        self._file = file
-        noted = path.with_name(f".{path.name}.{quote(self.name, safe='')[:100]}.written")
-        starts = {f"{span.log}-{span.partition}": span.start for span in spans}
-        found = os.fstat(file.fileno())
-        before = _read(noted)
-        if before is not None and before.starts.items() <= starts.items() and before.inode == found.st_ino:
-            os.ftruncate(file.fileno(), min(before.length, found.st_size))
-        _note(noted, _Begun(os.fstat(file.fileno()).st_size, found.st_ino, starts))
+        self._file = _appended(Path(self.config.file))
 
     def write(self, batch: spi.Batch) -> spi.Verdicts:
         assert self._file is not None, "begin comes first"
@@ -95,6 +96,13 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
         if self._file is not None and self._file is not sys.stdout.buffer:
             self._file.close()
         self._file = None
+
+
+def _appended(path: Path) -> BinaryIO:
+    try:
+        return open(path, "ab", buffering=0)
+    except OSError as error:
+        raise spi.TryAgain(f"{path} cannot be opened: {error.strerror}") from error
 
 
 def _write(file: BinaryIO, data: memoryview) -> None:

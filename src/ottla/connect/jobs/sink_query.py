@@ -17,7 +17,6 @@ from ottla.client.errors import KafkaError
 from ottla.client.offsets import Found, list_offsets
 from ottla.connect.dead_letters import Letter, letter_headers
 from ottla.connect.jobs.account import Outcome
-from ottla.connect.jobs.chain import Chain
 from ottla.connect.jobs.feed import Work
 from ottla.connect.jobs.internal_topics import ensure_letters
 from ottla.connect.jobs.looking import Pause
@@ -25,8 +24,9 @@ from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.query import BatchFailed
 from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.reports import Counts, SinkReport
-from ottla.connect.jobs.sink_planning import Portion, SinkPlanner, sink_work
-from ottla.connect.jobs.spec import JobSpec, opened_sink
+from ottla.connect.jobs.sink_planning import Portion, SinkPlanner, sink_work, told_spans
+from ottla.connect.jobs.sink_task import SinkTask
+from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import ConfigRefused, Observed
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.transaction import Sequences, Transaction
@@ -46,12 +46,8 @@ class SinkDelivery:
     def __init__(self, spec: JobSpec) -> None:
         """Raises ConfigRefused."""
         self._spec = spec
-        sink = opened_sink(spec)
-        self._first_records = sink.first_records
-        self.gather_ms = sink.gather_ms()
-        chain = Chain(spec)
-        self._with_headers = not (chain.is_raw and sink.takes_columns) or bool(spec.policy.topic)
-        sink.close()
+        self._task = SinkTask(spec)
+        self.gather_ms = self._task.gather_ms()
         self._consuming = spec.reach("consumer")
         self._cluster = spec.cluster("consumer", TIMEOUT_S)
         self._producing = spec.cluster("producer", TIMEOUT_S)
@@ -67,10 +63,11 @@ class SinkDelivery:
             # Ends what a former life left open, so that its offsets are decided.
             self._transaction.initialise()
         options = self._options()
-        self._planner = SinkPlanner(self._spec, options, self._first_records)
+        self._planner = SinkPlanner(self._spec, options, self._task.first_records)
         return sink_work(self._spec, options)
 
     def close(self) -> None:
+        self._task.close()
         if self._planner is not None:
             self._planner.close()
         self._cluster.close()
@@ -89,7 +86,7 @@ class SinkDelivery:
                 "startingOffsets": json.dumps(to_json(self._starting(pattern))),
                 # Between two triggers a backlog waits too: what is gathered for long has to be as much.
                 "targetMillisPerTrigger": str(max(TARGET_MS, self.gather_ms)),
-                "includeHeaders": str(self._with_headers).lower(),
+                "includeHeaders": str(not self._task.by_columns or bool(self._spec.policy.topic)).lower(),
                 "isolationLevel": isolation,
                 "brokerTimeoutMillis": str(int(TIMEOUT_S * 1000)),
             }
@@ -135,7 +132,9 @@ class SinkDelivery:
     def look(self, pause: Pause) -> Sequence[Portion]:
         assert self._planner is not None, "it was opened"
         portions = self._planner.look()
-        if not portions and self._planner.has_moved:
+        if portions:
+            self._task.prepare([span for portion in portions for span in told_spans(portion)])
+        elif self._planner.has_moved:
             self._commit(self._planner.ends, ())
         return portions
 

@@ -32,18 +32,33 @@ class SinkTask:
         self._policy = spec.policy
         self._chain = Chain(spec)
         self._sink: Sink[Any] = opened_sink(spec) if sink is None else sink
-        self._by_columns = self._chain.is_raw and self._sink.takes_columns
+        self.by_columns = self._chain.is_raw and self._sink.takes_columns
+        """Whether its records need not be converted."""
+
+    @property
+    def first_records(self) -> int:
+        return self._sink.first_records
+
+    def gather_ms(self) -> int:
+        return self._sink.gather_ms()
 
     def close(self) -> None:
         self._sink.close()
 
-    def run(self, number: int, spans: Sequence[Span], columns: Iterator[Columns]) -> SinkReport:
-        """`columns` of all spans, in their order. What fails is told, not raised."""
+    def prepare(self, spans: Sequence[Span]) -> None:
+        """For all tasks of a micro-batch. Raises what the connector raises."""
+        Retrying(self._policy).run(lambda: self._sink.prepare(spans))
+
+    def run(self, number: int, spans: Sequence[Span], columns: Iterator[Columns], *, alone: bool = False) -> SinkReport:
+        """`columns` of all spans, in their order. `alone`: no other task has a part of this micro-batch. What fails is
+        told, not raised."""
         run = _Run(self._chain, self._sink, Retrying(self._policy), spans, self._policy.tolerates_all)
         try:
+            if alone:
+                self.prepare(spans)
             run.begin()
             for each in columns:
-                if self._by_columns:
+                if self.by_columns:
                     run.write_columns(each)
                 else:
                     run.write_records(each)

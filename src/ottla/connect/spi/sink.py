@@ -74,7 +74,8 @@ Verdicts = Iterable[Refused]
 
 
 class Sink(Generic[C]):
-    """One instance per task. `begin`, `write` any number of times, `end`, for each micro-batch."""
+    """One instance per task, and one that prepares. `prepare`, then in each task `begin`, `write` any number of times
+    and `end`, for each micro-batch."""
 
     PLUGIN_TYPE: ClassVar = PluginType.SINK
     CONFIG: ClassVar[ConfigDef] = ConfigDef()
@@ -102,8 +103,12 @@ class Sink(Generic[C]):
         self.config = config
         self.name = name
 
+    def prepare(self, spans: Sequence[Span]) -> None:
+        """A micro-batch is about to be given to tasks, perhaps for the second time: what has to be done once for all of
+        them, before any of them writes. `spans` are those of all tasks."""
+
     def begin(self, spans: Sequence[Span]) -> None:
-        """A micro-batch is about to be written, perhaps for the second time."""
+        """A task is about to write its part of a micro-batch, perhaps for the second time."""
 
     def write(self, batch: Batch) -> Verdicts:
         """Raises TryAgain where all of it may be tried again, anything else where the connector has to fail."""

@@ -25,6 +25,7 @@ def write(path: Path, start: int, *values: bytes | None, end: bool = True, topic
     sink = FileStreamSink(FileSinkConfig(file=str(path)), "c")
     spans = [spi.Span("t", 0, start, start + len(values), topic_id)]
     try:
+        sink.prepare(spans)
         sink.begin(spans)
         sink.write(spi.Batch((), spans, (columns(*values),)))
         if end:
@@ -40,6 +41,22 @@ def test_a_batch_that_comes_again_leaves_nothing_twice_even_if_it_is_longer_now(
     write(path, 2, b"c", b"d")
     write(path, 4, b"e")
     assert path.read_text() == "a\nb\nc\nd\ne\n"
+
+
+def test_tasks_that_write_side_by_side_are_cut_back_together(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    config = FileSinkConfig(file=str(path))
+    spans = [spi.Span("t", partition, 0, 1) for partition in (0, 1)]
+    prepares, *tasks = [FileStreamSink(config, "c") for _ in range(3)]
+    for _ in range(2):  # what died after both had written comes again
+        prepares.prepare(spans)
+        for task, span in zip(tasks, spans, strict=True):
+            task.begin([span])
+        for task, span in zip(tasks, spans, strict=True):
+            task.write(spi.Batch((), [span], (columns(b"of %d" % span.partition),)))
+            task.end()
+            task.close()
+    assert path.read_text() == "of 0\nof 1\n"
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_another_one(tmp_path: Path) -> None:
