@@ -76,7 +76,6 @@ class TlsConnection(Connection):
         if self._paused or self._sock is None:
             return
         rest, self._undecrypted = self._undecrypted, _NOTHING
-        self._decrypt()
         self._take(rest)
 
     def _readable(self) -> None:
@@ -98,22 +97,15 @@ class TlsConnection(Connection):
         self._take(arrived[:received])
 
     def _take(self, data: memoryview) -> None:
-        """Decrypts and delivers; what is too much for now is kept."""
-        at = 0
-        while at < len(data) and self._sock is not None:
+        """Decrypts, and hands out the frames in it; what is too much for now is kept."""
+        left: memoryview | None = data
+        while left is not None and self._sock is not None:
             if self._paused:
-                self._undecrypted = memoryview(bytes(data[at:]))  # the buffer is somebody else's in a moment
-                return
-            self._incoming.write(data[at : at + _PIECE_BYTES])
-            at += _PIECE_BYTES
-            self._decrypt()
-
-    def _decrypt(self) -> None:
-        """Hands out the frames in what OpenSSL holds."""
-        while self._sock is not None and not self._paused and (self._incoming.pending or self._tls.pending()):
+                self._undecrypted = memoryview(bytes(left))  # the buffer is somebody else's in a moment
+                break
             rest = self._unfinished
             target = self._scratch.view if rest is None else memoryview(rest.buffer)[rest.have :]
-            received, goes_on = self._decrypted_into(target)
+            received, left = self._decrypted_into(target, left)
             if received:
                 self._traffic.received += received
                 if rest is None:
@@ -123,33 +115,41 @@ class TlsConnection(Connection):
                 else:
                     rest.have += received
                     self._go_on(rest)
-            if not goes_on:
-                break
         if self._outgoing.pending and self._sock is not None:
             self._answer()
 
-    def _decrypted_into(self, target: memoryview) -> tuple[int, bool]:
-        """How much there was, and whether more may be behind it."""
+    def _decrypted_into(self, target: memoryview, data: memoryview) -> tuple[int, memoryview | None]:
+        """As much as there is room for: how much that was, and what of the data OpenSSL has not been given yet. None:
+        there is nothing left, neither there nor within OpenSSL."""
         incoming = self._incoming
         read: Callable[[int, memoryview], int] = self._tls.read  # type: ignore[assignment]  # so it is with a buffer
-        room = len(target)
-        received = 0
+        room, size = len(target), len(data)
+        received = at = 0
+        hungry = not incoming.pending
         try:
             while received < room:
-                got = read(room - received, target[received:])
+                if hungry and at < size:
+                    incoming.write(data[at : at + _PIECE_BYTES])
+                    at += _PIECE_BYTES
+                try:
+                    got = read(room - received, target[received:])
+                except ssl.SSLWantReadError:  # a record that has not come to its end
+                    if at >= size:
+                        return received, None
+                    hungry = True
+                    continue
                 if not got:
                     self._end_after(received)
-                    return received, False
+                    return received, None
                 received += got
                 # One read gives a whole record if there is room. With no byte behind it, to ask once more is in vain.
-                if not incoming.pending and received < room:
-                    return received, False
-        except ssl.SSLWantReadError:
-            return received, False
+                hungry = not incoming.pending
+                if hungry and at >= size and received < room:
+                    return received, None
         except OSError:  # goodbye, or what is no TLS
             self._end_after(received)
-            return received, False
-        return received, True
+            return received, None
+        return received, data[at:]
 
     def _end_after(self, received: int) -> None:
         """What came before the end is still delivered."""

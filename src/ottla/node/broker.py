@@ -199,7 +199,7 @@ class Broker(Service):
         """Before the logs are loaded: whoever leads or follows a partition hears of it from the start."""
         settings, clock, loop, replicas = self._settings, self._world.clock, self._loop, self._replicas
         submit, broker_id, events = self._control_plane.submit, replicas.broker_id, self._events
-        configs = Configs(settings, broker_id, self._control_plane.image)
+        configs = Configs(settings, broker_id, self._control_plane.image, self._network.check)
         lost_leaders = LostLeaders(settings.get_int("ottla.metadata.news.wait.ms"), self._control_plane.image)
         leader_news = LeaderNews(clock, lost_leaders)
         fetch_host = FetchHost(
@@ -274,7 +274,6 @@ class Broker(Service):
         events.log_start_moved.hear(parts.housekeeping.checkpoint_soon)
         events.settings_changed.hear(partial(reconfigure, coordination.groups))
         events.settings_changed.hear(self._network.reconfigure)
-        parts.configs.judge = self._network.check
         self._storage.lost.hear(self._directories_failed)
 
     def _services(self, parts: Parts, coordination: Coordination) -> Services:

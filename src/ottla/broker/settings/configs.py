@@ -31,13 +31,19 @@ _NONE: Mapping[str, str] = {}
 class Configs:
     __slots__ = ("_broker_id", "_default_log_config", "_image", "_static", "judge", "settings")
 
-    def __init__(self, static: Settings, broker_id: BrokerId, image: MetadataImage) -> None:
+    def __init__(
+        self,
+        static: Settings,
+        broker_id: BrokerId,
+        image: MetadataImage,
+        judge: Callable[[Settings], None] = lambda settings: None,
+    ) -> None:
+        """`judge` raises ValueError for settings that this node cannot go over to while it runs."""
         self._static = static
         self._broker_id = broker_id
         self._image = image
+        self.judge = judge
         self.settings = static
-        self.judge: Callable[[Settings], None] = _content
-        """Raises ValueError for settings that this node cannot go over to while it runs."""
         self._default_log_config: LogConfig | None = None
         self._layer()
 
@@ -90,10 +96,6 @@ class Configs:
 
     def client_metrics(self, name: str) -> list[ConfigEntry]:
         return effective_client_metrics_config(self._image.configs.get((CLIENT_METRICS_RESOURCE, name), _NONE))
-
-
-def _content(settings: Settings) -> None:
-    """Nobody has an objection."""
 
 
 def _log_config(overrides: Mapping[str, str], settings: Settings) -> LogConfig:
