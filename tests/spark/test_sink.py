@@ -168,13 +168,22 @@ def test_records_without_a_key_are_spread(spark: "SparkSession", client: Client,
     assert {partition: len(found) for partition, found in committed(client, topic).items()} == {0: 10, 1: 10, 2: 10}
 
 
+@pytest.mark.parametrize(
+    ("expected_first", "counts"), [(sink_module.FEW_RECORDS, [3_000, 10]), (1 << 40, [10, 10, 3_000, 10])]
+)
 def test_a_batch_that_is_not_small_after_all_is_written_by_tasks(
-    spark: "SparkSession", client: Client, topic: str, new_sink: NewSink, monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession",
+    client: Client,
+    topic: str,
+    new_sink: NewSink,
+    monkeypatch: pytest.MonkeyPatch,
+    expected_first: int,
+    counts: list[int],
 ) -> None:
     create(client, topic)
     monkeypatch.setattr(sink_module, "HERE_BYTES", 5_000)
     sink = new_sink(topic)
-    counts = [10, 10, 3_000, 10]
+    sink.expect(expected_first)
     for batch, count in enumerate(counts):
         assert sink.write(packed(numbers(spark, topic, count, start=1_000 * batch)), batch, {}).records == count
     expected = [str(1_000 * batch + number) for batch, count in enumerate(counts) for number in range(count)]

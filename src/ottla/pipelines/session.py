@@ -2,8 +2,10 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from threading import Thread
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -27,7 +29,20 @@ def new_session(app_name: str, master: str = "local[*]", **settings: str) -> Spa
     session = builder.getOrCreate()
     if LOG_LEVEL not in settings:  # as a setting of Spark's it would be announced
         session.sparkContext.setLogLevel("ERROR")
+    if is_local(master):
+        Thread(target=_warm, args=(session,), name="warm", daemon=True).start()
     return session
+
+
+def _warm(session: SparkSession) -> None:
+    """The process that Python workers are forked from takes half a second to come up, and much of Spark is loaded by
+    the first job: both while the first query is still being made."""
+    with suppress(Exception):  # of a session that has ended again, say; who uses it is told what is wrong with it
+        session.range(0, 1, 1, 1).mapInArrow(_as_it_is, "id long").toArrow()
+
+
+def _as_it_is(batches: Iterator[Any]) -> Iterator[Any]:
+    return batches
 
 
 def with_settings(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:

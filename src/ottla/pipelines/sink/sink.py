@@ -45,6 +45,8 @@ SMALL_BYTES: Final = 1 << 20
 """A batch behind one that wrote no more than this is expected to be small as well."""
 HERE_BYTES: Final = 4 << 20
 """And if it is not, the driver takes no more than this from a task."""
+FEW_RECORDS: Final = 20_000
+"""What comes of so many is expected to be small before anything is known."""
 
 
 class Written(NamedTuple):
@@ -142,6 +144,10 @@ class TransactionalSink:
         self._marker_place = markers.place_of(self._cluster, self._marker_topic, query_id)
         self.last_batch = markers.last_batch(self._cluster, self._marker_place, query_id)
         self._ready = True
+
+    def expect(self, records: int) -> None:
+        """Before the first batch: how many records it has read. Tasks that only write would come up for it alone."""
+        self._small = records <= FEW_RECORDS
 
     def close(self) -> None:
         self._ready = False

@@ -71,8 +71,12 @@ class QueryInput:
 
     def origins(self, batch_id: int, ends: Mapping[TopicPartition, int]) -> Origins | None:
         """Results of a native aggregate have the headers of a record of this batch."""
-        if self.plan.aggregate is None:
-            return None
-        if batch_id:
-            return Origins.between(offsets_of_batch(self.checkpoint, batch_id - 1), ends)
-        return Origins.between(kept_offsets(self.initial_offsets), ends)
+        return None if self.plan.aggregate is None else self._between(batch_id, ends)
+
+    def records(self, batch_id: int, ends: Mapping[TopicPartition, int]) -> int:
+        """Of a batch, at most: some offsets may have none."""
+        return sum(max(0, each.end - each.start) for each in self._between(batch_id, ends).ranges)
+
+    def _between(self, batch_id: int, ends: Mapping[TopicPartition, int]) -> Origins:
+        before = offsets_of_batch(self.checkpoint, batch_id - 1) if batch_id else kept_offsets(self.initial_offsets)
+        return Origins.between(before, ends)

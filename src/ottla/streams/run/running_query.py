@@ -185,6 +185,8 @@ class RunningQuery:
         self._open()
         began = time.monotonic()
         offsets = offsets_of_batch(self._input.checkpoint, batch_id)
+        if not self.progress.batches:
+            self._sink.expect(self._input.records(batch_id, offsets))
         written = self._sink.write(rows, batch_id, offsets, self._input.origins(batch_id, offsets))
         self._restarts.succeeded()
         self.progress.wrote(written, time.monotonic() - began)
