@@ -38,6 +38,8 @@ from ottla.streams.run.restore_listener import RestoreLines, RestoreWatch
 from ottla.streams.run.running import Metric
 from ottla.streams.run.running_query import AVAILABLE_NOW, RunningQuery
 from ottla.streams.run.state_directory import StateDirectory
+from ottla.streams.topology.graph import changelog_topic
+from ottla.streams.topology.stores import StoreKind
 
 if TYPE_CHECKING:
     from ottla.streams.app import StreamsApp
@@ -195,7 +197,11 @@ class Runner:
                 self._app.application_id, sub, inputs, extra, config.below(TOPIC_PREFIX)
             )
         ]
-        return frozenset(topics.ensure(cluster, wanted, config["replication.factor"]))
+        made = frozenset(topics.ensure(cluster, wanted, config["replication.factor"]))
+        stores = [store for sub in self._subs for store in sub.stores if store.kind is StoreKind.OWN]
+        own = {changelog_topic(self._app.application_id, store.name) for store in stores} - made
+        topics.keep_whole(cluster, [topic for topic in wanted if topic.name in own])
+        return made
 
     def _make_repartition_topics(self, cluster: Cluster, inputs: topics.Inputs) -> None:
         config, name = self._app.config, self._app.application_id
