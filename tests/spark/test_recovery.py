@@ -1,6 +1,7 @@
 """An application that has lost its state goes on from its changelogs, and a checkpoint that does not fit is refused."""
 
 import shutil
+from collections.abc import Callable
 
 import pytest
 
@@ -10,10 +11,18 @@ from ottla.model.ids import TopicPartition
 from ottla.pipelines.job import CannotStart
 from ottla.pipelines.settings import LOCAL_CHECKPOINT
 from ottla.streams import StreamsApp, StreamsBuilder
+from ottla.streams.dsl.options import Materialized
+from ottla.streams.record import Record
+from ottla.streams.topology.processor import Processor, ProcessorContext
+from ottla.streams.topology.topology import Stores, Topology
 from tests.spark.applications import (
+    CONSUMED,
     NATIVE,
+    PRODUCED,
     SEQUENCES,
+    START,
     TASKS,
+    TEXT,
     Build,
     Input,
     World,
@@ -93,6 +102,58 @@ def test_a_checkpoint_is_gone_on_with_whichever_way_its_files_were_written(world
         assert active_way() == way.get(CHECKPOINT_FILES, LOCAL_CHECKPOINT[CHECKPOINT_FILES])
     expected = lasts(driven(builder_of(world, NATIVE["words"]), first + second, f"{world.name}.out"))
     assert world.last(f"{world.name}.out") == expected
+
+
+class Keeping(Processor):
+    """Fills the store that others read."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self._rows = context.state_store("rows")
+
+    def process(self, record: Record) -> None:
+        self._rows.put(record.key, record.value)
+
+
+class Looking(Keeping):
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._context = context
+
+    def process(self, record: Record) -> None:
+        row = self._rows.get(record.key)
+        self._context.forward(record.with_value(f"{record.value}/{row}"))
+
+
+def joined_with_a_table(lines: str, others: str, out: str) -> Topology:
+    builder = StreamsBuilder()
+    rows = builder.table(others, CONSUMED, Materialized("rows", TEXT, TEXT))
+    builder.stream(lines, CONSUMED).left_join(rows, lambda line, row: f"{line}/{row}").to(out, PRODUCED)
+    return builder.build()
+
+
+def beside_a_read_only_store(lines: str, others: str, out: str) -> Topology:
+    topology = Topology()
+    topology.add_read_only_state_store(Stores.key_value("rows", TEXT, TEXT), "rows-in", others, "keep", Keeping)
+    topology.add_source("lines-in", lines, key_serde=TEXT, value_serde=TEXT)
+    topology.add_processor("look", Looking, "lines-in", stores=["rows"])
+    return topology.add_sink("out", out, "look", key_serde=TEXT, value_serde=TEXT)
+
+
+@pytest.mark.parametrize("build", [joined_with_a_table, beside_a_read_only_store])
+def test_a_lost_store_without_a_changelog_comes_back_from_its_topic(
+    world: World, build: Callable[[str, str, str], Topology]
+) -> None:
+    lines, others, out = (world.topic(short) for short in ("lines", "others", "out"))
+    topology = build(lines, others, out)
+    config = {"state.dir": str(world.directory), "topology.optimization": "all"}
+    app = StreamsApp(world.name, topology, bootstrap_servers=world.bootstrap, **config)
+    world.send([Input(others, key, b"row", START) for key in (b"a", b"b")])
+    app.run(once=True)
+    lose(world)
+    world.send([Input(others, b"b", b"new", START + 1), Input(lines, b"a", b"line", START + 2)])
+    world.send([Input(lines, b"b", b"line", START + 2)])
+    app.run(once=True)
+    assert world.last(out) == {b"a": (b"line/row", START + 2), b"b": (b"line/new", START + 2)}
 
 
 def active_way() -> str | None:

@@ -30,6 +30,7 @@ from ottla.streams.tasks.offset_metadata import READ, decode
 from ottla.streams.tasks.operators.aggregates import FOLD_SUFFIX
 from ottla.streams.tasks.store_maker import backend_names
 from ottla.streams.topology.graph import SubTopology, changelog_topic, decorated
+from ottla.streams.topology.stores import StoreSpec
 
 logger = logging.getLogger(__name__)
 
@@ -79,14 +80,14 @@ class Recovery:
             text = kept_text(self._directory.note(query.name))
             return None if text is None else Note.from_json(text)
         self._forget(query.name)
-        logged = {
-            store.name: store.source_topic or changelog_topic(self._application_id, store.name)
+        old = {
+            store.name: topic
             for store in query.stores
-            if store.logged
+            if (topic := changelog_of(self._application_id, store)) is not None and topic not in made
         }
-        old = {store: topic for store, topic in logged.items() if topic not in made}
-        spans = self._spans(old, self._tasks(query))
-        spans |= self._read_so_far([store.source_topic for store in query.stores if store.source_topic], spans)
+        reused = {store.source_topic for store in query.stores if store.source_topic is not None}
+        spans = self._spans([topic for topic in old.values() if topic not in reused], self._tasks(query))
+        spans |= self._read_so_far(sorted(reused))
         note = Note(
             old, {place: span for place, span in spans.items() if span.end > span.start}, self._metadata(inputs)
         )
@@ -123,21 +124,25 @@ class Recovery:
         if self._directory.is_local and os.path.exists(shape):
             os.unlink(shape)
 
-    def _spans(self, logged: Mapping[str, str], tasks: int) -> dict[TopicPartition, Span]:
-        places = [TopicPartition(topic, number) for topic in logged.values() for number in range(tasks)]
+    def _spans(self, changelogs: Sequence[str], tasks: int) -> dict[TopicPartition, Span]:
+        places = [TopicPartition(topic, number) for topic in changelogs for number in range(tasks)]
         if not places:
             return {}
         topics.await_decided(self._cluster, places)
+        return self._bounds(places)
+
+    def _bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Span]:
         starts = list_offsets(self._cluster, dict.fromkeys(places, EARLIEST))
         ends = list_offsets(self._cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
         return {place: Span(offset_of(starts[place]), offset_of(ends[place])) for place in places}
 
-    def _read_so_far(self, reused: Sequence[str], spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, Span]:
-        """A table's own topic is its changelog up to where the group has read it; what follows is still to come."""
-        places = [place for place in spans if place.topic in reused]
+    def _read_so_far(self, reused: Sequence[str]) -> dict[TopicPartition, Span]:
+        """A table's own topic is its changelog up to where the group has read it; what follows is still to come. Others
+        write it, so nobody waits for the end of their transactions: what was read is behind those that have ended."""
+        places = [TopicPartition(topic, number) for topic in reused for number in range(self._inputs.partitions[topic])]
         found = topics.committed(self._cluster, self._application_id, places) if places else {}
-        ends = {place: found[place].offset if place in found else spans[place].start for place in places}
-        return {place: Span(spans[place].start, min(ends[place], spans[place].end)) for place in places}
+        read = {place: found[place].offset for place in places if place in found}
+        return {place: read_so_far(span, read[place]) for place, span in self._bounds(list(read)).items()}
 
     def _metadata(self, inputs: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
         return {
@@ -186,6 +191,17 @@ class Recovery:
         logger.warning("%s: another instance has gone on since; the state comes from the changelogs", told)
         shutil.rmtree(f"{checkpoint}{SET_ASIDE}", ignore_errors=True)
         os.rename(checkpoint, f"{checkpoint}{SET_ASIDE}")
+
+
+def changelog_of(application_id: str, store: StoreSpec) -> str | None:
+    """The topic from which the store can be filled again; None if there is none."""
+    if store.source_topic is not None:
+        return store.source_topic
+    return changelog_topic(application_id, store.name) if store.logged else None
+
+
+def read_so_far(there: Span, committed: int) -> Span:
+    return Span(there.start, max(there.start, min(committed, there.end)))
 
 
 def _fits(committed: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> bool:
