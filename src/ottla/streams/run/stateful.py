@@ -208,7 +208,7 @@ class _Work:
             self.task.restore(times)
             self._aside = Aside.decode(aside, partition)
         elif spec.restore is not None:
-            restore(self.task, spec.restore)
+            restore(self.task, spec.restore, self._write_away)
         self._due_ms: int | None = None
 
     def process(self, read: Sequence[Read], more: Mapping[str, bool], batch_time: int) -> list[Raw]:
@@ -273,11 +273,14 @@ class _Work:
 
     def finish(self) -> list[Raw]:
         out = self.task.commit()
-        for backend in self._backends.values():
-            backend.flush()
+        self._write_away()
         self._spec.count_dropped(self.task)
         self._spec.tell_times(self.task, self._aside.records)
         return out
+
+    def _write_away(self) -> None:
+        for backend in self._backends.values():
+            backend.flush()
 
     def saved(self) -> bytes:
         aside = self._aside.encode()
