@@ -2,6 +2,8 @@
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -31,6 +33,9 @@ from tests.spark.applications import (
     lasts,
     lines_of,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -205,6 +210,37 @@ def test_a_checkpoint_behind_which_the_offsets_were_moved_back_is_refused(world:
     with pytest.raises(CannotStart, match=r"is at offset \d+ of .*lines-0, but the group .* is at 3") as refused:
         app.run(once=True)
     assert "ottla streams reset" in str(refused.value)
+
+
+@pytest.fixture
+def by_url(spark: "SparkSession", tmp_path: Path) -> str:
+    """A folder that only Hadoop knows how to reach, as on a cluster."""
+    (tmp_path / "mounted").mkdir()
+    cast("Any", spark)._jsc.hadoopConfiguration().set(
+        "fs.viewfs.mounttable.kept.link./state", f"file://{tmp_path}/mounted"
+    )
+    return "viewfs://kept/state"
+
+
+def test_behind_a_url_a_changed_topology_is_refused_and_an_old_checkpoint_set_aside(world: World, by_url: str) -> None:
+    first, second = halves(world)
+
+    def app(topology: str, state_dir: str = by_url) -> StreamsApp:
+        built = builder_of(world, TASKS[topology]).build()
+        config = {"state.dir": state_dir, **settings(topology)}
+        return StreamsApp(world.name, built, bootstrap_servers=world.bootstrap, **config)
+
+    for records in (first[:40], first[40:]):
+        world.send(records)
+        app("sessions").run(once=True)
+    with pytest.raises(CannotStart, match="the store counts was kept by query 0 and is now kept by query 2"):
+        app("two-hops").run(once=True)
+    # Elsewhere it goes on, from the changelogs, and then here again.
+    for records, state_dir in ((second[:40], str(world.directory / "elsewhere")), (second[40:], by_url)):
+        world.send(records)
+        app("sessions", state_dir).run(once=True)
+    expected = lasts(driven(builder_of(world, TASKS["sessions"]), first + second, f"{world.name}.out"))
+    assert world.last(f"{world.name}.out") == expected
 
 
 def run_once(world: World, records: list[Input]) -> StreamsApp:

@@ -31,7 +31,7 @@ class QueryInput:
 
     @property
     def initial_offsets(self) -> str:
-        return f"{self.checkpoint}.initial-offsets"
+        return self.directory.initial_offsets(self.plan.name)
 
     def _topics(self) -> list[str]:
         return [topic for source in self.plan.sources for topic in self.around.real_topics(source)]

@@ -9,23 +9,21 @@ Without a checkpoint the state comes from the changelogs (`changelogs`), if some
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.checkpoint import Batches, batches_of, keep_text, kept_text, offsets_of_batch
+from ottla.pipelines.checkpoint import Batches, batches_of, offsets_of_batch
+from ottla.pipelines.files import delete, keep_text, kept_text, move, names_in
 from ottla.pipelines.job import CannotStart
 from ottla.pipelines.source.offsets import from_json
 from ottla.streams.plan.plan import Plan, QueryPlan
 from ottla.streams.run import topics
 from ottla.streams.run.changelogs import Note, Span
-from ottla.streams.run.kept_shape import FILE as SHAPE
-from ottla.streams.run.state_directory import StateDirectory
+from ottla.streams.run.state_directory import NOTE, StateDirectory, initial_offsets_of
 from ottla.streams.tasks.offset_metadata import READ, decode
 from ottla.streams.tasks.operators.aggregates import FOLD_SUFFIX
 from ottla.streams.tasks.store_maker import backend_names
@@ -42,12 +40,15 @@ class DoesNotFit(CannotStart):
 
 
 def restored_stores(directory: StateDirectory) -> frozenset[str]:
-    """Those that came from changelogs when a query began that goes on now. With a URL only a start can tell."""
-    if not directory.is_local:
-        return frozenset()
-    notes = Path(directory.note("*"))
-    texts = [path.read_text() for path in sorted(notes.parent.glob(notes.name))]
-    return frozenset(store for text in texts for store in Note.from_json(text).stores)
+    """Those that came from changelogs when a query began that goes on now."""
+    folder = f"{directory.path}/checkpoints"
+    notes = [kept_text(f"{folder}/{name}") for name in sorted(names_in(folder)) if name.endswith(NOTE)]
+    return frozenset(store for text in notes if text is not None for store in Note.from_json(text).stores)
+
+
+def seen_without_spark(directory: StateDirectory) -> frozenset[str]:
+    """`restored_stores` in a folder. With a URL only a start can tell."""
+    return restored_stores(directory) if directory.is_local else frozenset()
 
 
 class Recovery:
@@ -93,7 +94,7 @@ class Recovery:
         )
         if note.spans:
             _require_restorable(self._states, note)
-            self._forget_shape()
+            delete(self._directory.shape)  # what is restored may be kept in another way than before
             keep_text(self._directory.note(query.name), note.to_json())
         return note
 
@@ -112,17 +113,10 @@ class Recovery:
 
     def _forget(self, query: str) -> None:
         """What is left of a checkpoint that is gone: where it began, and what its tasks carried."""
+        for path in (self._directory.note(query), self._directory.initial_offsets(query)):
+            delete(path)
         if self._directory.is_local:
-            for path in (self._directory.note(query), f"{self._directory.checkpoint(query)}.initial-offsets"):
-                if os.path.exists(path):
-                    os.unlink(path)
             shutil.rmtree(self._directory.stream_time(query), ignore_errors=True)
-
-    def _forget_shape(self) -> None:
-        """What is restored may be kept in another way than before."""
-        shape = f"{self._directory.path}/{SHAPE}"
-        if self._directory.is_local and os.path.exists(shape):
-            os.unlink(shape)
 
     def _spans(self, changelogs: Sequence[str], tasks: int) -> dict[TopicPartition, Span]:
         places = [TopicPartition(topic, number) for topic in changelogs for number in range(tasks)]
@@ -169,7 +163,7 @@ class Recovery:
             f"{self._application_id}: the checkpoint {checkpoint} is at offset {newest[where]} of {where}, "
             f"but the group {self._application_id} is at {committed[where]}"
         )
-        if all(committed[place] >= newest.get(place, 0) for place in committed) and self._directory.is_local:
+        if all(committed[place] >= newest.get(place, 0) for place in committed):
             self._set_aside(checkpoint, told)
             return
         raise DoesNotFit(
@@ -183,14 +177,13 @@ class Recovery:
         assert batches.begun is not None
         numbers = [batches.begun] if batches.done == batches.begun else [batches.begun, batches.begun - 1]
         found = [offsets_of_batch(checkpoint, number) for number in numbers if number >= 0]
-        if numbers[-1] < 0 and (text := kept_text(f"{checkpoint}.initial-offsets")):
+        if numbers[-1] < 0 and (text := kept_text(initial_offsets_of(checkpoint))):
             found.append(from_json(text))
         return found
 
     def _set_aside(self, checkpoint: str, told: str) -> None:
         logger.warning("%s: another instance has gone on since; the state comes from the changelogs", told)
-        shutil.rmtree(f"{checkpoint}{SET_ASIDE}", ignore_errors=True)
-        os.rename(checkpoint, f"{checkpoint}{SET_ASIDE}")
+        move(checkpoint, f"{checkpoint}{SET_ASIDE}")
 
 
 def changelog_of(application_id: str, store: StoreSpec) -> str | None:
