@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.pipelines.files import keep_text, kept_text, names_in
 from ottla.pipelines.job import CannotStart
-from ottla.streams.plan.plan import Mode, NativeAggregate, QueryPlan
+from ottla.streams.plan.plan import NativeAggregate, QueryPlan
 from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.topology.stores import StoreKind, StoreSpec
 
@@ -51,7 +51,7 @@ def _kept(query: QueryPlan, tasks: int) -> Kept:
     stores = {store.name: _text(store) for store in query.stores}
     if query.aggregate is not None:
         return Kept(_by_aggregate(query.aggregate), tasks, stores)
-    return Kept(BY_TASKS, tasks, stores) if query.first.mode is Mode.TASK else Kept(NOT_AT_ALL, 0, {})
+    return Kept(BY_TASKS, tasks, stores) if query.keeps_state else Kept(NOT_AT_ALL, 0, {})
 
 
 def _by_aggregate(native: NativeAggregate) -> str:

@@ -16,14 +16,14 @@ from typing import Final
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.checkpoint import Batches, batches_of, offsets_of_batch
+from ottla.pipelines.checkpoint import batches_of
 from ottla.pipelines.files import delete, keep_text, kept_text, move, names_in
 from ottla.pipelines.job import CannotStart
-from ottla.pipelines.source.offsets import from_json
 from ottla.streams.plan.plan import Plan, QueryPlan
 from ottla.streams.run import topics
+from ottla.streams.run.changed_inputs import last_ends, written_without
 from ottla.streams.run.changelogs import Note, Span
-from ottla.streams.run.state_directory import NOTE, StateDirectory, initial_offsets_of
+from ottla.streams.run.state_directory import NOTE, StateDirectory
 from ottla.streams.tasks.offset_metadata import READ, decode
 from ottla.streams.tasks.operators.aggregates import FOLD_SUFFIX
 from ottla.streams.tasks.store_maker import backend_names
@@ -76,7 +76,7 @@ class Recovery:
 
     def _note(self, query: QueryPlan, made: frozenset[str]) -> Note | None:
         inputs = self._places(query)
-        self._check(query.name, inputs)
+        self._check(query, inputs)
         if batches_of(self._directory.checkpoint(query.name)).begun is not None:
             text = kept_text(self._directory.note(query.name))
             return None if text is None else Note.from_json(text)
@@ -145,17 +145,25 @@ class Recovery:
             if found.metadata
         }
 
-    def _check(self, query: str, inputs: Sequence[TopicPartition]) -> None:
+    def _check(self, query: QueryPlan, inputs: Sequence[TopicPartition]) -> None:
         """Raises DoesNotFit. Sets aside a checkpoint that is older than the group."""
-        checkpoint = self._directory.checkpoint(query)
-        batches = batches_of(checkpoint)
-        if batches.begun is None:
+        checkpoint = self._directory.checkpoint(query.name)
+        ends = last_ends(checkpoint)
+        read = frozenset(inputs)
+        if not ends:
             return
-        found = topics.committed(self._cluster, self._application_id, inputs)
+        known = frozenset(place for end in ends for place in end)
+        if not query.keeps_state and not known & read:
+            return  # it reads other topics than before, and begins where the group is
+        asked = known | read if len(ends) > 1 or not known & read else read
+        found = topics.committed(self._cluster, self._application_id, sorted(asked))
         # What was read and waits for other inputs is behind the group's offset, but in the checkpoint.
-        committed = {place: decode(each.metadata).numbers.get(READ, each.offset) for place, each in found.items()}
-        ends = self._ends(checkpoint, batches)
+        reached = {place: decode(each.metadata).numbers.get(READ, each.offset) for place, each in found.items()}
+        # Of what is read no more another query may have read on; it tells only where nothing else does.
+        compared = known & read or known
+        committed = {place: offset for place, offset in reached.items() if place in compared}
         if not committed or any(_fits(committed, end) for end in ends):
+            self._require_known(query, written_without(ends, reached, read))
             return
         newest = ends[0]
         where = next(place for place, offset in committed.items() if newest.get(place, offset) != offset)
@@ -172,14 +180,13 @@ class Recovery:
             "offsets back"
         )
 
-    def _ends(self, checkpoint: str, batches: Batches) -> list[dict[TopicPartition, int]]:
-        """Where the group may be: at the end of the last batch, or, if that was not written, of the one before."""
-        assert batches.begun is not None
-        numbers = [batches.begun] if batches.done == batches.begun else [batches.begun, batches.begun - 1]
-        found = [offsets_of_batch(checkpoint, number) for number in numbers if number >= 0]
-        if numbers[-1] < 0 and (text := kept_text(initial_offsets_of(checkpoint))):
-            found.append(from_json(text))
-        return found
+    def _require_known(self, query: QueryPlan, missing: Sequence[str]) -> None:
+        if query.keeps_state and missing:
+            raise DoesNotFit(
+                f"{self._application_id}: the last batch of query {query.name} is out, but its state was not finished, "
+                f"and needs {', '.join(missing)}, which is not read any more. Run the version that read it once more "
+                "(`ottla streams run --once`), then this one"
+            )
 
     def _set_aside(self, checkpoint: str, told: str) -> None:
         logger.warning("%s: another instance has gone on since; the state comes from the changelogs", told)
