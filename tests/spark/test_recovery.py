@@ -1,6 +1,9 @@
 """An application that has lost its state goes on from its changelogs, and a checkpoint that does not fit is refused."""
 
 import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -10,10 +13,18 @@ from ottla.model.ids import TopicPartition
 from ottla.pipelines.job import CannotStart
 from ottla.pipelines.settings import LOCAL_CHECKPOINT
 from ottla.streams import StreamsApp, StreamsBuilder
+from ottla.streams.dsl.options import Materialized
+from ottla.streams.record import Record
+from ottla.streams.topology.processor import Processor, ProcessorContext
+from ottla.streams.topology.topology import Stores, Topology
 from tests.spark.applications import (
+    CONSUMED,
     NATIVE,
+    PRODUCED,
     SEQUENCES,
+    START,
     TASKS,
+    TEXT,
     Build,
     Input,
     World,
@@ -22,6 +33,9 @@ from tests.spark.applications import (
     lasts,
     lines_of,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -95,6 +109,58 @@ def test_a_checkpoint_is_gone_on_with_whichever_way_its_files_were_written(world
     assert world.last(f"{world.name}.out") == expected
 
 
+class Keeping(Processor):
+    """Fills the store that others read."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self._rows = context.state_store("rows")
+
+    def process(self, record: Record) -> None:
+        self._rows.put(record.key, record.value)
+
+
+class Looking(Keeping):
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._context = context
+
+    def process(self, record: Record) -> None:
+        row = self._rows.get(record.key)
+        self._context.forward(record.with_value(f"{record.value}/{row}"))
+
+
+def joined_with_a_table(lines: str, others: str, out: str) -> Topology:
+    builder = StreamsBuilder()
+    rows = builder.table(others, CONSUMED, Materialized("rows", TEXT, TEXT))
+    builder.stream(lines, CONSUMED).left_join(rows, lambda line, row: f"{line}/{row}").to(out, PRODUCED)
+    return builder.build()
+
+
+def beside_a_read_only_store(lines: str, others: str, out: str) -> Topology:
+    topology = Topology()
+    topology.add_read_only_state_store(Stores.key_value("rows", TEXT, TEXT), "rows-in", others, "keep", Keeping)
+    topology.add_source("lines-in", lines, key_serde=TEXT, value_serde=TEXT)
+    topology.add_processor("look", Looking, "lines-in", stores=["rows"])
+    return topology.add_sink("out", out, "look", key_serde=TEXT, value_serde=TEXT)
+
+
+@pytest.mark.parametrize("build", [joined_with_a_table, beside_a_read_only_store])
+def test_a_lost_store_without_a_changelog_comes_back_from_its_topic(
+    world: World, build: Callable[[str, str, str], Topology]
+) -> None:
+    lines, others, out = (world.topic(short) for short in ("lines", "others", "out"))
+    topology = build(lines, others, out)
+    config = {"state.dir": str(world.directory), "topology.optimization": "all"}
+    app = StreamsApp(world.name, topology, bootstrap_servers=world.bootstrap, **config)
+    world.send([Input(others, key, b"row", START) for key in (b"a", b"b")])
+    app.run(once=True)
+    lose(world)
+    world.send([Input(others, b"b", b"new", START + 1), Input(lines, b"a", b"line", START + 2)])
+    world.send([Input(lines, b"b", b"line", START + 2)])
+    app.run(once=True)
+    assert world.last(out) == {b"a": (b"line/row", START + 2), b"b": (b"line/new", START + 2)}
+
+
 def active_way() -> str | None:
     from pyspark.sql import SparkSession  # noqa: PLC0415  slow
 
@@ -144,6 +210,37 @@ def test_a_checkpoint_behind_which_the_offsets_were_moved_back_is_refused(world:
     with pytest.raises(CannotStart, match=r"is at offset \d+ of .*lines-0, but the group .* is at 3") as refused:
         app.run(once=True)
     assert "ottla streams reset" in str(refused.value)
+
+
+@pytest.fixture
+def by_url(spark: "SparkSession", tmp_path: Path) -> str:
+    """A folder that only Hadoop knows how to reach, as on a cluster."""
+    (tmp_path / "mounted").mkdir()
+    cast("Any", spark)._jsc.hadoopConfiguration().set(
+        "fs.viewfs.mounttable.kept.link./state", f"file://{tmp_path}/mounted"
+    )
+    return "viewfs://kept/state"
+
+
+def test_behind_a_url_a_changed_topology_is_refused_and_an_old_checkpoint_set_aside(world: World, by_url: str) -> None:
+    first, second = halves(world)
+
+    def app(topology: str, state_dir: str = by_url) -> StreamsApp:
+        built = builder_of(world, TASKS[topology]).build()
+        config = {"state.dir": state_dir, **settings(topology)}
+        return StreamsApp(world.name, built, bootstrap_servers=world.bootstrap, **config)
+
+    for records in (first[:40], first[40:]):
+        world.send(records)
+        app("sessions").run(once=True)
+    with pytest.raises(CannotStart, match="the store counts was kept by query 0 and is now kept by query 2"):
+        app("two-hops").run(once=True)
+    # Elsewhere it goes on, from the changelogs, and then here again.
+    for records, state_dir in ((second[:40], str(world.directory / "elsewhere")), (second[40:], by_url)):
+        world.send(records)
+        app("sessions", state_dir).run(once=True)
+    expected = lasts(driven(builder_of(world, TASKS["sessions"]), first + second, f"{world.name}.out"))
+    assert world.last(f"{world.name}.out") == expected
 
 
 def run_once(world: World, records: list[Input]) -> StreamsApp:

@@ -1,19 +1,17 @@
 """What a query's checkpoint tells: its id, and up to which offsets of its sources a batch reaches.
 
 Spark's own files: `metadata` holds the id, `offsets/N` what batch N reads, one line for each source behind a line of
-settings. Read as Spark reads them, from a directory or from any file system that Spark knows.
+settings. Read as Spark reads them, from a directory or from any file system that Spark knows (`files`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import urlparse
 
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.files import keep_text, names_in, read_text
 from ottla.pipelines.source.offsets import MORE, from_json, to_json
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ def checkpoint_of_query(session: SparkSession) -> str:
 def query_id_of(checkpoint: str) -> str:
     """Raises ValueError where no query has begun."""
     try:
-        found = json.loads(_read(checkpoint, "metadata"))["id"]
+        found = json.loads(read_text(f"{checkpoint}/metadata"))["id"]
     except FileNotFoundError as error:
         raise ValueError(
             f"{checkpoint} is not the checkpoint of this query: it has to be what the option checkpointLocation says"
@@ -50,7 +48,7 @@ def query_id_of(checkpoint: str) -> str:
 def offsets_of_batch(checkpoint: str, batch_id: int) -> dict[TopicPartition, int]:
     """For each partition that the batch reads from Kafka, the offset it reads up to (the next one to read). Sources
     that are not Kafka's are left out; a partition that two sources read counts with the lower one."""
-    lines = _read(checkpoint, f"offsets/{batch_id}").splitlines()
+    lines = read_text(f"{checkpoint}/offsets/{batch_id}").splitlines()
     ends: dict[TopicPartition, int] = {}
     for line in lines[2:]:
         for place, offset in _kafka_offsets(line).items():
@@ -70,50 +68,17 @@ def batches_of(checkpoint: str) -> Batches:
 
 
 def _numbers(folder: str) -> list[int]:
-    return [int(name) for name in _names(folder) if name.isdigit()]
-
-
-def _names(folder: str) -> list[str]:
-    url = urlparse(folder)
-    if url.scheme in ("", "file"):
-        path = Path(url.path if url.scheme else folder)
-        return os.listdir(path) if path.is_dir() else []
-    where, files = _hadoop(folder)
-    return [str(each.getPath().getName()) for each in files.listStatus(where)] if files.exists(where) else []
+    return [int(name) for name in names_in(folder) if name.isdigit()]
 
 
 def kept_offsets(path: str) -> dict[TopicPartition, int]:
     """Raises FileNotFoundError."""
-    return from_json(_read(*path.rsplit("/", 1)))
+    return from_json(read_text(path))
 
 
 def keep_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """In a file system of Hadoop."""
+    """Beside a checkpoint."""
     keep_text(path, json.dumps(to_json(offsets)))
-
-
-def kept_text(path: str) -> str | None:
-    """What lies beside a checkpoint; None if it is not there."""
-    try:
-        return _read(*path.rsplit("/", 1))
-    except FileNotFoundError:
-        return None
-
-
-def keep_text(path: str, text: str) -> None:
-    """Beside a checkpoint. A crash in the midst of it leaves what cannot be read, not what is wrong."""
-    url = urlparse(path)
-    if url.scheme in ("", "file"):
-        where = Path(url.path if url.scheme else path)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_text(text)
-        return
-    file, files = _hadoop(path)
-    stream = files.create(file, True)
-    try:
-        stream.write(text.encode())
-    finally:
-        stream.close()
 
 
 def _kafka_offsets(line: str) -> dict[TopicPartition, int]:
@@ -137,34 +102,3 @@ def _kafka_offsets(line: str) -> dict[TopicPartition, int]:
                 return {}
             ends[TopicPartition(topic, int(partition))] = offset
     return ends
-
-
-def _read(checkpoint: str, name: str) -> str:
-    url = urlparse(checkpoint)
-    if url.scheme in ("", "file"):
-        return (Path(url.path if url.scheme else checkpoint) / name).read_text()
-    return _read_by_hadoop(f"{checkpoint.rstrip('/')}/{name}")
-
-
-def _hadoop(path: str) -> tuple[Any, Any]:
-    """A path, and the file system that it is in."""
-    from pyspark import SparkContext  # noqa: PLC0415  a local checkpoint needs no Spark
-
-    context: Any = SparkContext._active_spark_context
-    assert context is not None, "a file system of Hadoop needs a session"
-    where = context._jvm.org.apache.hadoop.fs.Path(path)
-    return where, where.getFileSystem(context._jsc.hadoopConfiguration())
-
-
-def _read_by_hadoop(path: str) -> str:
-    from pyspark import SparkContext  # noqa: PLC0415
-
-    where, files = _hadoop(path)
-    if not files.exists(where):
-        raise FileNotFoundError(path)
-    stream = files.open(where)
-    jvm: Any = SparkContext._jvm
-    try:
-        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-    finally:
-        stream.close()

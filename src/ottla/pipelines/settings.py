@@ -23,6 +23,9 @@ STATE: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Costs a look-up for each row that is written, for a number that is only shown.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    # A batch that runs again (brokers away, a process that died) has files of its own, in place of writing into those
+    # that an earlier attempt left, whose snapshots may still be under way. Checkpoints of format 1 stay what they are.
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
 

@@ -98,7 +98,9 @@ def arrow_schema(options: SourceOptions) -> pa.Schema:
 class Span(InputPartition):
     """Offsets [start, end) of one topic partition: one task."""
 
-    def __init__(self, place: TopicPartition, start: int, end: int, base: int = 0, *, more: bool = False) -> None:
+    def __init__(
+        self, place: TopicPartition, start: int, end: int, base: int = 0, *, more: bool = False, is_new: bool = False
+    ) -> None:
         super().__init__(tuple(place))
         self.place = place
         self.start = start
@@ -107,6 +109,8 @@ class Span(InputPartition):
         """What an offset is added to for the number of its record."""
         self.more = more
         """Whether more of the partition was at the brokers when the batch was planned (option `together`)."""
+        self.is_new = is_new
+        """Whether it is read from its beginning: what retention took before that was never promised."""
 
 
 def register(spark: SparkSession, source: type[DataSource]) -> None:
@@ -220,9 +224,10 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._ceiling = self._positions.latest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> OffsetJson:
-        begin = from_json(start)
-        self._seen = self._latest(begin)
-        self._require_nothing_lost(begin, self._seen)
+        known = from_json(start)
+        self._seen = self._latest(known)
+        self._require_nothing_lost(known, self._seen)
+        begin = {**self._named, **known}
         end = self._under_ceiling(begin, self._seen)
         latest = end
         if self._batch_size is not None:
@@ -232,6 +237,14 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return to_json(end)
         end = together(begin, end, latest, self._positions)
         return to_json(end, [place for place, offset in end.items() if offset < latest[place]])
+
+    @property
+    def _named(self) -> Offsets:
+        """Where partitions begin that a checkpoint does not know, as far as the options say it: the query was told to
+        read others than before."""
+        starting = self._options.starting
+        exactly = {} if starting is None or starting.exactly is None else starting.exactly
+        return {place: offset for place, offset in exactly.items() if offset >= 0}
 
     def _latest(self, begin: Offsets) -> Offsets:
         """Waits for something new, if the options say so: not in a query that is to end."""
@@ -268,10 +281,11 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def _require_nothing_lost(self, begin: Offsets, latest: Offsets) -> None:
+        """What the query is not to read any more is no loss."""
         for place, offset in begin.items():
-            if place not in latest:
+            if place not in latest and self._options.topics.has(place):
                 self._lost(DataLost(place, offset, offset + 1, "the partition is not there any more"))
-            elif latest[place] < offset:
+            elif latest.get(place, offset) < offset:
                 reason = f"the log ends at {latest[place]}: it was truncated, or the topic made anew"
                 self._lost(DataLost(place, latest[place], offset, reason))
 
@@ -284,10 +298,13 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._seen is None else to_json(self._seen)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        first, last = from_json(start), from_json(end)
+        known, asked = from_json(start), self._options.topics.has
+        first = {**self._named, **known}
+        # What of an unfinished batch is not to be read any more is left to whoever reads it now.
+        last = {place: offset for place, offset in from_json(end).items() if asked(place)}
         if not self._options.fail_on_data_loss:  # a log that has shrunk is followed from where it ends now
             last = {place: max(offset, first.get(place, 0)) for place, offset in last.items()}
-        return _spans(first, last, more_of(end))
+        return _spans(first, last, more_of(end), self._options.origin_base)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_span(self._options, partition)
@@ -302,11 +319,12 @@ def _spans(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
     more: frozenset[TopicPartition] = frozenset(),
+    base: int = 0,
 ) -> list[InputPartition]:
-    """A partition that appears in `end` alone is new, and read from its first offset."""
+    """A partition that appears in `end` alone is new, and read from its first offset, whichever that is by now."""
     spans: list[InputPartition] = []
-    origins = Origins.between(start, end)
-    for (place, first, last), base in zip(origins.ranges, origins.bases(), strict=True):
+    origins = Origins.between(start, end, base)
+    for (place, first, last), number in zip(origins.ranges, origins.bases(), strict=True):
         if first > last:
             # A replayed first batch whose beginning was asked for again, and `latest` had moved on by then.
             raise ValueError(
@@ -314,7 +332,7 @@ def _spans(
                 "a stream that does not begin at fixed offsets needs the option initialOffsetsFile"
             )
         if first < last:
-            spans.append(Span(place, first, last, base, more=place in more))
+            spans.append(Span(place, first, last, number, more=place in more, is_new=place not in start))
     return spans
 
 
@@ -343,7 +361,7 @@ def columns_of(options: SourceOptions, span: Span) -> Iterator[Columns]:
         span.start,
         span.end,
         isolation=options.isolation,
-        skip_lost=not options.fail_on_data_loss,
+        skip_lost=span.is_new or not options.fail_on_data_loss,
     )
     name = str(span.place)
     for low, batches in reader:

@@ -31,6 +31,7 @@ NAMES: Final = (
     "targetMillisPerTrigger",
     "includeHeaders",
     "includeOrigin",
+    "originBase",
     "omit",
     "failOnDataLoss",
     "isolationLevel",
@@ -62,6 +63,12 @@ class Topics(NamedTuple):
     names: tuple[str, ...] = ()
     pattern: str | None = None
     assigned: tuple[TopicPartition, ...] = ()
+
+    def has(self, place: TopicPartition) -> bool:
+        """Whether the partition is asked for, there or not."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, place.topic) is not None
+        return place in self.assigned if self.assigned else place.topic in self.names
 
 
 class Position(NamedTuple):
@@ -103,6 +110,8 @@ class SourceOptions(NamedTuple):
     together: bool = False
     """Partitions of one number belong together: a batch takes them up to about the same time, and is told of which more
     lies at the brokers."""
+    origin_base: int = 0
+    """What numbers of records begin with: offsets up to which partitions were read that are not read any more."""
     wait_ms: int | None = None
     """How long a stream waits for records before it tells Spark that there are none. Spark's own way of asking again
     takes ten times as much of the processor."""
@@ -135,6 +144,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         initial_offsets_file=options.get("initialOffsetsFile"),
         broker_timeout_ms=_positive(options, "brokerTimeoutMillis"),
         together=_flag(options, "together", False),
+        origin_base=_number(options, "originBase") if "originBase" in options else 0,
         wait_ms=_positive(options, "waitMillis"),
     )
 

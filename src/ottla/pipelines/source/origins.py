@@ -43,16 +43,18 @@ class Origins(NamedTuple):
     """Numbers of the records of one micro-batch: first those of the first partition, in order, then the next."""
 
     ranges: tuple[Range, ...]
+    base: int = 0
+    """Offsets that were reached in partitions that are not read any more."""
 
     @classmethod
-    def between(cls, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Origins:
+    def between(cls, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], base: int = 0) -> Origins:
         """A partition that appears in `end` alone is new, and read from its first offset."""
-        return cls(tuple(Range(place, start.get(place, 0), last) for place, last in sorted(end.items())))
+        return cls(tuple(Range(place, start.get(place, 0), last) for place, last in sorted(end.items())), base)
 
     def bases(self) -> list[int]:
         """For each range: what an offset in it is to be added to. All offsets that batches before this one reached come
         first, so that its numbers are larger than theirs."""
-        first = sum(each.start for each in self.ranges)
+        first = self.base + sum(each.start for each in self.ranges)
         lengths = [0, *accumulate(max(each.end - each.start, 0) for each in self.ranges)]
         return [first + length - each.start for length, each in zip(lengths, self.ranges, strict=False)]
 

@@ -87,6 +87,10 @@ class QueryPlan:
         return tuple(node for node in self.first.sub.nodes if isinstance(node, SourceNode))
 
     @property
+    def keeps_state(self) -> bool:
+        return self.aggregate is not None or self.first.mode is Mode.TASK
+
+    @property
     def written_internally(self) -> tuple[str, ...]:
         """Repartition topics, as the topology names them."""
         stages = [self.first] if self.tail is None else [self.first, self.tail]

@@ -29,15 +29,17 @@ from ottla.streams.run.config import SPARK_PREFIX, TOPIC_PREFIX, patience_s
 from ottla.streams.run.failures import StreamsFailed, StreamsFenced
 from ottla.streams.run.frames import RunContext
 from ottla.streams.run.instances import About, Instance, await_nobody
-from ottla.streams.run.kept_shape import require_fit, shape_of
+from ottla.streams.run.kept_shape import Shape, keep, require_fit, shape_of
 from ottla.streams.run.life import PENDING_SHUTDOWN, REBALANCING, RUNNING, Life, StreamThreadExceptionResponse
 from ottla.streams.run.metrics import metrics_of
 from ottla.streams.run.planning import planned, resolved
-from ottla.streams.run.recovery import Recovery, restored_stores
+from ottla.streams.run.recovery import Recovery, restored_stores, seen_without_spark
 from ottla.streams.run.restore_listener import RestoreLines, RestoreWatch
 from ottla.streams.run.running import Metric
 from ottla.streams.run.running_query import AVAILABLE_NOW, RunningQuery
 from ottla.streams.run.state_directory import StateDirectory
+from ottla.streams.topology.graph import changelog_topic
+from ottla.streams.topology.stores import StoreKind
 
 if TYPE_CHECKING:
     from ottla.streams.app import StreamsApp
@@ -68,7 +70,7 @@ class Runner:
         self._topology = resolved(app)
         self._subs = self._topology.sub_topologies()
         self._directory = StateDirectory.of(app)
-        self._restored = restored_stores(self._directory)
+        self._restored = seen_without_spark(self._directory)
         self._plan = planned(app, self._subs, self._restored)
         self._stop = threading.Event()
         self._running: list[RunningQuery] = []
@@ -136,12 +138,17 @@ class Runner:
             inputs = topics.find_inputs(cluster, self._app.application_id, self._topology.graph, self._subs)
             dead_letters = config["errors.dead.letter.queue.topic.name"]
             topics.require_outputs(cluster, self._topology.graph, dead_letters, inputs)
-            self._require_state_fits(inputs)
+            # Spark knows how to reach what is not a folder; what is one is looked at before anybody waits for Spark.
+            session = None
+            if not self._directory.is_local:
+                session = self._session(spark)
+                self._plan_with(restored_stores(self._directory))
+            require_fit(self._directory, self._shape(inputs))
             made = self._make_changelogs(cluster, inputs)
             if self._once:
                 await_nobody(cluster, self._app.application_id)
-            self._phase = "Spark to start"
-            session = self._session(spark)
+            if session is None:
+                session = self._session(spark)
             self._phase = "its turn, while another instance is active"
             if not self._is_its_turn(instance):
                 return
@@ -164,15 +171,19 @@ class Runner:
             finally:
                 self._end_all()
 
-    def _require_state_fits(self, inputs: topics.Inputs) -> None:
-        if self._directory.is_local:
-            shape = shape_of(self._plan.queries, lambda query: _tasks_of(query, inputs))
-            require_fit(self._directory.path, shape)
+    def _plan_with(self, restored: frozenset[str]) -> None:
+        if restored != self._restored:
+            self._restored = restored
+            self._plan = planned(self._app, self._subs, restored)
+
+    def _shape(self, inputs: topics.Inputs) -> Shape:
+        return shape_of(self._plan.queries, lambda query: _tasks_of(query, inputs))
 
     def _client_id(self) -> str:
         return self._app.config["client.id"] or self._app.application_id
 
     def _session(self, given: SparkSession | None) -> SparkSession:
+        self._phase = "Spark to start"
         settings = self._app.config.below(SPARK_PREFIX)
         if given is not None:
             spark = with_settings(given, settings)
@@ -195,7 +206,11 @@ class Runner:
                 self._app.application_id, sub, inputs, extra, config.below(TOPIC_PREFIX)
             )
         ]
-        return frozenset(topics.ensure(cluster, wanted, config["replication.factor"]))
+        made = frozenset(topics.ensure(cluster, wanted, config["replication.factor"]))
+        stores = [store for sub in self._subs for store in sub.stores if store.kind is StoreKind.OWN]
+        own = {changelog_topic(self._app.application_id, store.name) for store in stores} - made
+        topics.keep_whole(cluster, [topic for topic in wanted if topic.name in own])
+        return made
 
     def _make_repartition_topics(self, cluster: Cluster, inputs: topics.Inputs) -> None:
         config, name = self._app.config, self._app.application_id
@@ -213,9 +228,10 @@ class Runner:
                 Transaction(producing, transactional_id, timeout_ms=timeout_ms).initialise()
         self._notes = Recovery(cluster, name, self._directory, inputs, self._subs).notes(self._plan, made)
         restored = frozenset(store for note in self._notes.values() for store in note.stores)
-        if restored != self._restored:
-            self._plan = planned(self._app, self._subs, restored)
-            self._require_state_fits(inputs)
+        self._plan_with(restored)
+        # Another instance may have had its turn since the first look.
+        require_fit(self._directory, self._shape(inputs))
+        keep(self._directory, self._shape(inputs))
         self._watch = RestoreWatch(self._directory.restoring, self._app.hooks.on_restore or RestoreLines())
         self._watch.forget()
         for note in self._notes.values():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +27,10 @@ from ottla.streams.topology.stores import Store
 
 TELLING_S: Final = 0.2
 """How often a task tells how far it has come."""
+MOST_RECORDS: Final = 500_000
+"""That a store takes before it writes them away. In the order of keys, so that each page of a large store is read and
+written once for so many."""
+MOST_BYTES: Final = 64 << 20
 
 
 class Span(NamedTuple):
@@ -100,8 +104,9 @@ def read_progress(path: Path) -> Progress | None:
         return None
 
 
-def restore(task: Task, what: Restore) -> None:
-    """Fills the stores of a task that has nothing yet, and sets its time."""
+def restore(task: Task, what: Restore, write_away: Callable[[], None]) -> None:
+    """Fills the stores of a task that has nothing yet, and sets its time. `write_away` is for what lies under the
+    stores: a changelog may hold more than memory does."""
     reach, timeout_s = what.reach, what.timeout_s
     with reach.cluster(client_id="ottla-streams-restore", timeout_s=timeout_s, patient=True) as cluster:
         latest: dict[str, int] = {}
@@ -109,7 +114,9 @@ def restore(task: Task, what: Restore) -> None:
             place = TopicPartition(topic, task.partition)
             store, span = task.stores.get(name), what.note.spans.get(place)
             if store is not None and span is not None:
-                latest[name] = _restore_store(cluster, store, place, span, _Telling(what, name, place))
+                latest[name] = _restore_store(
+                    cluster, Filling(store, write_away), place, span, _Telling(what, name, place)
+                )
     mine = {
         (place.topic, place.partition): decode(said)
         for place, said in what.note.metadata.items()
@@ -118,21 +125,54 @@ def restore(task: Task, what: Restore) -> None:
     task.resume(mine, latest)
 
 
-def _restore_store(cluster: Cluster, store: Store, place: TopicPartition, span: Span, telling: _Telling) -> int:
+class Filling:
+    """Puts records of a changelog into a store. It has in memory what it has not written, so it writes now and then."""
+
+    __slots__ = ("_bytes", "_most_bytes", "_most_records", "_records", "_store", "_write_away", "latest", "restored")
+
+    def __init__(
+        self,
+        store: Store,
+        write_away: Callable[[], None],
+        most_records: int = MOST_RECORDS,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._store = store
+        self._write_away = write_away
+        self._most_records = most_records
+        self._most_bytes = most_bytes
+        self._records = self._bytes = 0
+        self.restored = 0
+        self.latest = NO_TIMESTAMP
+
+    def add(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers) -> None:
+        self._store.restore(key, value, timestamp, headers)
+        self.latest = max(self.latest, timestamp)
+        self.restored += 1
+        self._records += 1
+        self._bytes += len(key) + (0 if value is None else len(value))
+        if self._records >= self._most_records or self._bytes >= self._most_bytes:
+            self.write()
+
+    def write(self) -> None:
+        """At the end too."""
+        self._store.flush()
+        self._store.forget()
+        self._write_away()
+        self._records = self._bytes = 0
+
+
+def _restore_store(cluster: Cluster, store: Filling, place: TopicPartition, span: Span, telling: _Telling) -> int:
     """Gives the latest timestamp."""
-    restored, latest = 0, NO_TIMESTAMP
     telling.tell(span.start, 0, at_once=True)
     for position, key, value, timestamp, headers in _records(cluster, place, span):
         if key is not None:
-            store.restore(key, value, timestamp, headers)
-            latest = max(latest, timestamp)
-            restored += 1
-        if not restored % 1000:
-            telling.tell(position + 1, restored)
-    store.flush()
-    store.forget()
-    telling.tell(span.end, restored, at_once=True)
-    return latest
+            store.add(key, value, timestamp, headers)
+        if not store.restored % 1000:
+            telling.tell(position + 1, store.restored)
+    store.write()
+    telling.tell(span.end, store.restored, at_once=True)
+    return store.latest
 
 
 def _records(

@@ -15,6 +15,7 @@ from ottla.model.ids import TopicPartition
 from ottla.pipelines.rows import INPUT_COLUMNS, OUTPUT_TYPE, without_null_headers
 from ottla.pipelines.source.data_source import OttlaDataSource
 from ottla.pipelines.source.offsets import to_json
+from ottla.pipelines.source.options import Topics
 from ottla.pipelines.source.planned import stream_of
 from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.expressions.bound import Bound
@@ -72,6 +73,15 @@ class RunContext:
             for topic in self.inputs.of(source)
         }
 
+    def subscription(self, sources: Sequence[SourceNode]) -> Topics:
+        """A pattern goes to the source as it is, which finds the topics that come to match it while it runs."""
+        patterns = [source.pattern for source in sources if source.pattern is not None]
+        if not patterns:
+            return Topics(names=tuple(topic for source in sources for topic in self.real_topics(source)))
+        named = [topic for source in sources if source.pattern is None for topic in self.real_topics(source)]
+        others = f"(?!{own_topics(self.application_id)})(?:{'|'.join(f'(?:{pattern})' for pattern in patterns)})"
+        return Topics(pattern="|".join([*map(re.escape, named), others]))
+
     def all_partitions(self) -> dict[str, int]:
         """Of every topic, under the names that brokers know."""
         return {
@@ -120,6 +130,7 @@ class QueryBuilder:
         restore: Restore | None = None,
         times: Any = None,
         idle_ms: int = 0,
+        origin_base: int = 0,
     ) -> None:
         self._around = around
         self._plan = plan
@@ -130,6 +141,7 @@ class QueryBuilder:
         self._restore = restore
         self._times = times
         self._idle_ms = idle_ms
+        self._origin_base = origin_base
 
     def build(self) -> Query:
         plan = self._plan
@@ -141,9 +153,6 @@ class QueryBuilder:
         return self._aggregated()
 
     # ---- reading
-
-    def _topics(self) -> list[str]:
-        return [topic for source in self._plan.sources for topic in self._around.real_topics(source)]
 
     def _source(self, *, headers: bool, origin: bool = False, without: Sequence[str] = ()) -> DataFrame:
         options = self._source_options(headers=headers, origin=origin, without=without)
@@ -158,6 +167,7 @@ class QueryBuilder:
             "startingOffsets": json.dumps(to_json(dict(self._starting))),
             "includeHeaders": str(headers).lower(),
             "includeOrigin": str(origin).lower(),
+            "originBase": str(self._origin_base),
             "omit": ",".join(without),
             "targetMillisPerTrigger": str(config["batch.target.ms"]),
             "brokerTimeoutMillis": str(max(1, config["task.timeout.ms"])),
@@ -169,14 +179,10 @@ class QueryBuilder:
         return options if most is None else {**options, "maxOffsetsPerTrigger": str(most)}
 
     def _subscription(self) -> dict[str, str]:
-        """A pattern goes to the source as it is, which finds the topics that come to match it while it runs."""
-        around, sources = self._around, self._plan.sources
-        patterns = [source.pattern for source in sources if source.pattern is not None]
-        if not patterns:
-            return {"subscribe": ",".join(self._topics())}
-        named = [topic for source in sources if source.pattern is None for topic in around.real_topics(source)]
-        others = f"(?!{own_topics(around.application_id)})(?:{'|'.join(f'(?:{pattern})' for pattern in patterns)})"
-        return {"subscribePattern": "|".join([*map(re.escape, named), others])}
+        wanted = self._around.subscription(self._plan.sources)
+        if wanted.pattern is None:
+            return {"subscribe": ",".join(wanted.names)}
+        return {"subscribePattern": wanted.pattern}
 
     def _records(self, *, origin: bool = False) -> DataFrame:
         """As Python stages take them."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from ottla.pipelines.files import keep_text, kept_text, names_in
 from ottla.pipelines.job import CannotStart
-from ottla.streams.plan.plan import Mode, NativeAggregate, QueryPlan
+from ottla.streams.plan.plan import NativeAggregate, QueryPlan
+from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.topology.stores import StoreKind, StoreSpec
 
-FILE: Final = "topology.json"
 NATIVELY: Final = "Spark's own aggregate"
 IN_SOURCE: Final = "the tasks that read"
 BY_TASKS: Final = "tasks"
@@ -51,7 +51,7 @@ def _kept(query: QueryPlan, tasks: int) -> Kept:
     stores = {store.name: _text(store) for store in query.stores}
     if query.aggregate is not None:
         return Kept(_by_aggregate(query.aggregate), tasks, stores)
-    return Kept(BY_TASKS, tasks, stores) if query.first.mode is Mode.TASK else Kept(NOT_AT_ALL, 0, {})
+    return Kept(BY_TASKS, tasks, stores) if query.keeps_state else Kept(NOT_AT_ALL, 0, {})
 
 
 def _by_aggregate(native: NativeAggregate) -> str:
@@ -96,27 +96,31 @@ def _changed(query: str, was: Kept, now: Kept) -> list[str]:
     ]
 
 
-def require_fit(folder: str, shape: Shape) -> None:
-    """Compares with what is written down in the application's folder, and writes it down. Raises StateDoesNotFit."""
-    path = Path(folder, FILE)
-    try:
-        old = {query: Kept(**kept) for query, kept in json.loads(path.read_text()).items()}
-    except FileNotFoundError:
-        old = {}
-    begun = {query: kept for query, kept in old.items() if Path(folder, "checkpoints", query).exists()}
-    found = conflicts(begun, shape)
+def require_fit(directory: StateDirectory, shape: Shape) -> None:
+    """Compares with what is written down in the application's folder. Raises StateDoesNotFit."""
+    begun = frozenset(names_in(f"{directory.path}/checkpoints"))
+    old = {query: kept for query, kept in _written(directory).items() if query in begun}
+    found = conflicts(old, shape)
     if found:
         reasons = "\n".join(f"  {each}" for each in found)
         raise StateDoesNotFit(
-            f"the topology has changed in a way that the state in {folder} does not fit:\n{reasons}\n"
+            f"the topology has changed in a way that the state in {directory.path} does not fit:\n{reasons}\n"
             "Run the version that made it, or give this one another application id and let it begin anew beside the "
             "old one, or take it back to the start by `ottla streams reset`. Nothing was changed"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(_document(shape)))
-    draft.replace(path)
 
 
-def _document(shape: Shape) -> dict[str, Any]:
-    return {query: asdict(kept) for query, kept in shape.items()}
+def keep(directory: StateDirectory, shape: Shape) -> None:
+    """Writes it down, for the next start."""
+    keep_text(directory.shape, json.dumps({query: asdict(kept) for query, kept in shape.items()}))
+
+
+def _written(directory: StateDirectory) -> Shape:
+    text = kept_text(directory.shape)
+    try:
+        return {query: Kept(**kept) for query, kept in json.loads(text or "{}").items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StateDoesNotFit(
+            f"{directory.shape} cannot be read ({error}): whether the state beside it fits is not known. If it was "
+            "this version that made it, delete the file"
+        ) from error

@@ -224,7 +224,8 @@ class PagedState:
             self._read.pop(name, None)
 
     def flush(self) -> None:
-        """Writes the pages that changed. Afterwards what was read is still there."""
+        """Writes the pages that changed. Afterwards what was read is still there, as far as it may be: a page that is
+        written may become many."""
         before = len(self)
         dirty = [name for name, page in self._read.items() if page.dirty]
         for name in dirty:
@@ -233,6 +234,8 @@ class PagedState:
             entries = zip(self._firsts, (_INT.pack(name) for name in self._names), strict=True)
             self._pages.put(DIRECTORY, _LENGTHS.pack(self._next, before) + packed(entries))
         self._rewritten = False
+        while len(self._read) > self._most_read and not self._scans:
+            self._let_go()
 
     def _write(self, name: int, page: _Page) -> None:
         page.dirty = False

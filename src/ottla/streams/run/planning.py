@@ -10,7 +10,7 @@ from ottla.pipelines.source.connector import FASTER
 from ottla.pipelines.source.data_source import FORMAT
 from ottla.streams.plan.plan import Plan
 from ottla.streams.plan.planner import plan
-from ottla.streams.run.recovery import restored_stores
+from ottla.streams.run.recovery import seen_without_spark
 from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.topology.graph import SourceNode, SubTopology, TimestampExtractor
 
@@ -38,7 +38,7 @@ def resolved(app: StreamsApp) -> Topology:
 
 
 def plan_of(app: StreamsApp) -> Plan:
-    return planned(app, resolved(app).sub_topologies(), restored_stores(StateDirectory.of(app)))
+    return planned(app, resolved(app).sub_topologies(), seen_without_spark(StateDirectory.of(app)))
 
 
 def planned(app: StreamsApp, subs: Sequence[SubTopology], restored: frozenset[str] = frozenset()) -> Plan:

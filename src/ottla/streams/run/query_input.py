@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.checkpoint import keep_offsets, kept_offsets, offsets_of_batch
+from ottla.pipelines.files import kept_text
+from ottla.pipelines.source.offsets import EARLIEST, from_json
 from ottla.pipelines.source.origins import Origins
 from ottla.streams.plan.plan import QueryPlan
 from ottla.streams.run import topics
+from ottla.streams.run.changed_inputs import last_ends, left_behind, renewed, unknown
 from ottla.streams.run.frames import RunContext
 from ottla.streams.run.state_directory import StateDirectory
 
@@ -24,6 +27,10 @@ class QueryInput:
         self.plan = plan
         self.directory = directory
         self.around = around
+        self._subscription = around.subscription(plan.sources)
+        self._began: Mapping[TopicPartition, int] = {}
+        self.left_behind = 0
+        """Offsets of partitions that an earlier version read."""
 
     @property
     def checkpoint(self) -> str:
@@ -31,7 +38,7 @@ class QueryInput:
 
     @property
     def initial_offsets(self) -> str:
-        return f"{self.checkpoint}.initial-offsets"
+        return self.directory.initial_offsets(self.plan.name)
 
     def _topics(self) -> list[str]:
         return [topic for source in self.plan.sources for topic in self.around.real_topics(source)]
@@ -57,17 +64,36 @@ class QueryInput:
         sources = [(source, self.around.real_topics(source)) for source in self.plan.sources]
         default = self._app.config["auto.offset.reset"]
         found = topics.starting_offsets(cluster, self._app.application_id, sources, default)
+        ends = last_ends(self.checkpoint)
+        if ends:
+            return self._goes_on(cluster, found, ends)
         return found if self.directory.is_local else self._kept(cluster, found)
 
     def _kept(self, cluster: Cluster, starting: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Where the first batch began, if there was one: the source keeps that in a file by itself, but knows local
-        ones only."""
-        try:
-            return {**starting, **kept_offsets(self.initial_offsets)}
-        except FileNotFoundError:
-            exact = topics.exact_offsets(cluster, starting)
-            keep_offsets(self.initial_offsets, exact)
-            return exact
+        """Where the first batch begins: the source keeps that in a file by itself, but knows local ones only."""
+        exact = topics.exact_offsets(cluster, starting)
+        keep_offsets(self.initial_offsets, exact)
+        return exact
+
+    def _goes_on(
+        self, cluster: Cluster, found: Mapping[TopicPartition, int], ends: Sequence[Mapping[TopicPartition, int]]
+    ) -> dict[TopicPartition, int]:
+        """With what the checkpoint does not know where the group is, or where a partition without offsets begins."""
+        text = kept_text(self.initial_offsets)
+        if text is None:
+            return dict(found)
+        began = from_json(text)
+        new = topics.exact_offsets(cluster, {place: found[place] for place in unknown(found, ends)})
+        self._began = renewed(began, ends, found, new)
+        self.left_behind = left_behind(self._began, found)
+        if self._began != began:
+            keep_offsets(self.initial_offsets, self._began)
+        return {place: self._began.get(place, EARLIEST) for place in found}
+
+    def ends(self, batch_id: int) -> dict[TopicPartition, int]:
+        """How far the batch reads. An earlier version, which read others, may have begun it."""
+        ends = offsets_of_batch(self.checkpoint, batch_id)
+        return {place: offset for place, offset in ends.items() if self._subscription.has(place)}
 
     def origins(self, batch_id: int, ends: Mapping[TopicPartition, int]) -> Origins | None:
         """Results of a native aggregate have the headers of a record of this batch."""
@@ -79,4 +105,4 @@ class QueryInput:
 
     def _between(self, batch_id: int, ends: Mapping[TopicPartition, int]) -> Origins:
         before = offsets_of_batch(self.checkpoint, batch_id - 1) if batch_id else kept_offsets(self.initial_offsets)
-        return Origins.between(before, ends)
+        return Origins.between({**self._began, **before}, ends, self.left_behind)

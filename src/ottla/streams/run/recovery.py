@@ -9,27 +9,26 @@ Without a checkpoint the state comes from the changelogs (`changelogs`), if some
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets, offset_of
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.checkpoint import Batches, batches_of, keep_text, kept_text, offsets_of_batch
+from ottla.pipelines.checkpoint import batches_of
+from ottla.pipelines.files import delete, keep_text, kept_text, move, names_in
 from ottla.pipelines.job import CannotStart
-from ottla.pipelines.source.offsets import from_json
 from ottla.streams.plan.plan import Plan, QueryPlan
 from ottla.streams.run import topics
+from ottla.streams.run.changed_inputs import last_ends, written_without
 from ottla.streams.run.changelogs import Note, Span
-from ottla.streams.run.kept_shape import FILE as SHAPE
-from ottla.streams.run.state_directory import StateDirectory
+from ottla.streams.run.state_directory import NOTE, StateDirectory
 from ottla.streams.tasks.offset_metadata import READ, decode
 from ottla.streams.tasks.operators.aggregates import FOLD_SUFFIX
 from ottla.streams.tasks.store_maker import backend_names
 from ottla.streams.topology.graph import SubTopology, changelog_topic, decorated
+from ottla.streams.topology.stores import StoreSpec
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +40,15 @@ class DoesNotFit(CannotStart):
 
 
 def restored_stores(directory: StateDirectory) -> frozenset[str]:
-    """Those that came from changelogs when a query began that goes on now. With a URL only a start can tell."""
-    if not directory.is_local:
-        return frozenset()
-    notes = Path(directory.note("*"))
-    texts = [path.read_text() for path in sorted(notes.parent.glob(notes.name))]
-    return frozenset(store for text in texts for store in Note.from_json(text).stores)
+    """Those that came from changelogs when a query began that goes on now."""
+    folder = f"{directory.path}/checkpoints"
+    notes = [kept_text(f"{folder}/{name}") for name in sorted(names_in(folder)) if name.endswith(NOTE)]
+    return frozenset(store for text in notes if text is not None for store in Note.from_json(text).stores)
+
+
+def seen_without_spark(directory: StateDirectory) -> frozenset[str]:
+    """`restored_stores` in a folder. With a URL only a start can tell."""
+    return restored_stores(directory) if directory.is_local else frozenset()
 
 
 class Recovery:
@@ -74,25 +76,25 @@ class Recovery:
 
     def _note(self, query: QueryPlan, made: frozenset[str]) -> Note | None:
         inputs = self._places(query)
-        self._check(query.name, inputs)
+        self._check(query, inputs)
         if batches_of(self._directory.checkpoint(query.name)).begun is not None:
             text = kept_text(self._directory.note(query.name))
             return None if text is None else Note.from_json(text)
         self._forget(query.name)
-        logged = {
-            store.name: store.source_topic or changelog_topic(self._application_id, store.name)
+        old = {
+            store.name: topic
             for store in query.stores
-            if store.logged
+            if (topic := changelog_of(self._application_id, store)) is not None and topic not in made
         }
-        old = {store: topic for store, topic in logged.items() if topic not in made}
-        spans = self._spans(old, self._tasks(query))
-        spans |= self._read_so_far([store.source_topic for store in query.stores if store.source_topic], spans)
+        reused = {store.source_topic for store in query.stores if store.source_topic is not None}
+        spans = self._spans([topic for topic in old.values() if topic not in reused], self._tasks(query))
+        spans |= self._read_so_far(sorted(reused))
         note = Note(
             old, {place: span for place, span in spans.items() if span.end > span.start}, self._metadata(inputs)
         )
         if note.spans:
             _require_restorable(self._states, note)
-            self._forget_shape()
+            delete(self._directory.shape)  # what is restored may be kept in another way than before
             keep_text(self._directory.note(query.name), note.to_json())
         return note
 
@@ -111,33 +113,30 @@ class Recovery:
 
     def _forget(self, query: str) -> None:
         """What is left of a checkpoint that is gone: where it began, and what its tasks carried."""
+        for path in (self._directory.note(query), self._directory.initial_offsets(query)):
+            delete(path)
         if self._directory.is_local:
-            for path in (self._directory.note(query), f"{self._directory.checkpoint(query)}.initial-offsets"):
-                if os.path.exists(path):
-                    os.unlink(path)
             shutil.rmtree(self._directory.stream_time(query), ignore_errors=True)
 
-    def _forget_shape(self) -> None:
-        """What is restored may be kept in another way than before."""
-        shape = f"{self._directory.path}/{SHAPE}"
-        if self._directory.is_local and os.path.exists(shape):
-            os.unlink(shape)
-
-    def _spans(self, logged: Mapping[str, str], tasks: int) -> dict[TopicPartition, Span]:
-        places = [TopicPartition(topic, number) for topic in logged.values() for number in range(tasks)]
+    def _spans(self, changelogs: Sequence[str], tasks: int) -> dict[TopicPartition, Span]:
+        places = [TopicPartition(topic, number) for topic in changelogs for number in range(tasks)]
         if not places:
             return {}
         topics.await_decided(self._cluster, places)
+        return self._bounds(places)
+
+    def _bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Span]:
         starts = list_offsets(self._cluster, dict.fromkeys(places, EARLIEST))
         ends = list_offsets(self._cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
         return {place: Span(offset_of(starts[place]), offset_of(ends[place])) for place in places}
 
-    def _read_so_far(self, reused: Sequence[str], spans: Mapping[TopicPartition, Span]) -> dict[TopicPartition, Span]:
-        """A table's own topic is its changelog up to where the group has read it; what follows is still to come."""
-        places = [place for place in spans if place.topic in reused]
+    def _read_so_far(self, reused: Sequence[str]) -> dict[TopicPartition, Span]:
+        """A table's own topic is its changelog up to where the group has read it; what follows is still to come. Others
+        write it, so nobody waits for the end of their transactions: what was read is behind those that have ended."""
+        places = [TopicPartition(topic, number) for topic in reused for number in range(self._inputs.partitions[topic])]
         found = topics.committed(self._cluster, self._application_id, places) if places else {}
-        ends = {place: found[place].offset if place in found else spans[place].start for place in places}
-        return {place: Span(spans[place].start, min(ends[place], spans[place].end)) for place in places}
+        read = {place: found[place].offset for place in places if place in found}
+        return {place: read_so_far(span, read[place]) for place, span in self._bounds(list(read)).items()}
 
     def _metadata(self, inputs: Sequence[TopicPartition]) -> dict[TopicPartition, str]:
         return {
@@ -146,17 +145,25 @@ class Recovery:
             if found.metadata
         }
 
-    def _check(self, query: str, inputs: Sequence[TopicPartition]) -> None:
+    def _check(self, query: QueryPlan, inputs: Sequence[TopicPartition]) -> None:
         """Raises DoesNotFit. Sets aside a checkpoint that is older than the group."""
-        checkpoint = self._directory.checkpoint(query)
-        batches = batches_of(checkpoint)
-        if batches.begun is None:
+        checkpoint = self._directory.checkpoint(query.name)
+        ends = last_ends(checkpoint)
+        read = frozenset(inputs)
+        if not ends:
             return
-        found = topics.committed(self._cluster, self._application_id, inputs)
+        known = frozenset(place for end in ends for place in end)
+        if not query.keeps_state and not known & read:
+            return  # it reads other topics than before, and begins where the group is
+        asked = known | read if len(ends) > 1 or not known & read else read
+        found = topics.committed(self._cluster, self._application_id, sorted(asked))
         # What was read and waits for other inputs is behind the group's offset, but in the checkpoint.
-        committed = {place: decode(each.metadata).numbers.get(READ, each.offset) for place, each in found.items()}
-        ends = self._ends(checkpoint, batches)
+        reached = {place: decode(each.metadata).numbers.get(READ, each.offset) for place, each in found.items()}
+        # Of what is read no more another query may have read on; it tells only where nothing else does.
+        compared = known & read or known
+        committed = {place: offset for place, offset in reached.items() if place in compared}
         if not committed or any(_fits(committed, end) for end in ends):
+            self._require_known(query, written_without(ends, reached, read))
             return
         newest = ends[0]
         where = next(place for place, offset in committed.items() if newest.get(place, offset) != offset)
@@ -164,7 +171,7 @@ class Recovery:
             f"{self._application_id}: the checkpoint {checkpoint} is at offset {newest[where]} of {where}, "
             f"but the group {self._application_id} is at {committed[where]}"
         )
-        if all(committed[place] >= newest.get(place, 0) for place in committed) and self._directory.is_local:
+        if all(committed[place] >= newest.get(place, 0) for place in committed):
             self._set_aside(checkpoint, told)
             return
         raise DoesNotFit(
@@ -173,19 +180,28 @@ class Recovery:
             "offsets back"
         )
 
-    def _ends(self, checkpoint: str, batches: Batches) -> list[dict[TopicPartition, int]]:
-        """Where the group may be: at the end of the last batch, or, if that was not written, of the one before."""
-        assert batches.begun is not None
-        numbers = [batches.begun] if batches.done == batches.begun else [batches.begun, batches.begun - 1]
-        found = [offsets_of_batch(checkpoint, number) for number in numbers if number >= 0]
-        if numbers[-1] < 0 and (text := kept_text(f"{checkpoint}.initial-offsets")):
-            found.append(from_json(text))
-        return found
+    def _require_known(self, query: QueryPlan, missing: Sequence[str]) -> None:
+        if query.keeps_state and missing:
+            raise DoesNotFit(
+                f"{self._application_id}: the last batch of query {query.name} is out, but its state was not finished, "
+                f"and needs {', '.join(missing)}, which is not read any more. Run the version that read it once more "
+                "(`ottla streams run --once`), then this one"
+            )
 
     def _set_aside(self, checkpoint: str, told: str) -> None:
         logger.warning("%s: another instance has gone on since; the state comes from the changelogs", told)
-        shutil.rmtree(f"{checkpoint}{SET_ASIDE}", ignore_errors=True)
-        os.rename(checkpoint, f"{checkpoint}{SET_ASIDE}")
+        move(checkpoint, f"{checkpoint}{SET_ASIDE}")
+
+
+def changelog_of(application_id: str, store: StoreSpec) -> str | None:
+    """The topic from which the store can be filled again; None if there is none."""
+    if store.source_topic is not None:
+        return store.source_topic
+    return changelog_topic(application_id, store.name) if store.logged else None
+
+
+def read_so_far(there: Span, committed: int) -> Span:
+    return Span(there.start, max(there.start, min(committed, there.end)))
 
 
 def _fits(committed: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> bool:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.checkpoint import batches_of, offsets_of_batch
+from ottla.pipelines.checkpoint import batches_of
 from ottla.pipelines.failures import Restarts, told, told_by_us, was_fenced
 from ottla.pipelines.progress import Progress, new_counter
 from ottla.pipelines.settings import LOCAL_CHECKPOINT, POOL
@@ -94,6 +94,7 @@ class RunningQuery:
             self._input.around,
             self._input.plan,
             starting=starting,
+            origin_base=self._input.left_behind,
             initial_offsets=self._input.initial_offsets if self._input.directory.is_local else None,
             stream_time=self._input.directory.stream_time(self._input.plan.name),
             dropped=self._dropped,
@@ -184,7 +185,7 @@ class RunningQuery:
     def _write_batch(self, rows: DataFrame, batch_id: int) -> None:
         self._open()
         began = time.monotonic()
-        offsets = offsets_of_batch(self._input.checkpoint, batch_id)
+        offsets = self._input.ends(batch_id)
         if not self.progress.batches:
             self._sink.expect(self._input.records(batch_id, offsets))
         written = self._sink.write(rows, batch_id, offsets, self._input.origins(batch_id, offsets))

@@ -2,6 +2,7 @@
 
     .lock                    held by the process that runs the application; tells who that is
     status.json              what the run does, told every two seconds if something has changed
+    topology.json            what each query keeps
     checkpoints/<query>      Spark's: offsets, commits, state
     checkpoints/<query>.*    where it began, and what it was restored from
     restoring/<store>-<n>    how far tasks are that restore a store
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 LOCK: Final = ".lock"
 STATUS: Final = "status.json"
+NOTE: Final = ".restored"
 
 
 class AlreadyRunning(Exception):
@@ -65,7 +67,16 @@ class StateDirectory:
 
     def note(self, query: str) -> str:
         """What the query's state was restored from, if it was."""
-        return f"{self.checkpoint(query)}.restored"
+        return f"{self.checkpoint(query)}{NOTE}"
+
+    def initial_offsets(self, query: str) -> str:
+        """Where its first batch began."""
+        return initial_offsets_of(self.checkpoint(query))
+
+    @property
+    def shape(self) -> str:
+        """What its queries keep, see `kept_shape`."""
+        return f"{self.path}/topology.json"
 
     @property
     def restoring(self) -> str:
@@ -133,6 +144,10 @@ class StateDirectory:
                 shutil.rmtree(path)
             else:
                 os.unlink(path)
+
+
+def initial_offsets_of(checkpoint: str) -> str:
+    return f"{checkpoint}.initial-offsets"
 
 
 def _locked(descriptor: int, attempts: int = 1) -> bool:

@@ -10,7 +10,7 @@ that have to wait for another's (`tasks.idling`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -206,9 +206,9 @@ class _Work:
         if saved is not None:
             times, _, aside = saved[4:].partition(_BEHIND)
             self.task.restore(times)
-            self._aside = Aside.decode(aside, partition)
+            self._aside = Aside.decode(aside, partition).of(self.task.reads)
         elif spec.restore is not None:
-            restore(self.task, spec.restore)
+            restore(self.task, spec.restore, self._write_away)
         self._due_ms: int | None = None
 
     def process(self, read: Sequence[Read], more: Mapping[str, bool], batch_time: int) -> list[Raw]:
@@ -273,11 +273,14 @@ class _Work:
 
     def finish(self) -> list[Raw]:
         out = self.task.commit()
-        for backend in self._backends.values():
-            backend.flush()
+        self._write_away()
         self._spec.count_dropped(self.task)
         self._spec.tell_times(self.task, self._aside.records)
         return out
+
+    def _write_away(self) -> None:
+        for backend in self._backends.values():
+            backend.flush()
 
     def saved(self) -> bytes:
         aside = self._aside.encode()
@@ -301,6 +304,12 @@ class Aside(NamedTuple):
     """Topics of which more was at the brokers."""
     deadlines: Mapping[str, int] = {}
     """Until when a topic without records is waited for."""
+
+    def of(self, reads: Callable[[str], bool]) -> Aside:
+        """Without topics that a new version does not read any more."""
+        records = [raw for raw in self.records if reads(raw.topic)]
+        more = [topic for topic in self.more if reads(topic)]
+        return Aside(records, more, {topic: due for topic, due in self.deadlines.items() if reads(topic)})
 
     def encode(self) -> bytes:
         if not self.records and not self.more and not self.deadlines:

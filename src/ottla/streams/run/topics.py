@@ -3,6 +3,7 @@
 All by wire, before the first query starts. What does not fit is told in whole, not topic by topic.
 """
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -16,6 +17,8 @@ from ottla.model.ids import TopicPartition
 from ottla.streams.topology.graph import Graph, Reset, SinkNode, SourceNode, SubTopology, changelog_topic, decorated
 from ottla.streams.topology.partition_counts import PartitionsError, matching_topics, partition_counts
 from ottla.streams.topology.stores import StoreKind, StoreSpec
+
+logger = logging.getLogger(__name__)
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -31,6 +34,8 @@ REPARTITION: Final = {
 }
 VERSIONED_LAG_MS: Final = 24 * 3_600_000
 """Beyond a versioned store's history its changelog stays uncompacted this much longer."""
+_POLICY: Final = "cleanup.policy"
+_RETENTION: Final = "retention.ms"
 CHANGELOG: Final = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
 
@@ -143,7 +148,7 @@ def changelog_topics(
 
 
 def _changelog_configs(store: StoreSpec, additional_retention_ms: int) -> dict[str, str]:
-    if store.kind is StoreKind.KEY_VALUE:
+    if store.kind is StoreKind.KEY_VALUE or store.kind is StoreKind.OWN:
         return dict(CHANGELOG)
     if store.kind is StoreKind.VERSIONED:
         # Compaction keeps the last record per key, so it must not reach into the history.
@@ -169,6 +174,35 @@ def ensure(cluster: Cluster, topics: Sequence[admin.NewTopic], replication_facto
         elif outcome.error != Errors.TOPIC_ALREADY_EXISTS:
             raise outcome
     return made
+
+
+def keep_whole(cluster: Cluster, changelogs: Sequence[admin.NewTopic]) -> None:
+    """Changelogs of stores of the user's own are compacted and nothing else, unless the user says so: earlier versions
+    made them like those of windows, of which brokers delete what is older than a day."""
+    wanted = {topic.name: topic for topic in changelogs if not _deletes(topic.configs[_POLICY])}
+    if not wanted:
+        return
+    for name, told in admin.describe_configs(cluster, admin.TOPIC, list(wanted)).items():
+        if isinstance(told, KafkaError):
+            logger.warning("%s may be deleting records: its cleanup.policy cannot be seen: %s", name, told)
+        elif any(each.name == _POLICY and _deletes(each.value or "") for each in told):
+            _compact_only(cluster, wanted[name])
+
+
+def _deletes(policy: str) -> bool:
+    return "delete" in policy.replace(" ", "").split(",")
+
+
+def _compact_only(cluster: Cluster, changelog: admin.NewTopic) -> None:
+    name, retention = changelog.name, changelog.configs.get(_RETENTION)
+    kept = admin.ConfigChange(_RETENTION, admin.DELETE if retention is None else admin.SET, retention)
+    policy = admin.ConfigChange(_POLICY, admin.SET, changelog.configs[_POLICY])
+    try:
+        admin.alter_configs(cluster, admin.TOPIC, name, [policy, kept])
+    except KafkaError as error:
+        logger.warning("%s loses what is older than its retention; set its cleanup.policy to compact: %s", name, error)
+    else:
+        logger.warning("%s has lost what was older than its retention; from now on it is compacted only", name)
 
 
 def _compare(cluster: Cluster, there: Sequence[admin.NewTopic]) -> None:

@@ -1,12 +1,21 @@
 """Which versions of an application may go on with the state of an earlier one."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ottla.streams.run.kept_shape import BY_TASKS, NATIVELY, NOT_AT_ALL, Kept, StateDoesNotFit, conflicts, require_fit
+from ottla.streams.run.kept_shape import (
+    BY_TASKS,
+    NATIVELY,
+    NOT_AT_ALL,
+    Kept,
+    StateDoesNotFit,
+    conflicts,
+    keep,
+    require_fit,
+)
+from ottla.streams.run.state_directory import StateDirectory
 
 COUNTS = Kept(BY_TASKS, 2, {"counts": "key-value, keys Serdes.string, values Serdes.long"})
 SUMS = Kept(NATIVELY, 2, {"sums": "key-value, keys Serdes.string, values Serdes.long"})
@@ -45,16 +54,29 @@ def test_what_does_not_fit_is_told(old: dict[str, Kept], new: dict[str, Kept], w
     assert any(why in each for each in conflicts(old, new)), conflicts(old, new)
 
 
-def test_a_version_that_does_not_fit_is_refused_and_nothing_changes(tmp_path: Path) -> None:
-    require_fit(str(tmp_path), {"0": COUNTS})
-    (tmp_path / "checkpoints" / "0").mkdir(parents=True)
-    before = (tmp_path / "topology.json").read_text()
+def test_a_version_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    directory = begun(tmp_path)
+    keep(directory, {"0": COUNTS})
+    require_fit(directory, {"0": COUNTS})
     with pytest.raises(StateDoesNotFit, match=r"query 0 had 2 tasks and now has 1(.|\n)*ottla streams reset"):
-        require_fit(str(tmp_path), {"0": replace(COUNTS, tasks=1)})
-    assert (tmp_path / "topology.json").read_text() == before
+        require_fit(directory, {"0": replace(COUNTS, tasks=1)})
 
 
 def test_what_never_ran_binds_nobody(tmp_path: Path) -> None:
-    require_fit(str(tmp_path), {"0": COUNTS})
-    require_fit(str(tmp_path), {"0": SUMS})
-    assert json.loads((tmp_path / "topology.json").read_text())["0"]["stores"] == SUMS.stores
+    directory = StateDirectory(str(tmp_path), "app")
+    require_fit(directory, {"0": COUNTS})
+    keep(directory, {"0": COUNTS})
+    require_fit(directory, {"0": SUMS})
+
+
+def test_what_is_written_down_and_cannot_be_read_is_told(tmp_path: Path) -> None:
+    directory = begun(tmp_path)
+    Path(directory.shape).write_text('{"0": {"by"')
+    with pytest.raises(StateDoesNotFit, match=r"topology.json cannot be read .*delete the file"):
+        require_fit(directory, {"0": COUNTS})
+
+
+def begun(folder: Path) -> StateDirectory:
+    directory = StateDirectory(str(folder), "app")
+    Path(directory.checkpoint("0")).mkdir(parents=True)
+    return directory

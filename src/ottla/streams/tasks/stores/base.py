@@ -1,6 +1,6 @@
 """What all stores of a task share: who is told of dropped records, what time it is, where changes go."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.streams.record import Headers
@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from ottla.streams.tasks.stores.record_cache import RecordCache
 
 EXPIRED: Final = "expired-window"
+
+
+IN_ORDER_FROM: Final = 100_000
+
+
+def to_write(changed: Collection[bytes]) -> Iterable[bytes]:
+    """Keys as they are best written. Many of them in order: a backend that has its entries in pages, more than fit into
+    memory, then comes by each page once."""
+    return sorted(changed) if len(changed) >= IN_ORDER_FROM else changed
 
 
 class Moment:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
+from ottla.streams.tasks.stores.base import to_write
 from ottla.streams.topology.stores import StoreBackend
 
 Entry = tuple[int, int, bytes]
@@ -118,7 +119,7 @@ class Cells:
 
     def flush(self) -> None:
         put, delete = self._backend.put, self._backend.delete
-        for address in self._changed:
+        for address in to_write(self._changed):
             cell = self._cells[address]
             if cell is None:
                 delete(address)

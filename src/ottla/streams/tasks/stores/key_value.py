@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ottla.streams.record import Headers
-from ottla.streams.tasks.stores.base import StoreContext
+from ottla.streams.tasks.stores.base import StoreContext, to_write
 from ottla.streams.tasks.stores.codec import LONG
 from ottla.streams.tasks.stores.record_cache import UNREAD
 from ottla.streams.topology.stores import IS_LATEST, StoreSpec, ValueAndTimestamp
@@ -135,7 +135,7 @@ class KeyValues:
     def flush(self) -> None:
         if self._cache is not None:
             self._cache.settle(self._changed)
-        for key in self._changed:
+        for key in to_write(self._changed):
             value = self._known[key]
             if value is None:
                 self._backend.delete(key)

@@ -275,7 +275,8 @@ class HeldBack:
         return None
 
     def restore(self, key: bytes, value: bytes | None, _timestamp: int, headers: Headers = ()) -> None:
-        """A tombstone tells the key and not the time that it waited for: that is remembered while restoring."""
+        """A tombstone tells the key and not the time that it waited for: that is remembered while restoring, also when
+        what was restored is written away."""
         known = self._restored.pop(key, None)
         if known is not None:
             self._drop(known, key, self._entries.get(known, 0, key) or b"")
@@ -314,7 +315,6 @@ class HeldBack:
             self._places.flush()
 
     def forget(self) -> None:
-        self._restored.clear()
         self._entries.forget()
         if self._places is not None:
             self._places.forget()
