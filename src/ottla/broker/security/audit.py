@@ -1,11 +1,14 @@
 """Who was refused what, in Kafka's words and on Kafka's logger, or as JSON; and who logged in.
 
-A client that is refused asks again and again: of equal lines one is written in a second, and the next one tells how
-many there were in between. Nothing that is written here comes from a request's body, and no secret passes by.
+A client that is refused asks again and again: of equal lines one is written in a second, and another at its end tells
+how many there were in between. Who asks for something else each time does not fill the log either: of a kind only so
+many different lines are written in a second, and the rest are counted. What clients say of themselves (names of users,
+of topics, of mechanisms) is cut, and written so that it cannot be taken for a line of this log. No secret passes by.
 """
 
 import logging
 from collections.abc import Callable
+from enum import Enum
 from typing import Final, NamedTuple
 
 from ottla.model.acls import Acl, Pattern, PermissionType
@@ -13,6 +16,7 @@ from ottla.model.ids import Millis
 from ottla.model.permissions import RESOURCE_NAMES, Operation, Resource
 from ottla.model.ports import Clock
 from ottla.security.acls import Rule, Verdict
+from ottla.security.lines import cut, shown
 
 logger = logging.getLogger("kafka.authorizer.logger")
 
@@ -20,8 +24,9 @@ TEXT: Final = "kafka"
 JSON: Final = "json"
 FORMATS: Final = (TEXT, JSON)
 _PERIOD: Final = Millis(1000)
-_MAX_REMEMBERED: Final = 10_000
-"""Different lines in a second, beyond which repetitions are written in full."""
+_LONGEST_REASON: Final = 1000
+_LEVELS: Final = {True: logging.INFO, False: logging.DEBUG}
+"""By whether something was refused."""
 
 
 class Asked(NamedTuple):
@@ -45,16 +50,44 @@ class Login(NamedTuple):
     """Why it failed, for the log alone: the client is told less."""
 
 
+class Kind(Enum):
+    """What is written; each has lines of its own, so that strangers at the door do not drown what users did."""
+
+    FAILED_LOGIN = "failed logins"
+    LOGIN = "logins"
+    DENIED = "refusals"
+    ALLOWED = "permissions"
+
+    @property
+    def level(self) -> int:
+        return _LEVELS[self in (Kind.FAILED_LOGIN, Kind.DENIED)]
+
+
+_MOST: Final = {Kind.FAILED_LOGIN: 50, Kind.LOGIN: 500, Kind.DENIED: 500, Kind.ALLOWED: 5_000}
+"""Different lines in a second."""
+
+
 class Audit:
-    __slots__ = ("_clock", "_repeated", "_said", "_since", "_write")
+    __slots__ = ("_awake", "_begun", "_clock", "_form", "_later", "_repeated", "_said", "_since", "_unsaid", "_write")
 
     def __init__(self, clock: Clock, form: str = TEXT) -> None:
         self._clock = clock
+        self._form = form
         self._write: Callable[[int, Asked | Login, Verdict | None, int], None] = _json if form == JSON else _text
-        self._said: dict[Asked | Login, tuple[Millis, Verdict | None]] = {}
+        self._later: Callable[[float, Callable[[], None]], object] | None = None
+        self._awake = False
+        """A timer is set."""
+        self._begun: dict[Kind, int] = {}
+        """Lines of this second."""
+        self._unsaid: dict[Kind, int] = {}
+        self._said: dict[Asked | Login, tuple[Millis, Kind, Verdict | None]] = {}
         self._repeated: dict[Asked | Login, int] = {}
         """How often since it was said."""
         self._since = Millis(0)
+
+    def wake_by(self, later: Callable[[float, Callable[[], None]], object]) -> None:
+        """`later(seconds, do)`: what is counted is told also if nothing more happens."""
+        self._later = later
 
     @property
     def tells_allowed(self) -> bool:
@@ -62,52 +95,91 @@ class Audit:
 
     def refused(self, asked: Asked, why: Callable[[], Verdict]) -> None:
         if logger.isEnabledFor(logging.INFO):
-            self._say(logging.INFO, asked, why)
+            self._say(Kind.DENIED, _bounded(asked), why)
 
     def allowed(self, asked: Asked, why: Callable[[], Verdict]) -> None:
         if self.tells_allowed:
-            self._say(logging.DEBUG, asked, why)
+            self._say(Kind.ALLOWED, _bounded(asked), why)
 
     def logged_in(self, login: Login) -> None:
-        level = logging.INFO if login.failure else logging.DEBUG
-        if logger.isEnabledFor(level):
-            self._say(level, login, None)
+        kind = Kind.FAILED_LOGIN if login.failure else Kind.LOGIN
+        if logger.isEnabledFor(kind.level):
+            self._say(kind, _bounded_login(login), None)
 
-    def _say(self, level: int, about: Asked | Login, why: Callable[[], Verdict] | None) -> None:
+    def _say(self, kind: Kind, about: Asked | Login, why: Callable[[], Verdict] | None) -> None:
         now = self._clock.monotonic()
-        self._catch_up(now)
+        self._catch_up(now, _PERIOD)
+        self._wake_up()
         if about in self._said:
             self._repeated[about] = self._repeated.get(about, 0) + 1
             return
+        if self._begun.get(kind, 0) >= _MOST[kind]:
+            self._unsaid[kind] = self._unsaid.get(kind, 0) + 1
+            return
+        self._begun[kind] = self._begun.get(kind, 0) + 1
         verdict = None if why is None else why()
-        if len(self._said) < _MAX_REMEMBERED:
-            self._said[about] = now, verdict
-        self._write(level, about, verdict, 0)
+        self._said[about] = now, kind, verdict
+        self._write(kind.level, about, verdict, 0)
 
-    def _catch_up(self, now: Millis) -> None:
+    def flush(self) -> None:
+        """Tells of all that is counted, as when the node stops."""
+        self._catch_up(self._clock.monotonic(), Millis(0))
+
+    def _wake_up(self) -> None:
+        if self._later is not None and not self._awake:
+            self._awake = True
+            self._later(_PERIOD / 1000, self._woken)
+
+    def _woken(self) -> None:
+        self._awake = False
+        self._catch_up(self._clock.monotonic(), _PERIOD)
+        if self._said or self._unsaid:
+            self._wake_up()
+
+    def _catch_up(self, now: Millis, period: Millis) -> None:
         """Tells of repetitions, once a second has passed since the line."""
-        if now - self._since < _PERIOD:
+        if now - self._since < period:
             return
         self._since = now
-        for about, (at, verdict) in list(self._said.items()):
-            if now - at < _PERIOD:
+        self._begun.clear()
+        for about, (at, kind, verdict) in list(self._said.items()):
+            if now - at < period:
                 continue
             del self._said[about]
             times = self._repeated.pop(about, 0)
             if times:
-                refused = bool(about.failure) if isinstance(about, Login) else not (verdict and verdict.allowed)
-                self._write(logging.INFO if refused else logging.DEBUG, about, verdict, times)
+                self._write(kind.level, about, verdict, times)
+        for kind, times in self._unsaid.items():
+            _write_rest(self._form, kind, times)
+        self._unsaid.clear()
+
+
+def _bounded(asked: Asked) -> Asked:
+    return asked._replace(principal=cut(asked.principal), name=cut(asked.name), api=cut(asked.api))
+
+
+def _bounded_login(login: Login) -> Login:
+    return login._replace(
+        principal=cut(login.principal), mechanism=cut(login.mechanism), failure=cut(login.failure, _LONGEST_REASON)
+    )
+
+
+def _write_rest(form: str, kind: Kind, times: int) -> None:
+    if form == JSON:
+        logger.log(kind.level, '{"event": "unwritten", "kind": "%s", "count": %d}', kind.value, times)
+    else:
+        logger.log(kind.level, "%d more %s in a second: only %d of them are written", times, kind.value, _MOST[kind])
 
 
 def _text(level: int, about: Asked | Login, verdict: Verdict | None, repeated: int) -> None:
     again = f" ({repeated} more times)" if repeated else ""
     if isinstance(about, Login):
-        outcome = f"failed: {about.failure}" if about.failure else "succeeded"
+        outcome = f"failed: {shown(about.failure)}" if about.failure else "succeeded"
         logger.log(
             level,
             "Login of principal = %s with mechanism = %s from host = %s on listener = %s %s%s",
-            about.principal,
-            about.mechanism,
+            shown(about.principal),
+            shown(about.mechanism),
             about.host,
             about.listener,
             outcome,
@@ -119,13 +191,13 @@ def _text(level: int, about: Asked | Login, verdict: Verdict | None, repeated: i
         level,
         "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s with "
         "resourceRefCount = %d based on rule %s%s",
-        about.principal,
+        shown(about.principal),
         "Allowed" if verdict.allowed else "Denied",
         about.operation.name,
         about.host,
         RESOURCE_NAMES[about.resource],
-        about.name,
-        about.api,
+        shown(about.name),
+        shown(about.api),
         repeated or 1,
         rule_text(verdict),
         again,
@@ -167,4 +239,5 @@ def _json(level: int, about: Asked | Login, verdict: Verdict | None, repeated: i
             line["acl"] = acl_text(verdict.acl)
     if repeated:
         line["repeated"] = repeated
-    logger.log(level, "%s", json.dumps(line, ensure_ascii=False))
+    text = json.dumps(line, ensure_ascii=False)
+    logger.log(level, "%s", text if text.isprintable() else json.dumps(line))
