@@ -2,6 +2,7 @@
 
 import base64
 import logging
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
@@ -9,7 +10,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from ottla.metadata.replay import image_of
+from ottla.model.properties import Settings
+from ottla.node.monitoring.door import NodeUsers
+from ottla.protocol.messages import UserScramCredentialRecord
 from ottla.testing import Cluster
+from tests.rules.controller.scene import features
 from tests.support.patience import PATIENCE_SECONDS
 
 DOOR: dict[str, Any] = {"http_listeners": "http://127.0.0.1:0", "http_authentication_method": "basic"}
@@ -17,7 +23,7 @@ DOOR: dict[str, Any] = {"http_listeners": "http://127.0.0.1:0", "http_authentica
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Cluster]:
-    with Cluster(security="SASL_PLAINTEXT", **DOOR) as cluster:
+    with Cluster(security="SASL_PLAINTEXT", connection_failed_authentication_delay_ms="50", **DOOR) as cluster:
         cluster.user("watcher", "w-secret", may=["describe cluster"])
         cluster.user("stranger", "s-secret", may=[])
         cluster.user("eve", "e-secret", may=[])
@@ -61,6 +67,39 @@ def test_a_refusal_is_in_the_audit_log_and_no_password(kafka: Cluster, caplog: p
     assert "for request = GET /metrics with" in caplog.text
     assert "e-secret" not in caplog.text
     assert "wr0ng" not in caplog.text
+
+
+def test_logins_are_in_the_audit_log_and_whoever_guesses_waits(
+    kafka: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "kafka.authorizer.logger"):
+        assert asked(kafka, "/metrics", "watcher:w-secret")[0] == 200
+        began = time.monotonic()
+        assert asked(kafka, "/metrics", "guest\nwork:wr0ng")[0] == 401
+        assert time.monotonic() - began >= 0.05, "connection.failed.authentication.delay.ms"
+    assert (
+        "Login of principal = User:watcher with mechanism = BASIC from host = 127.0.0.1 on listener = HTTP succeeded"
+        in caplog.messages
+    )
+    assert (
+        "Login of principal = unknown with mechanism = BASIC from host = 127.0.0.1 on listener = HTTP failed: "
+        r"a wrong password of 'guest\nwork', or no such user" in caplog.messages
+    )
+
+
+def test_strangers_are_looked_at_as_most_users_are() -> None:
+    """Else the time that a refusal takes tells who exists."""
+    scram = {
+        (kind, f"user-{number}"): UserScramCredentialRecord(
+            name=f"user-{number}", mechanism=kind, salt=b"s" * 25, stored_key=b"k", server_key=b"k", iterations=16_384
+        )
+        for kind in (1, 2)
+        for number in range(3)
+    }
+    image = image_of([*features(), *scram.values()], "cluster", offset=9, epoch=1, timestamp=1)
+    users = NodeUsers(Settings.defaults("/data"), lambda: image)
+    for name in ("user-1", "nobody"):
+        assert [kept.iterations for kept in users._kept(name)] == [16_384, 16_384]
 
 
 def test_a_node_without_an_authorizer_asks_only_who_it_is() -> None:

@@ -91,8 +91,11 @@ class Network(Service):
     def ask_for_logins(self, clock: Clock, image: Callable[[], MetadataImage]) -> None:
         """Before any listener is served: on some of them clients, and other nodes, have to say who they are."""
         if any(each.protocol.startswith("SASL_") for each in self._settings.listeners):
-            from ottla.node.logins import ListenerLogins  # noqa: PLC0415  a node that nobody logs in to does without
+            from ottla.node.logins import ListenerLogins, lacking  # noqa: PLC0415  a node that nobody logs in to needs none
 
+            trouble = lacking(self._settings)
+            if trouble is not None:
+                raise CannotListen(f"{trouble}.")
             self._logins = ListenerLogins(self._settings, clock, image)
             self.server.logins.update(self._logins.by_listener)
 
