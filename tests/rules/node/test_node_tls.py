@@ -12,7 +12,7 @@ import trustme
 
 from ottla.model.ids import Millis
 from ottla.model.properties import Settings
-from ottla.net.tls import Material
+from ottla.net.tls import Material, material
 from ottla.node import tls as node_tls
 from ottla.node.tls import NodeTls
 from ottla.security.tls.settings import TlsRefused, TlsSettings
@@ -115,7 +115,7 @@ def test_a_file_that_is_finished_while_it_is_read_is_taken_up_at_the_next_look(
     settings = Settings.from_properties(given(place))
     (place / "node.pem").write_text("-----BEGIN half")
     os.utime(place / "node.pem", (5_000, 5_000))
-    read = node_tls.material
+    read = material
 
     def then_finished(asked: TlsSettings) -> Material:
         try:
