@@ -5,16 +5,18 @@ import logging
 import time
 from collections.abc import Iterator
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pytest
 
+from ottla.cli.pages import page
 from ottla.metadata.replay import image_of
 from ottla.model.properties import Settings
 from ottla.node.monitoring.door import NodeUsers
 from ottla.protocol.messages import UserScramCredentialRecord
 from ottla.testing import Cluster
+from ottla.testing.security import as_java
 from tests.rules.controller.scene import features
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -85,6 +87,19 @@ def test_logins_are_in_the_audit_log_and_whoever_guesses_waits(
         "Login of principal = unknown with mechanism = BASIC from host = 127.0.0.1 on listener = HTTP failed: "
         r"a wrong password of 'guest\nwork', or no such user" in caplog.messages
     )
+
+
+def test_tools_ask_for_pages_over_tls_and_as_somebody() -> None:
+    door: dict[str, Any] = {"http_listeners": "https://127.0.0.1:0", "http_authentication_method": "basic"}
+    with Cluster(security="SASL_SSL", **door) as secured:
+        url = f"{secured.http_address(1)}/metrics"
+        assert url.startswith("https://")
+        watcher = as_java(secured.user("watcher", may=["describe cluster"]))
+        assert "kafka_server" in page(url, watcher, PATIENCE_SECONDS)
+        with pytest.raises(HTTPError, match="401"):
+            page(url, {**watcher, "security.protocol": "SSL"}, PATIENCE_SECONDS)
+        with pytest.raises(URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            page(url, {}, PATIENCE_SECONDS)
 
 
 def test_strangers_are_looked_at_as_most_users_are() -> None:
