@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import logging
 from collections.abc import Mapping
 
 import pytest
@@ -17,10 +18,10 @@ from ottla.http.application import Application, Manners
 from ottla.http.auth import Basic, Caller, challenge, credentials
 from ottla.http.call import Call
 from ottla.http.problems import Problem
-from ottla.http.rights import AclDoor, Right
+from ottla.http.rights import AclRights
 from ottla.http.routes import Route
 from ottla.model.errors import Errors
-from ottla.model.permissions import ALTER_CLUSTER, WRITE_TOPIC
+from ottla.model.permissions import ALTER_CLUSTER, CLUSTER_NAME, WRITE_TOPIC, Permission
 from ottla.testing import Cluster
 from tests.support.asgi import answered
 from tests.support.patience import PATIENCE_SECONDS
@@ -41,8 +42,8 @@ async def answer(call: Call) -> dict[str, str]:
 
 
 ROUTES = (
-    Route("GET", "/topics/{topic}", answer, "A topic.", needs=Right(WRITE_TOPIC, "topic")),
-    Route("GET", "/cluster", answer, "The cluster.", needs=Right(ALTER_CLUSTER)),
+    Route("GET", "/topics/{topic}", answer, "A topic.", needs=WRITE_TOPIC),
+    Route("GET", "/cluster", answer, "The cluster.", needs=ALTER_CLUSTER),
     Route("GET", "/health", answer, "Health."),
 )
 
@@ -56,11 +57,26 @@ async def statuses(application: Application, name: str) -> list[int]:
     return [(await answered(application, "GET", target, headers=by(name)))[0] for target in targets]
 
 
+class TopicDoor:
+    """As the doors of services are made: each knows what its routes are about."""
+
+    def __init__(self, view: AclView) -> None:
+        self._rights = AclRights("test", view.rules)
+
+    async def admit(self, headers: Mapping[str, str], host: str) -> Caller:
+        return await admit(headers, host)
+
+    def may(self, caller: Caller, need: object, call: Call) -> bool:
+        assert isinstance(need, Permission)
+        self._rights.check(caller, need, call.path.get("topic", CLUSTER_NAME), f"{call.method} {call.url}")
+        return True
+
+
 def door(view: AclView) -> Application:
-    return Application(ROUTES, Address("http", "127.0.0.1", 0), Manners(doorkeeper=AclDoor(admit, view.rules)))
+    return Application(ROUTES, Address("http", "127.0.0.1", 0), Manners(doorkeeper=TopicDoor(view)))
 
 
-async def follow(kafka: Cluster) -> None:
+async def follow(kafka: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     async with Client(parse_bootstrap(kafka.bootstrap_servers)) as client:
         view = AclView(client, frozenset({"User:boss"}))
         application = door(view)
@@ -72,15 +88,22 @@ async def follow(kafka: Cluster) -> None:
         await view.refresh()
         assert await statuses(application, "alice") == [200, 403, 403, 200]
         status, told = await answered(application, "GET", "/topics/other", headers=by("alice"))
-        assert (status, "it needs WRITE on Topic {topic}" in str(told)) == (403, True)
+        needed = "User:alice needs WRITE on topic other"
+        command = "ottla acls allow alice write topic:other --execute"
+        assert (status, f"{needed}; allow it with: {command}" in str(told)) == (403, True)
+        assert (
+            "Principal = User:alice is Denied operation = WRITE from host = 127.0.0.1 on resource = "
+            "Topic:LITERAL:other for request = GET /topics/other with resourceRefCount = 1 based on rule DefaultDeny"
+        ) in caplog.messages
         kafka.deny("*", "write topic:orders")
         await view.refresh()
         assert await statuses(application, "alice") == [403, 403, 403, 200]
 
 
-def test_the_same_entries_decide_at_the_door_of_a_service() -> None:
+def test_the_same_entries_decide_at_the_door_of_a_service(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "ottla.test.audit")
     with Cluster(authorizer_class_name=STANDARD, super_users="User:ANONYMOUS") as kafka:
-        asyncio.run(follow(kafka))
+        asyncio.run(follow(kafka, caplog))
 
 
 def test_a_cluster_without_an_authorizer_lets_everybody_in() -> None:

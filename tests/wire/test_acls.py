@@ -91,13 +91,13 @@ def test_and_soon_on_every_node(kafka: Cluster, owner: Wire) -> None:
 def test_a_refusal_names_what_is_missing_and_the_command_that_gives_it(guest: Wire) -> None:
     assert create(guest, "it's mine").error_message == (
         "User:alice needs CREATE on Topic it's mine; allow it with: "
-        """ottla acls allow User:alice create 'topic:it'"'"'s mine'"""
+        """ottla acls allow alice create 'topic:it'"'"'s mine' --execute"""
     )
     answer = guest.ask(m.DescribeAclsRequest(1, None, 1, None, None, 1, 1))
     assert (answer.error_code, answer.error_message) == (
         Errors.CLUSTER_AUTHORIZATION_FAILED,
         "User:alice needs DESCRIBE on Cluster kafka-cluster; allow it with: "
-        "ottla acls allow User:alice describe cluster",
+        "ottla acls allow alice describe cluster --execute",
     )
 
 

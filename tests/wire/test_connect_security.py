@@ -90,7 +90,7 @@ def test_what_a_user_may_is_decided_by_the_acls_of_the_cluster(kafka: Cluster, h
         assert first.ask_as("watcher:guessed", "GET", "/connectors")[0] == 401
         assert first.ask_as(WATCHER, "GET", "/connectors") == (200, [])
         status, said = first.ask_as(STRANGER, "GET", "/connectors")
-        assert (status, "ottla acls allow stranger describe cluster" in said["message"]) == (403, True)
+        assert (status, "ottla acls allow stranger describe cluster --execute" in said["message"]) == (403, True)
         body = {"name": "lines", "config": SOURCE, "initial_state": "STOPPED"}
         assert first.ask_as(WATCHER, "POST", "/connectors", body)[0] == 403
         # One of the two leads: the other passes it on, over https, with what the operator has shown.

@@ -2,14 +2,22 @@
 
 import base64
 import logging
+import time
 from collections.abc import Iterator
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import pytest
 
+from ottla.cli.pages import page
+from ottla.metadata.replay import image_of
+from ottla.model.properties import Settings
+from ottla.node.monitoring.door import NodeUsers
+from ottla.protocol.messages import UserScramCredentialRecord
 from ottla.testing import Cluster
+from ottla.testing.security import as_java
+from tests.rules.controller.scene import features
 from tests.support.patience import PATIENCE_SECONDS
 
 DOOR: dict[str, Any] = {"http_listeners": "http://127.0.0.1:0", "http_authentication_method": "basic"}
@@ -17,7 +25,7 @@ DOOR: dict[str, Any] = {"http_listeners": "http://127.0.0.1:0", "http_authentica
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Cluster]:
-    with Cluster(security="SASL_PLAINTEXT", **DOOR) as cluster:
+    with Cluster(security="SASL_PLAINTEXT", connection_failed_authentication_delay_ms="50", **DOOR) as cluster:
         cluster.user("watcher", "w-secret", may=["describe cluster"])
         cluster.user("stranger", "s-secret", may=[])
         cluster.user("eve", "e-secret", may=[])
@@ -44,7 +52,7 @@ def test_metrics_are_for_who_may_describe_the_cluster(kafka: Cluster) -> None:
         assert asked(kafka, path, admin)[0] == 200
         status, told = asked(kafka, path, "stranger:s-secret")
         assert status == 403
-        assert "ottla acls allow User:stranger describe cluster" in told
+        assert "ottla acls allow stranger describe cluster --execute" in told
 
 
 def test_who_does_not_say_who_he_is_or_cannot_prove_it_is_told_so(kafka: Cluster) -> None:
@@ -61,6 +69,52 @@ def test_a_refusal_is_in_the_audit_log_and_no_password(kafka: Cluster, caplog: p
     assert "for request = GET /metrics with" in caplog.text
     assert "e-secret" not in caplog.text
     assert "wr0ng" not in caplog.text
+
+
+def test_logins_are_in_the_audit_log_and_whoever_guesses_waits(
+    kafka: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "kafka.authorizer.logger"):
+        assert asked(kafka, "/metrics", "watcher:w-secret")[0] == 200
+        began = time.monotonic()
+        assert asked(kafka, "/metrics", "guest\nwork:wr0ng")[0] == 401
+        assert time.monotonic() - began >= 0.05, "connection.failed.authentication.delay.ms"
+    assert (
+        "Login of principal = User:watcher with mechanism = BASIC from host = 127.0.0.1 on listener = HTTP succeeded"
+        in caplog.messages
+    )
+    assert (
+        "Login of principal = unknown with mechanism = BASIC from host = 127.0.0.1 on listener = HTTP failed: "
+        r"a wrong password of 'guest\nwork', or no such user" in caplog.messages
+    )
+
+
+def test_tools_ask_for_pages_over_tls_and_as_somebody() -> None:
+    door: dict[str, Any] = {"http_listeners": "https://127.0.0.1:0", "http_authentication_method": "basic"}
+    with Cluster(security="SASL_SSL", **door) as secured:
+        url = f"{secured.http_address(1)}/metrics"
+        assert url.startswith("https://")
+        watcher = as_java(secured.user("watcher", may=["describe cluster"]))
+        assert "kafka_server" in page(url, watcher, PATIENCE_SECONDS)
+        with pytest.raises(HTTPError, match="401"):
+            page(url, {**watcher, "security.protocol": "SSL"}, PATIENCE_SECONDS)
+        with pytest.raises(URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            page(url, {}, PATIENCE_SECONDS)
+
+
+def test_strangers_are_looked_at_as_most_users_are() -> None:
+    """Else the time that a refusal takes tells who exists."""
+    scram = {
+        (kind, f"user-{number}"): UserScramCredentialRecord(
+            name=f"user-{number}", mechanism=kind, salt=b"s" * 25, stored_key=b"k", server_key=b"k", iterations=16_384
+        )
+        for kind in (1, 2)
+        for number in range(3)
+    }
+    image = image_of([*features(), *scram.values()], "cluster", offset=9, epoch=1, timestamp=1)
+    users = NodeUsers(Settings.defaults("/data"), lambda: image)
+    for name in ("user-1", "nobody"):
+        assert [kept.iterations for kept in users._kept(name)] == [16_384, 16_384]
 
 
 def test_a_node_without_an_authorizer_asks_only_who_it_is() -> None:

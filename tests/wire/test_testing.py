@@ -1,5 +1,6 @@
 """`ottla.testing`: what one test leaves behind does not reach the next, and a mistake is told in words."""
 
+import logging
 import re
 import socket
 from contextlib import ExitStack
@@ -12,8 +13,12 @@ import pytest
 from ottla.client import admin
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
+from ottla.protocol import messages as m
+from ottla.runtime.forwarding import Sender
 from ottla.testing import Cluster, KafkaError, SettingsError, StartFailed
+from ottla.testing.security import scram_user
 from tests.support.patience import eventually
+from tests.support.wire import Wire
 
 GROUP = 32
 
@@ -48,6 +53,33 @@ def test_reset_takes_back_what_was_set_on_brokers_and_groups(one: Cluster) -> No
         assert own_settings(client, admin.BROKER, "", 3) == before
         assert own_settings(client, admin.BROKER, "1", 2) == {}
         assert own_settings(client, GROUP, "readers", 8) == {}
+
+
+def test_reset_takes_back_quotas_users_tokens_and_levels_of_loggers() -> None:
+    """A quota that one test sets would slow down all that follow."""
+    with Cluster(delegation_token_secret_key="nobody-knows") as kafka, Wire(kafka.bootstrap_servers) as wire:
+        before = logging.getLogger("ottla.net").level
+        node = kafka._node(1)
+        part = m.AlterClientQuotasRequest.EntityData(entity_type="user", entity_name="alice")
+        rate = m.AlterClientQuotasRequest.OpData(key="producer_byte_rate", value=1.0)
+        wire.ask(m.AlterClientQuotasRequest([m.AlterClientQuotasRequest.EntryData([part], [rate])]))
+        wire.ask(scram_user("alice", "secret"))
+        resource = m.IncrementalAlterConfigsRequest.AlterConfigsResource(
+            8, "1", [m.IncrementalAlterConfigsRequest.AlterableConfig("ottla.net", 0, "FATAL")]
+        )
+        wire.ask(m.IncrementalAlterConfigsRequest([resource]))
+        token = m.CreateDelegationTokenRequest(max_lifetime_ms=-1)
+        kafka._call(1, node.control_plane.submit(token, on_behalf_of=Sender("User:alice", "127.0.0.1")))
+        assert left_in(kafka) == [1, 1, 1]
+        assert logging.getLogger("ottla.net").level == logging.CRITICAL
+        kafka.reset()
+        assert left_in(kafka) == [0, 0, 0]
+        assert logging.getLogger("ottla.net").level == before
+
+
+def left_in(kafka: Cluster) -> list[int]:
+    image = kafka._node(1).control_plane.image
+    return [len(each) for each in (image.client_quotas, image.scram, image.delegation_tokens)]
 
 
 def test_a_cluster_has_at_least_one_node() -> None:

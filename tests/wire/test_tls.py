@@ -21,6 +21,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
+from ottla.broker.front.client import Client
 from ottla.broker.security.authorizer import AllowAll, Rights, Underway
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.aio.cluster import Cluster as AioClient
@@ -304,35 +305,39 @@ def trusting(directory: Path) -> dict[str, str]:
 class Doorman(AllowAll):
     """Allows everything, and remembers who came."""
 
-    __slots__ = ("seen",)
+    __slots__ = ("logins", "seen")
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+        self.logins: list[tuple[str, str, str]] = []
+
+    def logged_in(self, principal: str, client: Client, mechanism: str, failure: str = "") -> None:
+        self.logins.append((principal, mechanism, failure))
 
     def for_client(self, principal: str, host: str, underway: Underway) -> Rights:
         self.seen.append(principal)
         return super().for_client(principal, host, underway)
 
 
-def principals(directory: Path, clients: list[dict[str, str]], **how: str) -> list[str]:
+def principals(directory: Path, clients: list[dict[str, str]], doorman: Doorman | None = None, **how: str) -> list[str]:
     """Whom a node takes these clients for; what went wrong in the place of a client that did not get in."""
 
     async def scenario() -> list[str]:
-        doorman = Doorman()
+        door = doorman or Doorman()
         (port,) = free_ports(1)
         given = {name: value for name, value in (of_nodes(directory) | how).items()}
         given["listeners"] = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{free_ports(1)[0]}"
-        node = Node(Settings.defaults(str(directory / "data"), **given), doorman)
+        node = Node(Settings.defaults(str(directory / "data"), **given), door)
         await node.start()
         found = []
         try:
             for client in clients:
-                doorman.seen.clear()
+                door.seen.clear()
                 reach = parse_bootstrap(f"localhost:{port}")
                 async with AioClient(reach, timeout_s=5, security=security(client)) as cluster:
                     try:
                         await cluster.metadata([])
-                        found.append(doorman.seen[-1])
+                        found.append(door.seen[-1])
                     except ClientError as error:
                         found.append(str(error))
         finally:
@@ -358,6 +363,26 @@ def test_a_certificate_names_the_user(tmp_path: Path) -> None:
     assert principals(tmp_path, [with_key], ssl_client_auth="required", ssl_principal_mapping_rules=rules) == [
         "User:alice"
     ]
+
+
+def test_a_login_by_certificate_is_told_to_the_audit_log_and_so_is_one_that_names_nobody(tmp_path: Path) -> None:
+    stores(tmp_path)
+    base = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+    }
+    alice, eve = (
+        base | {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(written(tmp_path, leaf, name))}
+        for name, leaf in (("alice", issued(common_name="Alice")), ("eve", issued(common_name="Eve")))
+    )
+    doorman = Doorman()
+    rules = "RULE:^CN=(Alice).*$/$1/L"
+    principals(tmp_path, [alice, base, eve], doorman, ssl_client_auth="requested", ssl_principal_mapping_rules=rules)
+    told = list(dict.fromkeys((who, mechanism, bool(why)) for who, mechanism, why in doorman.logins))
+    assert ("User:alice", "SSL", False) in told
+    assert ("unknown", "SSL", True) in told
+    assert [each for each in told if each[0] == "User:ANONYMOUS"] == []
 
 
 def test_who_shows_no_certificate_or_a_strange_one_is_refused_where_one_is_required(tmp_path: Path) -> None:

@@ -39,6 +39,17 @@ _ADVICE = {
     Errors.CLUSTER_AUTHORIZATION_FAILED: "`ottla acls why USER OPERATION cluster` tells what is missing",
     Errors.TOPIC_AUTHORIZATION_FAILED: "`ottla acls why USER OPERATION topic:TOPIC` tells what is missing",
     Errors.GROUP_AUTHORIZATION_FAILED: "`ottla acls why USER OPERATION group:GROUP` tells what is missing",
+    Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "`ottla acls why USER OPERATION transactional-id:ID` tells what is "
+    "missing",
+    Errors.DELEGATION_TOKEN_AUTH_DISABLED: "the nodes have no delegation.token.secret.key, the same in all their files",
+    Errors.DELEGATION_TOKEN_NOT_FOUND: "it has ended, or its HMAC is another: its owner makes a new one",
+    Errors.DELEGATION_TOKEN_OWNER_MISMATCH: "its owner and those named as renewers may do that, and no super user",
+    Errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "log in by a password over SASL, not by a token and not in plain text",
+    Errors.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "`ottla acls why USER describe delegation-token:ID` tells what is "
+    "missing",
+    Errors.DELEGATION_TOKEN_EXPIRED: "its owner makes a new one; delegation.token.max.lifetime.ms says how long one "
+    "lives",
+    Errors.INVALID_PRINCIPAL_TYPE: "whoever owns or renews a token is a User:NAME",
     Errors.SECURITY_DISABLED: "the brokers allow everything to everybody: "
     "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer in their files changes that",
 }

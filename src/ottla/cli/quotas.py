@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.cli.output import Table, show
 from ottla.cli.parser import Argument, Arguments, Command, Option, UsageError
-from ottla.cli.reach import REACH, SHOW, cluster, output, settings
+from ottla.cli.reach import REACH, SHOW, client_settings, cluster, output, settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ottla.client.quotas import Entity
 
 DEFAULT: Final = "<default>"
@@ -68,7 +70,7 @@ def show_applying(arguments: Arguments) -> int:
     user, client_id = arguments.optional("user") or "ANONYMOUS", arguments.optional("client") or ""
     with cluster(arguments) as server:
         found = quotas.describe(server)
-    used = _used(arguments.texts("metrics"))
+    used = _used(arguments.texts("metrics"), client_settings(arguments))
     table = Table("QUOTA", "VALUE", "USED NOW", "SET FOR", "COUNTED FOR")
     for key in OF_CLIENTS:
         level = applied({entity: values[key] for entity, values in found.items() if key in values}, user, client_id)
@@ -92,15 +94,14 @@ _RESOURCES: Final = {
     "controller_mutation_rate": "ControllerMutation",
 }
 _RATES: Final = ("kafka_server_quota_byte_rate", "kafka_server_quota_request_time")
-_MOST_BYTES: Final = 64 << 20
 
 
-def _used(addresses: list[str]) -> dict[tuple[str, str, str], float]:
+def _used(addresses: list[str], settings: Mapping[str, str]) -> dict[tuple[str, str, str], float]:
     """By resource, user and client id, over all the nodes that were asked. Changes of the cluster have no rate, but
     tokens left, which only the active controller counts."""
     found: dict[tuple[str, str, str], float] = {}
     for address in addresses:
-        for line in _page(address).splitlines():
+        for line in _page(address, settings).splitlines():
             name, opened, rest = line.partition("{")
             marks, closed, value = rest.rpartition("} ")
             if opened and closed and name in _RATES:
@@ -110,21 +111,22 @@ def _used(addresses: list[str]) -> dict[tuple[str, str, str], float]:
     return found
 
 
-def _page(address: str) -> str:
-    from urllib.error import URLError
-    from urllib.request import urlopen
+def _page(address: str, settings: Mapping[str, str]) -> str:
+    from urllib.error import HTTPError
 
     from ottla.cli.failures import Failure
+    from ottla.cli.pages import page
 
     url = address if "://" in address else f"http://{address}"
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--metrics {address}: an address of http.listeners is expected, as http://127.0.0.1:9404")
     try:
-        with urlopen(f"{url.removesuffix('/').removesuffix('/metrics')}/metrics", timeout=10) as answer:
-            text: str = answer.read(_MOST_BYTES).decode()
-    except (URLError, OSError, ValueError) as error:
+        return page(f"{url.removesuffix('/').removesuffix('/metrics')}/metrics", settings, 10)
+    except HTTPError as error:
+        who = ". --command-config FILE says who asks (sasl.jaas.config)" if error.code in (401, 403) else ""
+        raise Failure(f"{url} does not tell what is used: {error}{who}") from error
+    except (OSError, ValueError) as error:
         raise Failure(f"{url} does not tell what is used: {error}. A node does by http.listeners.") from error
-    return text
 
 
 def _labels(text: str) -> dict[str, str]:

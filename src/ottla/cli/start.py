@@ -157,7 +157,7 @@ def _listeners(host: str, port: int, name: str = "PLAINTEXT") -> dict[str, str]:
 
 def file_settings(arguments: Arguments, path: str) -> "Settings":
     """Kafka's server.properties as it is; --override wins over the file, as with kafka-server-start."""
-    from ottla.model.properties import Settings
+    from ottla.cli.node_files import node_settings_of
     from ottla.model.properties.file import parse_properties
 
     for flag in ("port", "host"):
@@ -174,7 +174,7 @@ def file_settings(arguments: Arguments, path: str) -> "Settings":
     if arguments.has("data"):
         given["log.dirs"] = os.path.abspath(arguments.text("data"))
     given.update(_overrides(arguments))
-    return Settings.from_properties(given)
+    return node_settings_of(given)
 
 
 def _overrides(arguments: Arguments) -> dict[str, str]:
@@ -235,8 +235,8 @@ name the same quorum (controller.quorum.voters, or controller.quorum.bootstrap.s
             Option(
                 "--secure",
                 help="TLS, logins and ACLs, with one administrator: certificates and his password are made by the "
-                "first start, and told once. The schema registry is for the cluster's users too, by https; Connect and "
-                "SQL, which ask nobody who he is, do not come.",
+                "first start, and told once. The schema registry, Connect and SQL are for the cluster's users too, by "
+                "https.",
             ),
             Option(
                 "--only",

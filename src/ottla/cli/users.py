@@ -113,6 +113,7 @@ def _alter_stopped(settings: Settings, request: AlterUserScramCredentialsRequest
 def _settings(arguments: Arguments) -> Settings:
     """Of a node that is not running: its file, or what `ottla start --data DIR` would have."""
     from ottla.cli.failures import Failure
+    from ottla.cli.node_files import node_settings_of
     from ottla.model.properties import Settings, SettingsError
     from ottla.model.properties.file import parse_properties
 
@@ -123,7 +124,7 @@ def _settings(arguments: Arguments) -> Settings:
             given = parse_properties(file.read())
         if arguments.has("data"):
             given["log.dirs"] = os.path.abspath(arguments.text("data"))
-        return Settings.from_properties(given)
+        return node_settings_of(given)
     except (SettingsError, ValueError) as error:
         raise Failure(f"{arguments.optional('file') or 'the settings'} cannot be used: {error}") from error
 

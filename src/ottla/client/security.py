@@ -40,6 +40,15 @@ _OF_CLIENTS: Final = (
     "ssl.engine.factory.class",
 )
 """Names of Kafka's clients that this reads or that mean nothing here."""
+_OF_LOGINS: Final = ("sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password")
+"""The first is Kafka's; the others are librdkafka's, and mean what they mean there. The rest is as nodes have it."""
+_HANDLERS: Final = (
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+)
+_KAFKAS_OWN: Final = "org.apache.kafka.common.security."
+"""Kafka's own classes mean what is built in."""
 _ENGINE: Final = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
 _OF_LIBRDKAFKA: Final = {
     "ssl.ca.location": "ssl.truststore.location (with ssl.truststore.type=PEM)",
@@ -109,6 +118,23 @@ def _refuse_misspelt(given: Mapping[str, str]) -> None:
 
             meant = closest(name, _OF_CLIENTS)
             raise SecurityRefused(f"{name}: not a setting of clients" + (f"; did you mean {meant}?" if meant else ""))
+    _refuse_misspelt_logins(given)
+
+
+def _refuse_misspelt_logins(given: Mapping[str, str]) -> None:
+    asked = [name for name in given if name.startswith("sasl.")]
+    if not asked:
+        return
+    from ottla.model.properties.broker import STATIC  # noqa: PLC0415  for who logs in
+    from ottla.model.properties.property import closest  # noqa: PLC0415
+
+    known = (*_OF_LOGINS, *(name for name in STATIC if name.startswith("sasl.")))
+    for name in asked:
+        if name not in known:
+            meant = closest(name, known)
+            raise SecurityRefused(f"{name}: not a setting of clients" + (f"; did you mean {meant}?" if meant else ""))
+        if name in _HANDLERS and given[name].strip() and not given[name].strip().startswith(_KAFKAS_OWN):
+            raise SecurityRefused(f"{name}: classes of others are not run here; leave it out")
 
 
 def _context(given: Mapping[str, str]) -> SSLContext:

@@ -8,30 +8,24 @@ looks at it again.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.addresses import Address
-from ottla.client.aio.acl_view import AclView
 from ottla.client.aio.cluster import Cluster
 from ottla.client.security import Security
 from ottla.connect.settings import ConnectSettings
 from ottla.http.auth import OPEN_DOOR, Caller, Doorkeeper
-from ottla.http.problems import Problem
 from ottla.http.routes import Route
 from ottla.model.permissions import CLUSTER_NAME, Operation, Permission, Resource
 from ottla.model.properties.broker import STATIC
-from ottla.registry.doors.service import service_door
+from ottla.registry.doors.service import ServiceAcls, service_door
 from ottla.registry.tls import ServiceTls
-from ottla.security.hosts import as_java
 from ottla.security.tls import settings as tls
 
 if TYPE_CHECKING:
     from ottla.http.call import Call
-
-logger = logging.getLogger("ottla.connect.audit")
 
 LOOK: Final = Permission(Operation.DESCRIBE, Resource.CLUSTER)
 CHANGE: Final = Permission(Operation.ALTER, Resource.CLUSTER)
@@ -56,36 +50,24 @@ def door_of(settings: ConnectSettings, brokers: Sequence[Address], security: Sec
     """Raises ValueError for settings that do not go together."""
     if not settings.has_logins:
         return OPEN_DOOR
-    door, view = service_door("connect", settings, brokers, security, cluster)
-    return door if view is None else WorkerDoor(door, view)
+    door, acls = service_door("connect", settings, brokers, security, cluster)
+    return door if acls is None else WorkerDoor(door, acls)
 
 
 class WorkerDoor:
     """Whoever knows the callers says who they are; what they may is decided by the cluster's ACLs."""
 
-    def __init__(self, door: Doorkeeper, view: AclView) -> None:
+    def __init__(self, door: Doorkeeper, acls: ServiceAcls) -> None:
         self._door = door
-        self._view = view
+        self._acls = acls
 
     async def admit(self, headers: Mapping[str, str], host: str) -> Caller:
         caller = await self._door.admit(headers, host)
-        await self._view.fresh()
+        await self._acls.view.fresh()
         return caller
 
     def may(self, caller: Caller, need: object, call: Call) -> bool:
         """Raises Problem, which says what is missing."""
         assert isinstance(need, Permission)
-        rules = self._view.rules()
-        if rules is None:
-            raise Problem(503, "The ACLs of the cluster cannot be read, so nobody is let in; the log says why.")
-        if rules.rights(caller.principal, as_java(caller.host)).allows(*need, CLUSTER_NAME):
-            return True
-        operation, user = need.operation.name, caller.principal.removeprefix("User:")
-        logger.info(
-            "principal=%s host=%s operation=%s url=%r result=denied", caller.principal, caller.host, operation, call.url
-        )
-        raise Problem(
-            403,
-            f"{caller.principal} needs {operation} on the cluster; allow it with: "
-            f"ottla acls allow {user} {operation.lower()} cluster --execute",
-        )
+        self._acls.rights.check(caller, need, CLUSTER_NAME, f"{call.method} {call.url}")
+        return True

@@ -1,5 +1,6 @@
 """Config providers (KIP-297): `${file:/run/secrets/db.properties:password}` in a config stands for what is in the file.
-Resolved where a connector is judged or started, never before: topics, answers and logs hold the reference.
+Resolved where a connector is judged or started, never before: topics, answers and logs hold the reference. A node's own
+file has the same, resolved when it is read.
 
     config.providers=file,env
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
@@ -85,10 +86,14 @@ class Providers:
         """Raises ConfigError, whose text holds no secret."""
         return {name: None if value is None else self._resolved(value) for name, value in config.items()}
 
+    def look_up(self, provider: str, path: str, key: str) -> str | None:
+        """None: there is none. Raises ConfigError."""
+        provide = self._by_name.get(provider)
+        return None if provide is None else provide(path, key)
+
     def _resolved(self, value: str) -> str:
         def found(match: re.Match[str]) -> str:
-            provide = self._by_name.get(match[1])
-            text = None if provide is None else provide(match[2] or "", match[3])
+            text = self.look_up(match[1], match[2] or "", match[3])
             return match[0] if text is None else text
 
         return _REFERENCE.sub(found, value) if "${" in value and self._by_name else value

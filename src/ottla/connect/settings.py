@@ -21,7 +21,7 @@ from ottla.model.properties.property import (
     closest,
     table,
 )
-from ottla.registry.doors.settings import login_settings
+from ottla.registry.doors.settings import OF_THE_AUTHORIZER, login_settings
 
 
 def _listeners(value: Value) -> str | None:
@@ -319,7 +319,7 @@ class ConnectSettings:
         said = {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
         plain = {"key.converter.schemas.enable": "false", "value.converter.schemas.enable": "false"}
         converters = {"key.converter": _JSON, "value.converter": _JSON}
-        said |= {name: value for name, value in given.items() if name == "super.users"}
+        said |= {name: value for name, value in given.items() if name in OF_THE_AUTHORIZER}
         if not any(name.startswith(_HTTPS) for name in said):
             # The node's own certificate is the worker's too.
             said |= {_HTTPS + name: value for name, value in given.items() if name.startswith("ssl.")}

@@ -1,5 +1,6 @@
 """Dynamic configs of topics, brokers, groups and client-metrics subscriptions (KIP-226, KIP-339, KIP-848, KIP-714)."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -136,13 +137,19 @@ def _incremental_changes(
 
 def _edited(text: str | None, values: str, *, remove: bool) -> str:
     items = [item for item in (text or "").split(",") if item]
-    for value in values.split(","):
-        if remove:
-            if value in items:
-                items.remove(value)
-        elif value not in items:
-            items.append(value)
-    return ",".join(items)
+    if not remove:
+        new = dict.fromkeys(values.split(","))
+        for item in items:
+            new.pop(item, None)
+        return ",".join((*items, *new))
+    less = Counter(values.split(","))  # each takes away one, the first
+    kept = []
+    for item in items:
+        if less[item] > 0:
+            less[item] -= 1
+        else:
+            kept.append(item)
+    return ",".join(kept)
 
 
 def _replace_all(

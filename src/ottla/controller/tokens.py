@@ -4,6 +4,7 @@ The record of a token holds whose it is and until when; its secret is made from 
 """
 
 import hmac
+from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
@@ -25,13 +26,17 @@ _USER: Final = "User"
 class Tokens:
     """The rules, and the secrets of tokens as far as somebody asked for them: they follow from ids and are no state."""
 
-    __slots__ = ("_hmacs", "_max_lifetime", "_renew_lifetime", "_secret")
+    __slots__ = ("_by_hmac", "_hmacs", "_max_lifetime", "_of", "_renew_lifetime", "_secret")
 
     def __init__(self, settings: Settings) -> None:
         self._secret = settings.find_str("delegation.token.secret.key") or ""
         self._max_lifetime = settings.get_int("delegation.token.max.lifetime.ms")
         self._renew_lifetime = settings.get_int("delegation.token.expiry.time.ms")
         self._hmacs: dict[str, bytes] = {}
+        self._by_hmac: dict[bytes, str] = {}
+        """Ids of tokens, for as many as there are."""
+        self._of: Mapping[str, object] | None = None
+        """The tokens of which that is."""
 
     def create(
         self,
@@ -107,11 +112,25 @@ class Tokens:
         refusal = self._refusal(image)
         if refusal:
             return refusal
-        for token_id, token in image.delegation_tokens.items():
-            if hmac.compare_digest(self._hmac(token_id), shown):
-                allowed = requester == token.owner or requester in token.renewers
-                return token if allowed else Errors.DELEGATION_TOKEN_OWNER_MISMATCH
-        return Errors.DELEGATION_TOKEN_NOT_FOUND
+        self._catch_up(image)
+        token_id = self._by_hmac.get(shown)
+        # What is found is compared as well, in a time that does not tell how much of it is right.
+        if token_id is None or not hmac.compare_digest(self._hmacs[token_id], shown):
+            return Errors.DELEGATION_TOKEN_NOT_FOUND
+        token = image.delegation_tokens[token_id]
+        allowed = requester == token.owner or requester in token.renewers
+        return token if allowed else Errors.DELEGATION_TOKEN_OWNER_MISMATCH
+
+    def _catch_up(self, image: MetadataImage) -> None:
+        """Works out what is new, once for each token."""
+        tokens = image.delegation_tokens
+        if tokens is self._of:
+            return
+        self._of = tokens
+        for token_id in [each for each in self._hmacs if each not in tokens]:
+            self._by_hmac.pop(self._hmacs.pop(token_id), None)
+        for token_id in tokens:
+            self._by_hmac[self._hmac(token_id)] = token_id
 
     def _refusal(self, image: MetadataImage) -> Errors:
         if not self._secret:
@@ -121,8 +140,6 @@ class Tokens:
     def _hmac(self, token_id: str) -> bytes:
         found = self._hmacs.get(token_id)
         if found is None:
-            if len(self._hmacs) > 2 * MOST_AT_ONCE:
-                self._hmacs.clear()
             found = self._hmacs[token_id] = token_hmac(self._secret, token_id)
         return found
 

@@ -1,6 +1,6 @@
 """Topics and partitions are created and deleted here (KIP-464, KIP-599's limits, KIP-516's ids)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -98,11 +98,11 @@ def _total_partitions(wanted: "Sequence[messages.CreateTopicsRequest.CreatableTo
     return total
 
 
-def _repeated(names: Sequence[str]) -> list[str]:
+def _repeated(names: Iterable[str]) -> dict[str, None]:
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1
-    return [name for name, count in counts.items() if count > 1]
+    return {name: None for name, count in counts.items() if count > 1}
 
 
 def _refused(name: str, refusal: Refusal) -> "messages.CreateTopicsResponse.CreatableTopicResult":

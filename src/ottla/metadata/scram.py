@@ -35,6 +35,9 @@ class ScramKeys(NamedTuple):
     server: bytes
     """Shows the client that the server knows him."""
 
+    def __repr__(self) -> str:
+        return "ScramKeys()"  # secrets never reach logs
+
 
 def new_salt(random: bytes) -> bytes:
     """As Kafka's tools make them: 130 of the given bits, written with 36 digits."""

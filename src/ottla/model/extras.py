@@ -22,6 +22,8 @@ _BROUGHT_BY: Final = {
 }
 """Packages by the extra of pyproject.toml that has them, the first one if several do."""
 _EXTRA_OF: Final = {package: extra for extra, packages in _BROUGHT_BY.items() for package in packages}
+_CALLED: Final = {"google": "protobuf", "jwt": "PyJWT"}
+"""What is installed, where that has another name than what is imported."""
 _BY_MAKE: Final = {"streams": "make streams", "connect": "make streams"}
 
 
@@ -34,8 +36,9 @@ def missing(error: ImportError) -> str:
     if extra is None:
         return str(error)
     make = _BY_MAKE.get(extra, "make setup")
-    name = "protobuf" if package == "google" else package
-    return f"{name} is not installed: pip install 'ottla[{extra}]' (in a clone of ottla: {make})"
+    return (
+        f"{_CALLED.get(package, package)} is not installed: pip install 'ottla[{extra}]' (in a clone of ottla: {make})"
+    )
 
 
 @contextmanager

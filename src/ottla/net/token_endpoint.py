@@ -21,6 +21,7 @@ URL: Final = "sasl.oauthbearer.token.endpoint.url"
 CLIENT_ID: Final = "sasl.oauthbearer.client.credentials.client.id"
 CLIENT_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"
 SCOPE: Final = "sasl.oauthbearer.scope"
+TIMEOUT: Final = "sasl.login.read.timeout.ms"
 _FILE: Final = "file://"
 _MOST_BYTES: Final = 1 << 20
 _TIMEOUT_S: Final = 10.0
@@ -32,6 +33,7 @@ class TokenEndpoint(NamedTuple):
     client_id: str = ""
     client_secret: str = ""
     scope: str = ""
+    timeout_s: float = _TIMEOUT_S
 
     def __repr__(self) -> str:
         return f"TokenEndpoint({self.url!r}, {self.client_id!r})"  # secrets never reach logs
@@ -45,6 +47,7 @@ def endpoint_of(said: Callable[[str], str | None], jaas: Jaas | None) -> TokenEn
         said(CLIENT_ID) or options.get("clientId", ""),
         said(CLIENT_SECRET) or options.get("clientSecret", ""),
         said(SCOPE) or options.get("scope", ""),
+        _timeout_s(said(TIMEOUT)),
     )
     if not found.url:
         raise ValueError(f"{URL}: a value is needed to log in by OAUTHBEARER: https://… or file:///path/of/token")
@@ -56,6 +59,14 @@ def endpoint_of(said: Callable[[str], str | None], jaas: Jaas | None) -> TokenEn
             f"a token from {found.url}"
         )
     return found
+
+
+def _timeout_s(said: str | None) -> float:
+    if said is None:
+        return _TIMEOUT_S
+    if not said.strip().isdecimal() or not int(said):
+        raise ValueError(f"{TIMEOUT}: a number of milliseconds is expected, not {said!r}")
+    return int(said) / 1000
 
 
 class Tokens:
@@ -90,7 +101,7 @@ def fetched(endpoint: TokenEndpoint) -> tuple[bytes, float]:
     asked = {"grant_type": "client_credentials", **({"scope": endpoint.scope} if endpoint.scope else {})}
     answer = read_url(
         endpoint.url,
-        timeout_s=_TIMEOUT_S,
+        timeout_s=endpoint.timeout_s,
         max_bytes=_MOST_BYTES,
         data=urlencode(asked).encode(),
         headers={"Authorization": f"Basic {pair}", "Accept": "application/json"},

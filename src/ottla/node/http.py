@@ -12,6 +12,7 @@ from ottla.broker.security.authorizer import Authorizer
 from ottla.http.addresses import Address, parse
 from ottla.http.asgi import AsgiApplication
 from ottla.http.listening import Listening
+from ottla.model.ids import Millis
 from ottla.model.properties import Settings
 from ottla.net.listening import refusal
 from ottla.node.monitoring.watched import Watched
@@ -85,7 +86,9 @@ class HttpListeners(Service):
             return OPEN_DOOR
         from ottla.node.monitoring.door import NodeUsers, PagesDoor  # noqa: PLC0415  for who has one
 
-        return PagesDoor(NodeUsers(self._settings, lambda: self._watched.control_plane.image), self._authorizer)
+        users = NodeUsers(self._settings, lambda: self._watched.control_plane.image)
+        delay = Millis(self._settings.get_int("connection.failed.authentication.delay.ms"))
+        return PagesDoor(users, self._authorizer, delay)
 
     async def _not_ready(self) -> dict[str, str]:
         """What keeps the node from doing its part, of all its services. An address that this one misses does not."""

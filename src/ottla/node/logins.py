@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from typing import Final
 
 from ottla.broker.front.login import LoginOptions, Logins
@@ -10,11 +11,13 @@ from ottla.broker.security.signing_keys import FetchedKeys, Source
 from ottla.broker.security.users import Users, new_nonce, stranger_secret
 from ottla.metadata.image import MetadataImage
 from ottla.metadata.scram import SCRAM_BY_NAME
+from ottla.model.extras import missing
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock
 from ottla.model.properties import STATIC, Settings
 from ottla.model.properties.dynamic import base_name
 from ottla.model.properties.sasl import for_mechanism, jaas_of, mechanisms_of, problem
+from ottla.runtime.tasks import Tasks
 from ottla.security.sasl.conversation import Offer
 from ottla.security.sasl.oauthbearer import OAUTHBEARER, BearerRules, BearerServer
 from ottla.security.sasl.outcomes import DERIVE_TOKEN_KEYS, FETCH_SIGNING_KEYS, Begin, Need
@@ -36,6 +39,7 @@ class ListenerLogins:
         self._clock = clock
         self._settings = settings
         self._keys: dict[Source, FetchedKeys] = {}
+        self._tasks = Tasks(self._loop)
         options = LoginOptions(
             failure_delay=Millis(settings.get_int("connection.failed.authentication.delay.ms")),
             timeout=Millis(settings.get_int("ottla.authentication.timeout.ms")),
@@ -49,7 +53,7 @@ class ListenerLogins:
 
     def reconfigure(self, settings: Settings) -> None:
         """Mechanisms and PLAIN's users may change while a node runs (KIP-226); who is logged in stays so."""
-        trouble = problem(settings)
+        trouble = problem(settings) or lacking(settings)
         if trouble is not None:
             logger.warning("logins stay as they were: %s", trouble)
             return
@@ -80,7 +84,7 @@ class ListenerLogins:
     def _keys_of(self, settings: Settings, listener: str) -> FetchedKeys:
         source = keys_source(settings, listener)
         if source not in self._keys:
-            self._keys[source] = FetchedKeys(source, self._clock)
+            self._keys[source] = FetchedKeys(source, self._clock, self._tasks)
         return self._keys[source]
 
     def _get_of(self, listener: str) -> Callable[[str, Need], Awaitable[None]]:
@@ -93,8 +97,26 @@ class ListenerLogins:
         return get
 
     def close(self) -> None:
+        for logins in self.by_listener.values():
+            logins.close()
+        self._tasks.cancel()
         for keys in self._keys.values():
             keys.close()
+
+
+def lacking(settings: Settings) -> str | None:
+    """The library that a mechanism needs and this installation does not have: to be told before somebody logs in."""
+    takes_tokens = any(
+        each.protocol.startswith("SASL_") and OAUTHBEARER in mechanisms_of(settings, each.name)
+        for each in settings.listeners
+    )
+    if not takes_tokens or settings.get_bool("ottla.sasl.oauthbearer.unsecured.tokens"):
+        return None
+    for package in ("jwt", "cryptography"):
+        if find_spec(package) is None:
+            why = missing(ModuleNotFoundError(package, name=package))
+            return f"sasl.enabled.mechanisms: {OAUTHBEARER} checks who has signed a token, and {why}"
+    return None
 
 
 def bearer_rules(settings: Settings, listener: str) -> BearerRules:

@@ -1,6 +1,7 @@
 """The lowest row of a node: its listening sockets, taken before anything else, and its connections to other nodes."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
@@ -13,14 +14,18 @@ from ottla.model.properties import Listener, Settings
 from ottla.net.connection import ReadBudget
 from ottla.net.peer import PLAIN, Way
 from ottla.node import options
+from ottla.node.hosts import addresses_of
 from ottla.node.services import Ending, Service
 from ottla.node.surroundings import Surroundings
 from ottla.runtime import forwarding, joining, raft_driver
+from ottla.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from ottla.net.peer import LogIn
     from ottla.node.logins import ListenerLogins
     from ottla.node.tls import NodeTls
+
+logger = logging.getLogger(__name__)
 
 _TO_CONTROLLERS: Final = frozenset((*raft_driver.LANES, forwarding.LANE, joining.LANE))
 """Lanes that lead to the controllers' listener; the others lead to that of brokers."""
@@ -41,6 +46,10 @@ class Network(Service):
         """None if nothing of this node is under TLS."""
         self._logins: ListenerLogins | None = None
         self._log_in = _introductions(settings)
+        self._tasks = Tasks(loop)
+        self._limited_by = settings
+        self._hosts: dict[str, tuple[str, ...]] = {}
+        """Addresses of those that limits of connections name."""
         self.peers = world.peers(loop, f"node-{settings.node_id}", self._way)
 
     def _way(self, lane: str) -> Way:
@@ -52,6 +61,7 @@ class Network(Service):
 
     async def start(self) -> None:
         self._sockets = {listener.name: self.server.bind(listener) for listener in self._to_open()}
+        await self._look_up_hosts()
         if self.tls is not None:
             self.tls.watch(self._loop, self._settings.get_int("ottla.tls.reload.interval.ms") / 1000)
 
@@ -81,19 +91,39 @@ class Network(Service):
     def ask_for_logins(self, clock: Clock, image: Callable[[], MetadataImage]) -> None:
         """Before any listener is served: on some of them clients, and other nodes, have to say who they are."""
         if any(each.protocol.startswith("SASL_") for each in self._settings.listeners):
-            from ottla.node.logins import ListenerLogins  # noqa: PLC0415  a node that nobody logs in to does without
+            from ottla.node.logins import ListenerLogins, lacking  # noqa: PLC0415  a node that nobody logs in to needs none
 
+            trouble = lacking(self._settings)
+            if trouble is not None:
+                raise CannotListen(f"{trouble}.")
             self._logins = ListenerLogins(self._settings, clock, image)
             self.server.logins.update(self._logins.by_listener)
 
     def reconfigure(self, settings: Settings) -> None:
         """Dynamic settings have changed (KIP-226)."""
-        self._doors.clients.limits = options.connection_limits(settings)
+        self._limited_by = settings
+        self._limit_connections()
+        if options.hosts_of_limits(settings):
+            self._tasks.start(self._look_up_hosts(), "addresses of hosts with limits")
         self._doors.clients.rates.limits = options.creation_rates(settings)
         if self.tls is not None:
             self.tls.reconfigure(settings)
         if self._logins is not None:
             self._logins.reconfigure(settings)
+
+    def _limit_connections(self) -> None:
+        self._doors.clients.limits = options.connection_limits(self._limited_by, self._hosts)
+
+    async def _look_up_hosts(self) -> None:
+        """Whom limits name; until their addresses are known those of before hold."""
+        settings = self._limited_by
+        for host in options.hosts_of_limits(settings):
+            try:
+                self._hosts[host] = await addresses_of(host)
+            except OSError as error:
+                logger.warning("max.connections.per.ip.overrides: %s has no address: %s", host, error)
+        if settings is self._limited_by:  # else others have come meanwhile, and are looked up as well
+            self._limit_connections()
 
     def check(self, settings: Settings) -> None:
         """Whether the node could go over to these settings. Raises ValueError."""
@@ -111,6 +141,7 @@ class Network(Service):
         self.abandon()
 
     def abandon(self) -> None:
+        self._tasks.cancel()
         self.server.close()
         if self._logins is not None:
             self._logins.close()

@@ -140,7 +140,7 @@ class Node:
         )
         network.ask_for_logins(world.clock, lambda: control_plane.image)
         await table.start(Metadata(control_plane))
-        authorizer = self._authorizer or _authorizer(settings, world, control_plane)
+        authorizer = self._authorizer or await _authorizer(settings, world, control_plane, table)
         quotas = await table.start(QuotasInForce(settings, network, control_plane))
         watched = Watched(settings, world.clock, control_plane, network.server, network.peers, quotas.clients)
         if settings.get_list("http.listeners"):
@@ -198,15 +198,19 @@ class Node:
         self._table.abandon()
 
 
-def _authorizer(settings: Settings, world: Surroundings, control_plane: ControlPlane) -> Authorizer:
+async def _authorizer(
+    settings: Settings, world: Surroundings, control_plane: ControlPlane, table: ServiceTable
+) -> Authorizer:
     """As authorizer.class.name says. It hears of a change before anybody is told that it was made."""
     if not settings.get_str("authorizer.class.name"):
         return AllowAll()
     from ottla.broker.security.standard import StandardAuthorizer  # noqa: PLC0415  a node without ACLs does without
+    from ottla.node.audit_log import AuditLog  # noqa: PLC0415
 
     standard = StandardAuthorizer(settings, world.clock, lambda: control_plane.has_caught_up)
     standard.load(control_plane.image)
     control_plane.subscribe(standard.on_metadata)
+    await table.start(AuditLog(standard.audit))
     return standard
 
 

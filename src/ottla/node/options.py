@@ -2,7 +2,7 @@
 
 import logging
 import resource
-import socket
+from collections.abc import Mapping, Sequence
 
 from ottla.broker.coordination.verification import Backoff
 from ottla.broker.front.admission import UNLIMITED, Admission, Doors, Limits
@@ -12,6 +12,7 @@ from ottla.broker.quotas.connections import ConnectionRates, CreationRates
 from ottla.broker.services import Limits as RequestLimits
 from ottla.model.ids import Millis
 from ottla.model.properties import Listener, Settings
+from ottla.node.hosts import address_in
 
 _DESCRIPTORS_KEPT_FREE = 256
 _FRAME_OVERHEAD = 1 << 20
@@ -45,7 +46,7 @@ def doors(settings: Settings) -> Doors:
 
 
 def _door(settings: Settings) -> Admission:
-    door = Admission(connection_limits(settings), ConnectionRates(*_windows(settings, "quota")))
+    door = Admission(connection_limits(settings, {}), ConnectionRates(*_windows(settings, "quota")))
     door.rates.limits = creation_rates(settings)
     return door
 
@@ -73,30 +74,30 @@ def _windows(settings: Settings, prefix: str) -> Windows:
     return Windows(settings.get_int(f"{prefix}.window.num"), 1000 * settings.get_int(f"{prefix}.window.size.seconds"))
 
 
-def connection_limits(settings: Settings) -> Limits:
+def connection_limits(settings: Settings, hosts: Mapping[str, Sequence[str]]) -> Limits:
+    """`hosts`: the addresses of those that limits name."""
     per_listener = {
         listener.name: settings.for_listener(listener.name, "max.connections") for listener in settings.listeners
     }
     return Limits(
         total=min(settings.get_int("max.connections"), _connections_with_descriptors(settings)),
         per_address=settings.get_int("max.connections.per.ip"),
-        addresses=_addresses(settings.connection_overrides),
+        addresses=_addresses(settings.connection_overrides, hosts),
         listeners={name: most for name, most in per_listener.items() if isinstance(most, int)},
         rate_per_address=settings.get_int("ottla.connection.creation.rate.per.ip") or UNLIMITED,
     )
 
 
-def _addresses(limits: dict[str, int]) -> dict[str, int]:
-    """Hosts may be named; connections come from addresses."""
-    found = {}
-    for host, most in limits.items():
-        try:
-            answers = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
-        except OSError as error:
-            logger.warning("max.connections.per.ip.overrides: %s has no address: %s", host, error)
-            continue
-        found.update({str(address[0]): most for *_, address in answers})
-    return found
+def _addresses(limits: Mapping[str, int], hosts: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Hosts may be named; connections come from addresses. One that is written down beats what a name stands for."""
+    named = {address: limits[host] for host, addresses in hosts.items() if host in limits for address in addresses}
+    written = {address: most for host, most in limits.items() if (address := address_in(host)) is not None}
+    return {**named, **written}
+
+
+def hosts_of_limits(settings: Settings) -> tuple[str, ...]:
+    """Those that have to be looked up."""
+    return tuple(host for host in settings.connection_overrides if address_in(host) is None)
 
 
 def _connections_with_descriptors(settings: Settings) -> int:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Final
 
 from ottla.broker.quotas.clients import ClientQuotas
 from ottla.metadata.delta import MetadataDelta
@@ -11,14 +10,13 @@ from ottla.metadata.image import MetadataImage, QuotaEntity
 from ottla.model.properties import Settings
 from ottla.model.quotas import CONNECTION_CREATION_RATE, IP
 from ottla.node import options
+from ottla.node.hosts import address_in, addresses_of
 from ottla.node.network import Network
 from ottla.node.services import Ending, Service
 from ottla.runtime.control_plane import ControlPlane
 from ottla.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
-
-_RESOLVE_SECONDS: Final = 10.0
 
 
 class QuotasInForce(Service):
@@ -59,7 +57,7 @@ class QuotasInForce(Service):
             if rate is None or entity[0][0] != IP:
                 continue
             name = entity[0][1]
-            address = None if name is None else _address(name)
+            address = None if name is None else address_in(name)
             if name is None or address is not None:
                 found[((IP, address),)] = rate
             else:
@@ -73,22 +71,11 @@ class QuotasInForce(Service):
         found: dict[QuotaEntity, float] = {}
         for host, rate in hosts.items():
             try:
-                async with asyncio.timeout(_RESOLVE_SECONDS):
-                    answers = await asyncio.get_running_loop().getaddrinfo(host, None)
-            except (OSError, TimeoutError, UnicodeError) as error:
+                addresses = await addresses_of(host)
+            except OSError as error:
                 logger.warning("the connection quota of %s has no effect: the host has no address: %s", host, error)
                 continue
-            found.update({((IP, str(address[0])),): rate for *_, address in answers})
+            found.update({((IP, address),): rate for address in addresses})
         if known is self._addresses:  # else others were set meanwhile
             self._addresses = {**found, **known}
             self._network.limit_addresses(self._addresses)
-
-
-def _address(text: str) -> str | None:
-    """As connections tell it; None if it is a name."""
-    import ipaddress  # noqa: PLC0415  few addresses have quotas
-
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        return None

@@ -8,6 +8,7 @@ each other by, old and new have to accept each other. What is refused is told, a
 import asyncio
 import logging
 import ssl
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -111,12 +112,13 @@ class NodeTls:
         self._warn_of_endings()
 
     def _renew(self, endpoint: _Endpoint) -> None:
+        stamps = file_stamps(endpoint.material.settings)  # before they are read: they may be written at this moment
         try:
             renewed = self._renewed(endpoint, self._settings)
         except TlsRefused as error:
             logger.error("the old certificate stays in use: %s", error)
             # Not said again before something changes again.
-            endpoint.material = _seen(endpoint.material)
+            endpoint.material = replace(endpoint.material, stamps=stamps)
             return
         if renewed is None:
             return
@@ -196,12 +198,6 @@ def _read(settings: Settings, listener: str) -> TlsSettings:
 def _rules(settings: Settings, listener: str) -> str:
     found = settings.for_listener(listener, "ssl.principal.mapping.rules")
     return found if isinstance(found, str) else "DEFAULT"
-
-
-def _seen(found: Material) -> Material:
-    from dataclasses import replace  # noqa: PLC0415
-
-    return replace(found, stamps=file_stamps(found.settings))
 
 
 def _warn_of_slow_keys(name: str, found: Material) -> None:

@@ -8,6 +8,7 @@ from ottla.http.addresses import Address, parse, why_wrong
 from ottla.model.properties import SettingsError
 from ottla.model.properties.broker import STATIC
 from ottla.model.properties.property import BOOLEAN, INT, LIST, STRING, Property, closest, table
+from ottla.registry.doors.settings import OF_THE_AUTHORIZER
 from ottla.registry.machine.config import LEVELS
 from ottla.registry.schemas.base import DEFAULT_STEPS
 from ottla.security.tls import settings as tls
@@ -166,6 +167,13 @@ SETTINGS: Final = table(
             "Whether a topic that no ACL is about is everybody's: as the brokers have it.",
         ),
         Property(
+            "ottla.audit.format",
+            STRING,
+            "kafka",
+            "How refusals are written to the logger ottla.registry.audit: kafka as in Kafka, json as JSON.",
+            one_of=("kafka", "json"),
+        ),
+        Property(
             "registry.login.cache.ms",
             INT,
             60_000,
@@ -190,7 +198,6 @@ SYNONYMS: Final = {
 
 _IN_A_NODE: Final = "registry."
 _STORE: Final = "kafkastore."
-_OF_THE_AUTHORIZER: Final = ("super.users", "allow.everyone.if.no.acl.found")
 _OF_THE_CLIENT: Final = ("kafkastore.security.", "kafkastore.ssl.", "kafkastore.sasl.")
 
 
@@ -245,7 +252,7 @@ class RegistrySettings:
         certificate (`ssl.*`) is the registry's too, unless it is given another one."""
         own = {name: value for name, value in given.items() if name.startswith(_IN_A_NODE)}
         said = {name if name in SETTINGS else name.removeprefix(_IN_A_NODE): value for name, value in own.items()}
-        said |= {name: value for name, value in given.items() if name in _OF_THE_AUTHORIZER}
+        said |= {name: value for name, value in given.items() if name in OF_THE_AUTHORIZER}
         if not any(name.startswith("ssl.") for name in said):
             said |= {name: value for name, value in given.items() if name in tls.NAMES}
         return cls.of(said)

@@ -18,6 +18,7 @@ from ottla.model.ports import Clock
 from ottla.protocol import batch as b
 from ottla.protocol.codec import DecodeError
 from ottla.protocol.records import CorruptBatch, NewRecord, read_records
+from ottla.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ class CoordinatorRunner(Generic[ShardT]):
         self._parked: dict[int, asyncio.Future[Any]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._tick_at = -1
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(loop)
 
     @property
     def error(self) -> Errors | None:
@@ -324,9 +325,7 @@ class CoordinatorRunner(Generic[ShardT]):
             if type(effect) is Respond:
                 self._respond(effect)
             elif type(effect) is Run:
-                task = self._loop.create_task(self._run(effect), name="coordinator work")
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._tasks.start(self._run(effect), "work of a coordinator")
             else:
                 assert self._perform_other is not None, f"nobody performs {effect!r}"
                 self._perform_other(effect)
@@ -394,5 +393,4 @@ class CoordinatorRunner(Generic[ShardT]):
         for future in parked.values():
             if not future.done():
                 future.set_exception(CoordinatorError(error))
-        for task in list(self._tasks):
-            task.cancel()
+        self._tasks.cancel()

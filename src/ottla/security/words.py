@@ -1,11 +1,13 @@
 """Rights as people write them: `alice may produce orders`, `write topic:orders.*`. Into entries of the list, and back.
 
 A resource is `topic:NAME`, `group:NAME`, `transactional-id:NAME`, `delegation-token:ID`, `user:NAME` or `cluster`. A
-name that ends with a star stands for all that begin so, a star alone for every name. Activities are what people want
+name that ends with a star stands for all that begin so, a star alone for every name; of a name that has a star at its
+end itself that is written `\\*`. Activities are what people want
 rather than what is checked: each is a few operations on a few resources.
 """
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import Final, NamedTuple
 
 from ottla.model.acls import EVERYBODY, WILDCARD, Acl, Pattern, PermissionType
@@ -13,6 +15,8 @@ from ottla.model.permissions import CLUSTER_NAME, OPERATIONS, Operation, Permiss
 from ottla.security.hosts import as_java
 
 _CLUSTER: Final = "cluster"
+_STAR_ITSELF: Final = f"\\{WILDCARD}"
+_USER: Final = "User:"
 _FITTING: Final = {
     **OPERATIONS,
     Resource.CLUSTER: (*OPERATIONS[Resource.CLUSTER], Operation.DELETE),
@@ -41,7 +45,10 @@ class Named(NamedTuple):
     def __str__(self) -> str:
         if self.resource is Resource.CLUSTER:
             return _CLUSTER
-        return f"{_kind(self.resource)}:{self.name}{'*' if self.pattern is Pattern.PREFIXED else ''}"
+        name = f"{self.name}{WILDCARD}" if self.pattern is Pattern.PREFIXED else self.name
+        if self.pattern is Pattern.LITERAL and name != WILDCARD and name.endswith(WILDCARD):
+            name = f"{name.removesuffix(WILDCARD)}{_STAR_ITSELF}"
+        return f"{_kind(self.resource)}:{name}"
 
 
 class Wish(NamedTuple):
@@ -80,6 +87,11 @@ def resource(text: str) -> Named:
 
 
 def named(kind: Resource, name: str) -> Named:
+    """Raises BadWords."""
+    if name.endswith(_STAR_ITSELF):
+        if name == _STAR_ITSELF:
+            raise BadWords(f"what is called {WILDCARD} cannot be told from all that there is, not by an ACL")
+        return Named(kind, f"{name.removesuffix(_STAR_ITSELF)}{WILDCARD}")
     if name != WILDCARD and name.endswith(WILDCARD):
         return Named(kind, name.removesuffix(WILDCARD), Pattern.PREFIXED)
     return Named(kind, name)
@@ -93,6 +105,18 @@ def operation(text: str, on: Resource | None = None) -> Operation:
         there = ", ".join(each.name.lower().replace("_", "-") for each in fitting)
         raise BadWords(f"{text!r} is no operation{'' if on is None else f' on a {_kind(on)}'}: {there} are")
     return Operation[name]
+
+
+def granting(who: str, needed: Permission, name: str) -> str | None:
+    """The command for a shell that allows it, and no more than that. None: there is none, as of what is called like a
+    pattern."""
+    about = Named(needed.resource, CLUSTER_NAME if needed.resource is Resource.CLUSTER else name)
+    short = who.removeprefix(_USER)
+    user = short if short and short != WILDCARD and principal(short) == who else who
+    if about.name == WILDCARD or resource(str(about)) != about:
+        return None
+    what = needed.operation.name.lower().replace("_", "-")
+    return f"ottla acls allow {quote(user)} {what} {quote(str(about))} --execute"
 
 
 class Activity(NamedTuple):

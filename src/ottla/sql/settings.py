@@ -7,7 +7,7 @@ from typing import Any, Final
 from ottla.http.addresses import Address, parse, why_wrong
 from ottla.model.properties import SettingsError
 from ottla.model.properties.property import BOOLEAN, INT, LIST, LONG, PASSWORD, STRING, Property, closest, table
-from ottla.registry.doors.settings import login_settings
+from ottla.registry.doors.settings import OF_THE_AUTHORIZER, login_settings
 from ottla.sql import properties
 from ottla.sql.errors import SqlError
 
@@ -147,7 +147,6 @@ _CLIENT: Final = ("security.", "ssl.", "sasl.")
 _BESIDE: Final = tuple(f"sql.{each}" for each in _CLIENT)
 """Kafka's client settings; in the file of a node they stand behind `sql.`."""
 _HTTPS: Final = "listeners.https."
-_NODES_OWN: Final = ("super.users",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +192,11 @@ class SqlSettings:
     def beside_a_node(given: Mapping[str, str]) -> "SqlSettings":
         """Out of a node's own settings, where the server's begin with `sql.` or `ksql.`. The node's own certificate is
         the server's too. Raises SettingsError."""
-        own = {name: value for name, value in given.items() if name.startswith(("sql.", "ksql.")) or name in _NODES_OWN}
+        own = {
+            name: value
+            for name, value in given.items()
+            if name.startswith(("sql.", "ksql.")) or name in OF_THE_AUTHORIZER
+        }
         certificate = {_HTTPS + name: value for name, value in given.items() if name.startswith("ssl.")}
         return SqlSettings.of({**own, **certificate})
 

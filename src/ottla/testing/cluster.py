@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from ottla.broker.settings import loggers
+from ottla.metadata.image import EMPTY
 from ottla.model.acls import Acl
 from ottla.model.ids import Uuid
 from ottla.model.properties import STATIC, Settings, SettingsError
@@ -20,7 +22,15 @@ from ottla.node.surroundings import Surroundings
 from ottla.testing import rights
 from ottla.testing.addresses import Addresses
 from ottla.testing.cut import CuttablePeers
-from ottla.testing.emptying import Configs, configs, delete_topics, restore_configs, topic_ids
+from ottla.testing.emptying import (
+    Configs,
+    configs,
+    delete_topics,
+    restore_configs,
+    restore_security,
+    topic_ids,
+    without_security_of_a_test,
+)
 from ottla.testing.node_thread import PATIENCE_SECONDS, NodeThread
 from ottla.testing.security import ClusterSecurity, as_java, new_password, scram_user
 
@@ -83,6 +93,7 @@ class Cluster:
         self._threads: dict[int, NodeThread] = {}
         self._peers: dict[int, CuttablePeers] = {}
         self._first_configs: Configs = {}
+        self._first_image = EMPTY
         self._registry: RegistryThread | None = None
         self._connect: ConnectThread | None = None
 
@@ -156,6 +167,7 @@ class Cluster:
             self._clean_up()
             raise
         self._first_configs = configs(self._node(1))
+        self._first_image = self._node(1).control_plane.image
         if self._with_registry:
             assert self.schema_registry_url
         if self._with_connect:
@@ -184,9 +196,9 @@ class Cluster:
         self._clean_up()
 
     def reset(self) -> None:
-        """Ends every fault, deletes every topic and every ACL and takes back what was set on brokers, groups and client
-        metrics: a test that comes after finds an empty and healthy cluster. If there was no fault it takes
-        milliseconds."""
+        """Ends every fault, deletes every topic, every ACL and the users and delegation tokens that were made, and
+        takes back quotas and what was set on brokers, their loggers, groups and client metrics: a test that comes after
+        finds an empty and healthy cluster. If there was no fault it takes milliseconds."""
         if self._connect is not None:
             self._connect.stop()
         if self._registry is not None:
@@ -196,8 +208,16 @@ class Cluster:
         self._call(1, delete_topics(self._node(1), doomed))
         self._call(1, restore_configs(self._node(1), self._first_configs))
         self._call(1, rights.forget(self._node(1)))
+        self._call(1, restore_security(self._node(1), self._first_image))
+        loggers.undo()
         self._await(lambda: not any(map(self._knows_one_of(doomed), self._nodes())), "no node knows a topic")
         self._await(lambda: not any(node.control_plane.image.acls for node in self._nodes()), "no node has an ACL")
+        self._await(
+            lambda: all(
+                without_security_of_a_test(node.control_plane.image, self._first_image) for node in self._nodes()
+            ),
+            "no node has a quota or a user of a test",
+        )
 
     def _knows_one_of(self, topics: list[Uuid]) -> Callable[[Node], bool]:
         return lambda node: any(each in topics for each in topic_ids(node))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -100,3 +101,60 @@ def test_logins_are_written_failed_ones_for_everybody_to_see(lines: pytest.LogCa
     ]
     Audit(Clock(), "json").logged_in(failed)
     assert json.loads(lines.messages[1])["failure"] == "wrong password"
+
+
+def test_what_a_client_calls_itself_cannot_make_a_line_of_its_own(lines: pytest.LogCaptureFixture) -> None:
+    forged = "x\nPrincipal = User:admin is Allowed"
+    audit = Audit(Clock())
+    audit.refused(WRITE._replace(principal=f"User:{forged}", name=forged), lambda: DENIED)
+    audit.logged_in(Login("unknown", "10.0.0.1", "CLIENT", forged, f"it asks for {forged}"))
+    Audit(Clock(), "json").refused(WRITE._replace(name="a\u2028b"), lambda: DENIED)
+    assert [message for message in lines.messages if not message.isprintable()] == []
+    assert "Topic:LITERAL:'x\\nPrincipal = User:admin is Allowed' for" in lines.messages[0]
+    assert json.loads(lines.messages[2])["resourceName"] == "a\u2028b"
+
+
+def test_what_a_client_says_at_great_length_is_cut(lines: pytest.LogCaptureFixture) -> None:
+    long = "x" * 500_000
+    audit = Audit(Clock())
+    audit.refused(WRITE._replace(principal=long, name=long, api=long), lambda: DENIED)
+    audit.logged_in(Login(long, "10.0.0.1", "CLIENT", long, long))
+    Audit(Clock(), "json").logged_in(Login(long, "10.0.0.1", "CLIENT", long, long))
+    assert [len(message) < 2000 for message in lines.messages] == [True, True, True]
+    assert f"{'x' * 256}… (500000 characters)" in lines.messages[0]
+
+
+def test_of_different_lines_so_many_are_written_in_a_second_and_the_rest_counted(
+    lines: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    audit = Audit(clock)
+    for number in range(10_000):
+        audit.logged_in(Login("unknown", "10.0.0.1", "CLIENT", "PLAIN", f"an unknown user: {number}"))
+    audit.refused(WRITE, lambda: DENIED)  # of another kind: strangers do not drown it
+    assert (len(lines.messages), lines.messages[-1]) == (51, LINE)
+    clock.now = Millis(clock.now + 1000)
+    audit.refused(WRITE._replace(name="other"), lambda: DENIED)
+    assert lines.messages[51:] == [
+        "9950 more failed logins in a second: only 50 of them are written",
+        LINE.replace("t-one", "other"),
+    ]
+
+
+def test_what_was_counted_is_told_also_if_nothing_more_happens(lines: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    timers: list[tuple[float, Callable[[], None]]] = []
+    audit = Audit(clock)
+    audit.wake_by(lambda seconds, do: timers.append((seconds, do)))
+    for _ in range(3):
+        audit.refused(WRITE, lambda: DENIED)
+    ((seconds, wake),) = timers
+    clock.now = Millis(clock.now + int(seconds * 1000))
+    wake()
+    counted = LINE.replace("resourceRefCount = 1", "resourceRefCount = 2") + " (2 more times)"
+    assert lines.messages == [LINE, counted]
+    assert len(timers) == 1, "there is nothing left to tell"
+    audit.refused(WRITE, lambda: DENIED)
+    audit.refused(WRITE, lambda: DENIED)
+    audit.flush()
+    assert lines.messages[2:] == [LINE, f"{LINE} (1 more times)"]

@@ -8,7 +8,7 @@ from ottla.cli.app import run
 from ottla.cli.listening import platform_listeners
 from ottla.cli.parser import Arguments, UsageError, parse
 from ottla.cli.start import COMMANDS, file_settings, node_settings
-from ottla.model.properties import Settings
+from ottla.model.properties import Settings, SettingsError
 
 
 def given(*words: str) -> Arguments:
@@ -130,3 +130,40 @@ def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -
 def test_a_port_out_of_range_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["start", "--port", "65535"]) == 2
     assert "the controller takes the next one" in capsys.readouterr().err
+
+
+def test_secrets_of_a_nodes_file_may_stand_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's three providers, as its own brokers have them (KIP-421)."""
+    (tmp_path / "secrets.properties").write_text("store=hush\n")
+    (tmp_path / "rack").write_text("r7")
+    monkeypatch.setenv("NODE_PARTITIONS", "5")
+    package = "org.apache.kafka.common.config.provider"
+    file = tmp_path / "server.properties"
+    lines = (
+        "config.providers=file,directory,env",
+        f"config.providers.file.class={package}.FileConfigProvider",
+        f"config.providers.directory.class={package}.DirectoryConfigProvider",
+        f"config.providers.env.class={package}.EnvVarConfigProvider",
+        f"ssl.key.password=${{file:{tmp_path}/secrets.properties:store}}",
+        f"broker.rack=${{directory:{tmp_path}:rack}}",
+        "num.partitions=${env:NODE_PARTITIONS}",
+        *(f"{name}={text}" for name, text in KRAFT.items()),
+    )
+    file.write_text("\n".join(lines))
+    settings = file_settings(given(), str(file))
+    assert [settings[name] for name in ("ssl.key.password", "broker.rack", "num.partitions")] == ["hush", "r7", 5]
+    file.write_text("\n".join((*lines, "log.dir=${env:NOWHERE}")))
+    with pytest.raises(SettingsError, match=r"config\.providers: env has no NOWHERE"):
+        file_settings(given(), str(file))
+    file.write_text("\n".join((*lines, "config.providers.env.class=com.example.Vault")))
+    with pytest.raises(SettingsError, match="no provider of this name: there are FileConfigProvider"):
+        file_settings(given(), str(file))
+
+
+KRAFT = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.voters": "1@localhost:9093",
+    "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+}

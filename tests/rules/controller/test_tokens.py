@@ -2,6 +2,7 @@
 
 import pytest
 
+from ottla.controller import tokens
 from ottla.controller.decision import Decision
 from ottla.controller.machine import CommandContext
 from ottla.metadata.tokens import token_hmac
@@ -141,3 +142,24 @@ def test_an_old_metadata_version_keeps_no_tokens() -> None:
     scene = TokenScene()
     scene.controller.image = Scene(features(metadata=13)).image
     assert scene.create_token().error_code == Errors.UNSUPPORTED_VERSION
+
+
+def test_a_token_is_found_by_its_secret_and_not_among_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: the secret of each is worked out once."""
+    scene = TokenScene()
+    made = [scene.create_token() for _ in range(2_500)]
+    worked_out: list[str] = []
+
+    def counted(secret: str, token_id: str) -> bytes:
+        worked_out.append(token_id)
+        return token_hmac(secret, token_id)
+
+    monkeypatch.setattr(tokens, "token_hmac", counted)
+    other = TokenScene()
+    other.controller.image = scene.image
+    for each in (made[-1], made[0], made[1_000]):
+        assert other.renew(each.hmac, ALICE)[0] == 0
+    assert len(worked_out) == len(made)
+    assert other.renew(b"x" * 64, ALICE)[0] == Errors.DELEGATION_TOKEN_NOT_FOUND
+    assert other.expire(made[0].hmac, ALICE, -1)[0] == 0
+    assert other.renew(made[0].hmac, ALICE)[0] == Errors.DELEGATION_TOKEN_NOT_FOUND

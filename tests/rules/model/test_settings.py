@@ -4,7 +4,10 @@ import re
 
 import pytest
 
+from ottla.metadata.scram import ScramKeys
 from ottla.model.properties import HostPort, Listener, Settings, SettingsError, Voter
+from ottla.model.properties.jaas import parse_jaas
+from ottla.model.properties.sasl import OwnLogin
 from tests.rules.model.node_files import (
     BROKEN,
     BROKER_ONLY,
@@ -161,6 +164,25 @@ def test_super_users_without_an_authorizer_are_not_alone_and_are_told() -> None:
             "sasl.kerberos.service.name: has no effect in this version, which has no Kerberos",
         ),
         (
+            {"sasl.login.connect.timeout.ms": "10"},
+            "sasl.login.connect.timeout.ms: has no effect in this version, which asks an identity provider once for "
+            "each login, within sasl.login.read.timeout.ms, connecting included",
+        ),
+        (
+            {"ssl.protocol": "TLSv1.2"},
+            "ssl.protocol: has no effect in this version, which goes by ssl.enabled.protocols",
+        ),
+        (
+            {"sasl.login.refresh.window.factor": "0.7"},
+            "sasl.login.refresh.window.factor: has no effect in this version, which asks for a token of its own when "
+            "it logs in and four fifths of the last one's time are over",
+        ),
+        (
+            {"early.start.listeners": "PLAINTEXT,CONTROLLER"},
+            "early.start.listeners: PLAINTEXT opens when the metadata is there all the same, as it is a listener of "
+            "brokers",
+        ),
+        (
             {"create.topic.policy.class.name": "a.B"},
             "create.topic.policy.class.name: has no effect in this version, which runs no policy classes",
         ),
@@ -314,6 +336,10 @@ def test_a_frame_too_small_for_a_batch_is_warned_about() -> None:
 
 def test_secrets_do_not_show_in_the_representation() -> None:
     assert "hunter2" not in repr(Settings.from_properties({**COMBINED, "ssl.key.password": "hunter2"}))
+    text = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="hunter2";'
+    assert "hunter2" not in repr(parse_jaas(text))
+    assert "hunter2" not in repr(OwnLogin("PLAIN", "a", "hunter2"))
+    assert "hunter2" not in repr(ScramKeys(b"hunter2", b"hunter2"))
 
 
 def test_config_providers_are_looked_up_by_the_edge() -> None:

@@ -108,6 +108,15 @@ def test_settings_win_over_the_jaas_text() -> None:
     assert "s2" not in repr(endpoint_of(new.get, jaas))
 
 
+def test_kafkas_timeout_holds_for_tokens_too() -> None:
+    given = {URL: "https://login.example/token", CLIENT_ID: "a", CLIENT_SECRET: "b"}
+    timeout = "sasl.login.read.timeout.ms"
+    assert endpoint_of(given.get, None).timeout_s == 10
+    assert endpoint_of({**given, timeout: "2500"}.get, None).timeout_s == 2.5
+    with pytest.raises(ValueError, match=r"sasl\.login\.read\.timeout\.ms: a number of milliseconds is expected"):
+        endpoint_of({**given, timeout: "soon"}.get, None)
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

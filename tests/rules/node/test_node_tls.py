@@ -12,8 +12,10 @@ import trustme
 
 from ottla.model.ids import Millis
 from ottla.model.properties import Settings
+from ottla.net.tls import Material, material
+from ottla.node import tls as node_tls
 from ottla.node.tls import NodeTls
-from ottla.security.tls.settings import TlsRefused
+from ottla.security.tls.settings import TlsRefused, TlsSettings
 from tests.support.certificates import authority, authority_file, issued, stranger, written
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -103,6 +105,29 @@ def test_another_subject_keeps_the_old_certificate_and_is_told_once(
     told = [record for record in caplog.records if "ssl.allow.dn.changes" in record.message]
     assert len(told) == 2  # one for each listener
     tls.reconfigure(Settings.from_properties(given(place, ssl_allow_dn_changes="true")))
+
+
+def test_a_file_that_is_finished_while_it_is_read_is_taken_up_at_the_next_look(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls = made(place)
+    before = contexts(tls)
+    settings = Settings.from_properties(given(place))
+    (place / "node.pem").write_text("-----BEGIN half")
+    os.utime(place / "node.pem", (5_000, 5_000))
+    read = material
+
+    def then_finished(asked: TlsSettings) -> Material:
+        try:
+            return read(asked)
+        finally:
+            write(place, issued(**LONG))
+            monkeypatch.setattr(node_tls, "material", read)
+
+    monkeypatch.setattr(node_tls, "material", then_finished)
+    tls.reconfigure(settings)
+    tls.reconfigure(settings)
+    assert all(new is not old for new, old in zip(contexts(tls), before, strict=True))
 
 
 def test_a_lost_name_and_a_strange_authority_are_refused(place: Path) -> None:

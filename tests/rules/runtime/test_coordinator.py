@@ -327,6 +327,20 @@ def test_deadlines_are_kept() -> None:
     play(scene)
 
 
+def test_long_work_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
+        def fails() -> None:
+            diary.events.append("worked")
+            raise ValueError("a regular expression too many")
+
+        await begun(runner)
+        runner.submit(lambda shard, now: Decision("seen", (), (Run(fails, lambda found, now: Decision(None)),)))
+        await asyncio.wait(list(runner._tasks._running))
+
+    play(scene)
+    assert caplog.messages == ["work of a coordinator failed"]
+
+
 def test_long_work_runs_beside_the_loop_and_its_outcome_is_one_more_command() -> None:
     async def scene(runner: Runner, diary: Diary, paper: Paper, clock: Clock) -> None:
         await begun(runner)

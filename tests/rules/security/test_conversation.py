@@ -126,6 +126,26 @@ def test_a_name_that_is_no_word_makes_no_line_of_the_log() -> None:
             assert step.why.isprintable()
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_what_a_client_says_of_itself_is_short_or_refused(mechanism: str) -> None:
+    """A listener takes half a megabyte before the login, all of which would stand in the log."""
+    for length in (5_000, 500_000):
+        talk = begun(mechanism)
+        step = talk.authenticate(plain("x" * length, "secret") if mechanism == "PLAIN" else scram_first("x" * length))
+        if isinstance(step, Answer):
+            step = talk.authenticate(b"no proof")
+        assert isinstance(step, Fail)
+        assert (len(step.why) < 500, told(step).error_code) == (True, 58)
+    talk = Talk()
+    step = talk.handshake("x\n" * 16_000)
+    assert isinstance(step, Fail)
+    assert (len(step.why) < 500, step.why.isprintable(), len(talk.core.mechanism)) == (True, True, 64)
+
+
+def scram_first(name: str) -> bytes:
+    return f"n,,n={name},r=nonce".encode()
+
+
 def test_a_mechanism_that_is_not_enabled_is_answered_with_those_that_are() -> None:
     step = Talk().handshake("GSSAPI")
     assert isinstance(step, Fail)

@@ -1,9 +1,18 @@
 """Rights as people write them."""
 
+import shlex
+
 import pytest
 
-from ottla.model.acls import Acl, PermissionType
-from ottla.model.permissions import Operation, Permission, Resource
+from ottla.model.acls import Acl, Pattern, PermissionType
+from ottla.model.permissions import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CLUSTER_CONFIGS,
+    READ_GROUP,
+    Operation,
+    Permission,
+    Resource,
+)
 from ottla.security import words
 from ottla.security.words import BadWords
 
@@ -22,6 +31,7 @@ def test_a_name_without_a_type_is_a_user(text: str, meant: str) -> None:
         ("topic:orders", (2, "orders", 3)),
         ("Topic:orders.*", (2, "orders.", 4)),
         ("group:*", (3, "*", 3)),
+        ("group:orders\\*", (3, "orders*", 3)),
         ("cluster", (4, "kafka-cluster", 3)),
         ("cluster:kafka-cluster", (4, "kafka-cluster", 3)),
         ("transactional_id:a:b", (5, "a:b", 3)),
@@ -34,10 +44,38 @@ def test_a_resource_is_a_type_and_a_name_and_a_star_at_its_end_a_prefix(text: st
     assert words.resource(str(words.resource(text))) == words.resource(text)
 
 
+@pytest.mark.parametrize(
+    ("who", "about", "name", "command"),
+    [
+        ("User:alice", READ_GROUP, "g", "ottla acls allow alice read group:g --execute"),
+        ("User:a:b", READ_GROUP, "g", "ottla acls allow User:a:b read group:g --execute"),
+        ("User:alice", READ_GROUP, "it's", """ottla acls allow alice read 'group:it'"'"'s' --execute"""),
+        ("User:alice", DESCRIBE_CLUSTER, "", "ottla acls allow alice describe cluster --execute"),
+        ("User:alice", DESCRIBE_CLUSTER_CONFIGS, "", "ottla acls allow alice describe-configs cluster --execute"),
+        ("User:alice", READ_GROUP, "orders*", "ottla acls allow alice read 'group:orders\\*' --execute"),
+        ("User:alice", READ_GROUP, "*", None),
+    ],
+)
+def test_the_command_that_allows_something_allows_that_alone(
+    who: str, about: Permission, name: str, command: str | None
+) -> None:
+    assert words.granting(who, about, name) == command
+    if command is not None:
+        _, _, _, user, what, on, _ = shlex.split(command)
+        named = words.resource(on)
+        assert (words.principal(user), words.operation(what, named.resource)) == (who, about.operation)
+        assert (named.name, named.pattern) == (name or "kafka-cluster", Pattern.LITERAL)
+
+
 @pytest.mark.parametrize("text", ["orders", "topic:", "topic", "cluster:other", "queue:x", ""])
 def test_what_is_no_resource_is_told_what_is(text: str) -> None:
     with pytest.raises(BadWords, match="is no resource: topic:NAME"):
         words.resource(text)
+
+
+def test_a_star_that_is_a_whole_name_is_no_single_resource() -> None:
+    with pytest.raises(BadWords, match="cannot be told from all that there is"):
+        words.resource(r"group:\*")
 
 
 def test_an_operation_fits_its_resource_or_is_refused() -> None:

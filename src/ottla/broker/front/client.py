@@ -11,6 +11,8 @@ from ottla.broker.security.authorizer import Authorizer, May, Underway
 from ottla.model.permissions import OPERATIONS, Operation, Resource
 
 ANONYMOUS: Final = "User:ANONYMOUS"
+NOBODY: Final = "unknown"
+"""In the audit log, of who could not prove who it is: whom it claimed to be stands in the reason."""
 
 
 class Client(NamedTuple):
@@ -47,3 +49,11 @@ class Client(NamedTuple):
         if not self.sees(Operation.DESCRIBE, resource, name):
             return 0
         return sum(1 << operation for operation in OPERATIONS[resource] if self.sees(operation, resource, name))
+
+
+def note_login(
+    authorizer: Authorizer, principal: str, host: str, listener: str, mechanism: str, failure: str = ""
+) -> None:
+    """For the audit log, where no conversation led to it: by a certificate, or at the node's own pages."""
+    client = Client.known_as(principal, host, listener, authorizer, Underway())
+    authorizer.logged_in(principal, client, mechanism, failure)

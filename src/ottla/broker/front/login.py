@@ -8,17 +8,19 @@ handshake comes.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from struct import Struct
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.broker.front.admission import Refusals
+from ottla.broker.front.client import NOBODY
 from ottla.broker.front.dispatch import API_VERSIONS
 from ottla.broker.front.session import Session
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock
 from ottla.net.connection import BY_LOGIN, Line, Receiver
 from ottla.net.foreign import is_http, is_tls
+from ottla.runtime.tasks import Tasks
 from ottla.security.sasl.conversation import (
     HANDSHAKE_KEY,
     Answer,
@@ -50,10 +52,6 @@ class Door(Line, Protocol):
     def pause_reading(self, reason: int = ...) -> None: ...
 
     def resume_reading(self, reason: int = ...) -> None: ...
-
-
-_NOBODY: Final = "unknown"
-"""In the audit log, of who could not prove who it is: whom it claimed to be stands in the reason."""
 
 
 class LoginOptions(NamedTuple):
@@ -92,7 +90,7 @@ class Logins:
         self._loop = loop
         self._clock = clock
         self._failures = Refusals()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(loop)
         self.offers = offers
         """Replaced as a whole when settings change; logins under way keep what they began with."""
         self.options = options
@@ -114,10 +112,17 @@ class Logins:
     def later(self, delay: Millis, do: Callable[[], None]) -> asyncio.TimerHandle:
         return self._loop.call_later(delay / 1000, do)
 
-    def start(self, work: "asyncio.Future[None] | Awaitable[None]") -> None:
-        task = self._loop.create_task(_awaited(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def start(self, work: Coroutine[Any, Any, None], give_up: Callable[[], None]) -> None:
+        """What a login waits for. If it fails that is told in the log, and the client is not left waiting."""
+
+        def ended(task: "asyncio.Task[None]") -> None:
+            if not task.cancelled() and task.exception() is not None:
+                give_up()
+
+        self._tasks.start(work, "a login").add_done_callback(ended)
+
+    def close(self) -> None:
+        self._tasks.cancel()
 
     def failed(self, who: str, why: str) -> None:
         """One line for many: whoever guesses passwords must not fill the log."""
@@ -125,10 +130,6 @@ class Logins:
         line = self._failures.said(f"a login failed: {who}: {why}", self.now)
         if line is not None:
             logger.warning("%s", line)
-
-
-async def _awaited(work: Awaitable[None]) -> None:
-    await work
 
 
 class LoginDoor:
@@ -208,7 +209,7 @@ class LoginDoor:
             self._do(self._conversation.received(handshake, self._logins.now, self._logins.wall), memoryview(handshake))
             return
         self._connection.pause_reading(BY_LOGIN)
-        self._logins.start(self._when_answered(unanswered, handshake))
+        self._logins.start(self._when_answered(unanswered, handshake), self._connection.close)
 
     async def _when_answered(self, unanswered: "list[asyncio.Future[object]]", handshake: bytes) -> None:
         await asyncio.wait(unanswered)
@@ -231,7 +232,7 @@ class LoginDoor:
                 self._connection.send_bytes(answer)
             case Wait(need):
                 self._connection.pause_reading(BY_LOGIN)
-                self._logins.start(self._fetch(need))
+                self._logins.start(self._fetch(need), self._connection.close)
             case LoggedIn(answer, login):
                 self._logged_in(answer, login)
             case Fail(answer, why):
@@ -279,7 +280,7 @@ class LoginDoor:
         client, conversation = self._session.client, self._conversation
         self._logins.failed(client.host, why)
         mechanism = "" if conversation is None else conversation.mechanism
-        self._session.services.authorizer.logged_in(_NOBODY, client, mechanism, why)
+        self._session.services.authorizer.logged_in(NOBODY, client, mechanism, why)
         self._conversation = None
         self._connection.pause_reading(BY_LOGIN)
         self._stop_timer()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.front.admission import Admission, Doors, Refusals
-from ottla.broker.front.client import ANONYMOUS
+from ottla.broker.front.client import ANONYMOUS, NOBODY, note_login
 from ottla.broker.front.dispatch import Routes
 from ottla.broker.front.session import Session
 from ottla.broker.front.wrong_listener import advice
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 _ACCEPTS_PER_WAKEUP: Final = 16
 """The others have their turn before the next."""
+_BY_CERTIFICATE: Final = "SSL"
+"""In the audit log, in place of a mechanism."""
 _SWEEP_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 1.0
 """How long nobody is let in when the system has no descriptor left: asking again at once would never end."""
@@ -253,9 +255,12 @@ class Server:
         except ValueError as error:
             secured.close()
             self._turned_away(host, listener_name, services, str(error))
+            note_login(services.authorizer, NOBODY, host, listener_name, _BY_CERTIFICATE, str(error))
             return
         connection = self._encrypted.connection(secured, self._options.max_frame_bytes, self.traffic[listener_name])
         self._converse(connection, principal, host, listener_name, routes, services)
+        if principal != ANONYMOUS and listener_name not in self.logins:
+            note_login(services.authorizer, principal, host, listener_name, _BY_CERTIFICATE)
 
     def _not_handshaken(self, host: str, listener_name: str, services: AnyServices, failure: "HandshakeFailed") -> None:
         assert self._encrypted is not None

@@ -6,6 +6,7 @@ what was made (KIP-525); 6 knows THROTTLING_QUOTA_EXCEEDED (KIP-599); 7 tells th
 
 from ottla.broker.front.client import Client
 from ottla.broker.front.session import Session
+from ottla.broker.handlers.parting import parted
 from ottla.broker.security.missing import missing
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
@@ -16,8 +17,8 @@ from ottla.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 async def handle(
     services: Services | ControllerServices, session: Session, request: CreateTopicsRequest, version: int
 ) -> CreateTopicsResponse:
-    refused = [topic for topic in request.topics if not _may_create(session.client, topic.name)]
-    request.topics = [topic for topic in request.topics if topic not in refused]
+    allowed, refused = parted(request.topics, lambda topic: _may_create(session.client, topic.name))
+    request.topics = allowed
     response = await services.decide(request, session.client, client_id=session.client_id, version=version)
     response.topics = [_as_seen_by(session.client, topic) for topic in response.topics]
     response.topics += [

@@ -74,9 +74,7 @@ def _wait(
 
     def resume(*_: Any) -> None:
         if not future.done():
-            for partition in waited:
-                assert isinstance(partition, Partition)
-                _complete(response, partition, is_done=partition not in wait.required)
+            _complete(response, {partition: partition not in wait.required for partition in waited})
             future.set_result(response)
 
     wait.resume = resume
@@ -94,15 +92,24 @@ def _followers(partitions: list[object]) -> list[int]:
     return list(ids)
 
 
-def _complete(response: DeleteRecordsResponse, partition: Partition, *, is_done: bool) -> None:
+def _complete(response: DeleteRecordsResponse, waited: dict[object, bool]) -> None:
+    """By partition: whether its followers have come as far."""
+    told: dict[tuple[str, int], tuple[int, Errors]] = {}
+    for partition, is_done in waited.items():
+        assert isinstance(partition, Partition)
+        told[partition.topic, partition.index] = _outcome(partition, is_done=is_done)
     for topic in response.topics:
         for result in topic.partitions:
-            if (topic.name, result.partition_index) == (partition.topic, partition.index):
-                if partition.log is not None and partition.leader is not None:
-                    result.low_watermark = partition.leader.low_watermark(partition.log.log_start_offset)
-                    result.error_code = Errors.NONE if is_done else Errors.REQUEST_TIMED_OUT
-                else:
-                    result.low_watermark, result.error_code = -1, partition.unavailable_error()
+            outcome = told.get((topic.name, result.partition_index))
+            if outcome is not None:
+                result.low_watermark, result.error_code = outcome
+
+
+def _outcome(partition: Partition, *, is_done: bool) -> tuple[int, Errors]:
+    if partition.log is None or partition.leader is None:
+        return -1, partition.unavailable_error()
+    low_watermark = partition.leader.low_watermark(partition.log.log_start_offset)
+    return low_watermark, Errors.NONE if is_done else Errors.REQUEST_TIMED_OUT
 
 
 def _error(index: int, error: Errors) -> PartitionResult:

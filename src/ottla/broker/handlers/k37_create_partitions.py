@@ -4,6 +4,7 @@ Versions 0 to 3. 2 is flexible; 3 knows THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from ottla.broker.front.session import Session
+from ottla.broker.handlers.parting import parted
 from ottla.broker.security.missing import missing
 from ottla.broker.services import ControllerServices, Services
 from ottla.model.errors import Errors
@@ -14,8 +15,8 @@ from ottla.protocol.messages import CreatePartitionsRequest, CreatePartitionsRes
 async def handle(
     services: Services | ControllerServices, session: Session, request: CreatePartitionsRequest, version: int
 ) -> CreatePartitionsResponse:
-    asked = request.topics
-    request.topics = [topic for topic in asked if session.client.may(*ALTER_TOPIC, topic.name)]
+    allowed, refused = parted(request.topics, lambda topic: session.client.may(*ALTER_TOPIC, topic.name))
+    request.topics = allowed
     response = await services.decide(request, session.client, client_id=session.client_id, version=version)
     response.results += [
         CreatePartitionsResponse.CreatePartitionsTopicResult(
@@ -23,7 +24,6 @@ async def handle(
             error_code=Errors.TOPIC_AUTHORIZATION_FAILED,
             error_message=missing(session.client.principal, (ALTER_TOPIC,), topic.name),
         )
-        for topic in asked
-        if topic not in request.topics
+        for topic in refused
     ]
     return response

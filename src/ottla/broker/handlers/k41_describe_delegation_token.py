@@ -29,7 +29,7 @@ def handle(
         return DescribeDelegationTokenResponse(error_code=Errors.DELEGATION_TOKEN_AUTH_DISABLED)
     if request.owners is not None and not request.owners:
         return DescribeDelegationTokenResponse()
-    owners = None if request.owners is None else [f"{o.principal_type}:{o.principal_name}" for o in request.owners]
+    owners = None if request.owners is None else frozenset(map(_principal, request.owners))
     tokens = services.control_plane.image.delegation_tokens.values()
     asked = [token for token in tokens if owners is None or token.owner in owners]
     shown = [token for token in asked if _is_shown(session.client, token)]
@@ -38,6 +38,10 @@ def handle(
         for token, told in zip(shown, described, strict=True):
             told.token_requester_principal_type, _, told.token_requester_principal_name = token.requester.partition(":")
     return DescribeDelegationTokenResponse(tokens=described)
+
+
+def _principal(owner: DescribeDelegationTokenRequest.DescribeDelegationTokenOwner) -> str:
+    return f"{owner.principal_type}:{owner.principal_name}"
 
 
 def _is_shown(client: Client, token: DelegationTokenRecord) -> bool:

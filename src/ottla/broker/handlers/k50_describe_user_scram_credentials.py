@@ -3,7 +3,8 @@
 Version 0 only.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from ottla.broker.front.session import Session
 from ottla.broker.services import Services
@@ -19,14 +20,14 @@ def handle(
         known.setdefault(name, []).append((mechanism, record.iterations))
     if not request.users:
         return _answer(_found(name, known[name]) for name in sorted(known))
-    asked = [user.name for user in request.users]
-    return _answer(_of_one(name, asked, known) for name in dict.fromkeys(asked))
+    mentions = Counter(user.name for user in request.users)
+    return _answer(_of_one(name, mentions, known) for name in mentions)
 
 
 def _of_one(
-    name: str, asked: list[str], known: dict[str, list[tuple[int, int]]]
+    name: str, mentions: Mapping[str, int], known: dict[str, list[tuple[int, int]]]
 ) -> DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult:
-    if asked.count(name) > 1:
+    if mentions[name] > 1:
         text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
         return _missing(name, Errors.DUPLICATE_RESOURCE, text)
     if name not in known:

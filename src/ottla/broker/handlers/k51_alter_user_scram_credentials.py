@@ -16,12 +16,12 @@ async def handle(
     services: Services | ControllerServices, session: Session, request: AlterUserScramCredentialsRequest, version: int
 ) -> AlterUserScramCredentialsResponse:
     response = await services.decide(request, session.client)
-    refused = [each.user for each in response.results if each.error_code]
+    refused = frozenset(each.user for each in response.results if each.error_code)
     await services.control_plane.seen_here(_arrived(request, refused))
     return response
 
 
-def _arrived(request: AlterUserScramCredentialsRequest, refused: list[str]) -> Callable[[MetadataImage], bool]:
+def _arrived(request: AlterUserScramCredentialsRequest, refused: frozenset[str]) -> Callable[[MetadataImage], bool]:
     salts = {(each.mechanism, each.name): bytes(each.salt) for each in request.upsertions if each.name not in refused}
     gone = [(each.mechanism, each.name) for each in request.deletions if each.name not in refused]
 

@@ -35,14 +35,13 @@ def handle(
     start = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
     names = [name for name in asked or sorted(image.topics) if name >= start[0]]
     asks = session.client.may if asked else session.client.sees
-    allowed = [n for n in names if asks(*DESCRIBE_TOPIC, n)]
+    allowed = {name: None for name in names if asks(*DESCRIBE_TOPIC, name)}
     limit = max(1, min(request.response_partition_limit, services.limits.partitions_per_response))
-    response = _page(image, allowed, start, limit)
+    response = _page(image, list(allowed), start, limit)
     for topic in response.topics:
         topic.topic_authorized_operations = session.client.operations(Resource.TOPIC, topic.name or "")
-    response.topics += [
-        _refused(n, Errors.TOPIC_AUTHORIZATION_FAILED) for n in asked if n in names and n not in allowed
-    ]
+    if asked:
+        response.topics += [_refused(name, Errors.TOPIC_AUTHORIZATION_FAILED) for name in names if name not in allowed]
     return response
 
 

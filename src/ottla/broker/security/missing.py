@@ -14,7 +14,15 @@ def missing(principal: str, any_of: Sequence[Permission], name: str) -> str:
     needed = " or ".join(
         f"{each.operation.name} on {RESOURCE_NAMES[each.resource]} {_named(each, name)}" for each in any_of
     )
-    return f"{principal} needs {needed}; allow it with: {command(principal, any_of[-1], name)}"
+    return f"{principal} needs {needed}{how(principal, any_of[-1], name)}"
+
+
+def how(principal: str, permission: Permission, name: str) -> str:
+    """The end of the sentence; nothing where no command would do it."""
+    from ottla.security.words import granting  # noqa: PLC0415  only who is refused pays for it
+
+    command = granting(principal, permission, name) if name or permission.resource is Resource.CLUSTER else None
+    return "" if command is None else f"; allow it with: {command}"
 
 
 def missing_if_seen(principal: str, sees: May, needed: Permission, name: str) -> str | None:
@@ -26,12 +34,3 @@ def missing_if_seen(principal: str, sees: May, needed: Permission, name: str) ->
 
 def _named(permission: Permission, name: str) -> str:
     return CLUSTER_NAME if permission.resource is Resource.CLUSTER else name
-
-
-def command(principal: str, permission: Permission, name: str) -> str:
-    """For a shell, so names are quoted where they need it."""
-    from shlex import quote  # noqa: PLC0415  only who is refused pays for it
-
-    kind = permission.resource.name.lower().replace("_", "-")
-    resource = kind if permission.resource is Resource.CLUSTER else f"{kind}:{name}"
-    return f"ottla acls allow {quote(principal)} {permission.operation.name.lower()} {quote(resource)}"

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ottla.model.ids import Millis
 from ottla.model.ports import Clock
 from ottla.net.reading_urls import read_url
+from ottla.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +30,13 @@ class Source(NamedTuple):
 
 
 class FetchedKeys:
-    __slots__ = ("_backoff", "_clock", "_executor", "_fetched", "_keys", "_next_try", "_running", "_source")
+    __slots__ = ("_backoff", "_clock", "_executor", "_fetched", "_keys", "_next_try", "_running", "_source", "_tasks")
 
-    def __init__(self, source: Source, clock: Clock) -> None:
+    def __init__(self, source: Source, clock: Clock, tasks: Tasks) -> None:
+        """`tasks`: of whoever asks for keys."""
         self._source = source
         self._clock = clock
+        self._tasks = tasks
         self._keys: dict[str | None, Any] = {}
         self._fetched: Millis | None = None
         self._next_try = clock.monotonic()
@@ -63,12 +66,12 @@ class FetchedKeys:
     def _begin(self, now: Millis) -> None:
         self._next_try = Millis(now + self._backoff)
         self._backoff = Millis(min(2 * self._backoff, self._source.longest_backoff))
-        self._running = asyncio.get_running_loop().create_task(self._fetch())
+        self._running = self._tasks.start(self._fetch(), "signing keys")
 
     async def _fetch(self) -> None:
         try:
             keys = await asyncio.get_running_loop().run_in_executor(self._executor, read_keys, self._source)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, ImportError) as error:
             logger.warning("the keys at %s cannot be had: %s", self._source.url, error)
         else:
             if keys != self._keys:

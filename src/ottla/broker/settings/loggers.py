@@ -56,8 +56,24 @@ def _refusal(change: Change) -> tuple[Errors, str] | None:
     return None
 
 
+_before: Final[dict[str, int]] = {}
+"""Levels of the loggers that were changed. Loggers are a process's, so this is too."""
+
+
+def undo() -> None:
+    """For a process that outlives its node, as that of tests does: what a restart would do."""
+    for name, level in _before.items():
+        _logger(name).setLevel(level)
+    _before.clear()
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.root if name == ROOT else logging.getLogger(name)
+
+
 def apply(changes: Iterable[Change]) -> None:
     for change in changes:
-        logger = logging.root if change.name == ROOT else logging.getLogger(change.name)
+        logger = _logger(change.name)
+        _before.setdefault(change.name, logger.level)
         deleted = change.config_operation == _DELETE
         logger.setLevel(logging.NOTSET if deleted else LEVELS[change.value or ""])

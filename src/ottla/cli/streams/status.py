@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.output import Table, note, show, show_json
 from ottla.cli.parser import Arguments
-from ottla.cli.reach import cluster, output
+from ottla.cli.reach import client_settings, cluster, output
 from ottla.cli.streams.app import app_of, state_dir_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _one_of_them(arguments: Arguments, directory: "StateDirectory") -> int:
     for row in rows:
         table.add(*row)
     owner = directory.owner() if directory.is_local else None
-    answer = _asked(owner) if owner is not None else None
+    answer = _asked(owner, client_settings(arguments)) if owner is not None else None
     if output(arguments) == "json":
         document = {
             "application_id": directory.application_id,
@@ -91,19 +91,19 @@ def _one_of_them(arguments: Arguments, directory: "StateDirectory") -> int:
     return OK
 
 
-def _asked(owner: "Mapping[str, Any]") -> Any:
+def _asked(owner: "Mapping[str, Any]", settings: "Mapping[str, str]") -> Any:
     """What the running application tells, when it serves queries."""
     import json
-    from urllib.error import URLError
-    from urllib.request import urlopen
+
+    from ottla.cli.pages import page
 
     url = owner.get("queries")
     if not url:
         return None
     try:
-        with urlopen(f"{url}/status", timeout=5) as answer:
-            return json.loads(answer.read())
-    except (URLError, OSError, ValueError):
+        return json.loads(page(f"{url}/status", settings, 5))
+    except (OSError, ValueError) as error:
+        note(f"the application at {url} does not tell how it is: {error}")
         return None
 
 

@@ -294,7 +294,7 @@ class TransactionShard:
         return found if found is None or owing is None else found._replace(partitions=dict(owing))
 
     def listed(self, wanted: ListFilter, now: Now) -> list[Listed]:
-        states = tuple(BY_TITLE[title] for title in wanted.states if title in BY_TITLE)
+        states = frozenset(BY_TITLE[title] for title in wanted.states if title in BY_TITLE)
         return [
             Listed(name, transaction.producer_id, transaction.state)
             for name, transaction in self.transactions.items()

@@ -30,6 +30,9 @@ class Jaas(NamedTuple):
     module: str
     options: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        return f"Jaas({self.module!r}, {sorted(self.options)})"  # secrets never reach logs
+
     @property
     def mechanisms(self) -> tuple[str, ...]:
         return MODULES[self.module]

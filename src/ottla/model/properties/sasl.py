@@ -39,6 +39,9 @@ class OwnLogin(NamedTuple):
     name: str
     password: str
 
+    def __repr__(self) -> str:
+        return f"OwnLogin({self.mechanism!r}, {self.name!r})"  # secrets never reach logs
+
 
 def uses_sasl(settings: NodeValues, listener: str) -> bool:
     return (settings.protocol_of(listener) or "").startswith("SASL_")

@@ -10,7 +10,16 @@ _WITHOUT_EFFECT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("has OpenSSL's own of it", ("ssl.provider", "ssl.secure.random.implementation", "ssl.keymanager.algorithm")),
     ("has OpenSSL's own of it", ("ssl.trustmanager.algorithm", "security.providers")),
     ("has no Kerberos", ("sasl.kerberos.",)),
-    ("fetches no tokens for itself", ("sasl.login.refresh.", "sasl.oauthbearer.assertion.")),
+    (
+        "asks for a token of its own when it logs in and four fifths of the last one's time are over",
+        ("sasl.login.refresh.",),
+    ),
+    ("gets tokens of its own by client credentials, or from a file", ("sasl.oauthbearer.assertion.",)),
+    (
+        "asks an identity provider once for each login, within sasl.login.read.timeout.ms, connecting included",
+        ("sasl.login.connect.timeout.ms", "sasl.login.retry.backoff.ms", "sasl.login.retry.backoff.max.ms"),
+    ),
+    ("goes by ssl.enabled.protocols", ("ssl.protocol",)),
     ("runs no policy classes", ("create.topic.policy.class.name", "alter.config.policy.class.name")),
     ("has no tiered storage", ("remote.log.storage.system.enable",)),
     ("runs no reporters: http.listeners has the metrics", ("metric.reporters", "kafka.metrics.reporters")),
@@ -59,6 +68,17 @@ def warnings(settings: NodeValues) -> Iterator[str]:
         if names:
             verb = "has" if len(names) == 1 else "have"
             yield f"{', '.join(names)}: {verb} no effect in this version, which {missing}"
+    yield from _early_listeners(settings)
+
+
+def _early_listeners(settings: NodeValues) -> Iterator[str]:
+    early = settings["early.start.listeners"]
+    controllers = [each.name for each in settings.controller_listeners] if settings.is_controller else []
+    if isinstance(early, tuple) and (late := [each for each in early if each.upper() not in controllers]):
+        yield (
+            f"early.start.listeners: {', '.join(late)} opens when the metadata is there all the same, as it is a "
+            "listener of brokers"
+        )
 
 
 def _asks(settings: NodeValues, name: str, asking: tuple[str, ...]) -> bool:

@@ -86,5 +86,7 @@ class SubjectDoor:
         assert isinstance(need, Permission)
         if self._desk.rights is not None:
             named = "subject" in call.path
-            self._desk.rights.check(caller, need, self._desk.subject(call) if named else "")
+            self._desk.rights.check(
+                caller, need, self._desk.subject(call) if named else "", f"{call.method} {call.url}"
+            )
         return True

@@ -12,12 +12,14 @@ from ottla.client.aio.cluster import Cluster
 from ottla.client.security import Security
 from ottla.http.auth import OPEN_DOOR, Basic, Bearer, Caller, Doorkeeper, challenge, credentials
 from ottla.http.problems import Problem
+from ottla.http.rights import AclRights
 from ottla.registry.doors.cluster_logins import BY_PASSWORD, ClusterLogins, NobodyKnows
 from ottla.registry.doors.proofs import Proofs, Shown
 from ottla.registry.doors.subject_rights import SubjectRights
 from ottla.registry.doors.users_file import UsersFile
 from ottla.registry.settings import RegistrySettings
 from ottla.security.acls import super_users
+from ottla.security.lines import quoted
 
 if TYPE_CHECKING:
     from ottla.http.call import Call
@@ -52,7 +54,7 @@ class BasicDoor:
         if principal is None:
             principal = await self._found(mark, given)
         if principal is None:
-            who = repr(given.user) if isinstance(given, Basic) else "a token"
+            who = quoted(given.user) if isinstance(given, Basic) else "a token"
             logger.info("%s from %s is not let in", who, host)
             raise self._refused("The user or the password, or the token, is not right.")
         return Caller(principal, host)
@@ -115,13 +117,12 @@ def rights_of(settings: RegistrySettings, cluster: Cluster) -> SubjectRights | N
         )
     if said == "NONE" or not of_the_cluster:
         return None
-    return SubjectRights(
-        AclView(
-            cluster,
-            super_users(settings["super.users"]),
-            allow_everyone_if_no_acl_found=settings["allow.everyone.if.no.acl.found"],
-        )
+    view = AclView(
+        cluster,
+        super_users(settings["super.users"]),
+        allow_everyone_if_no_acl_found=settings["allow.everyone.if.no.acl.found"],
     )
+    return SubjectRights(view, AclRights("registry", view.rules, settings["ottla.audit.format"]))
 
 
 def _who_knows(

@@ -8,6 +8,7 @@ from ottla.client.addresses import Address
 from ottla.client.aio.acl_view import AclView
 from ottla.client.aio.cluster import Cluster
 from ottla.client.security import Security
+from ottla.http.rights import AclRights
 from ottla.registry.doors.cluster_logins import BY_PASSWORD, ClusterLogins
 from ottla.registry.doors.door import BasicDoor, Knows
 from ottla.registry.doors.users_file import UsersFile
@@ -20,9 +21,14 @@ class Reads(Protocol):
     def __getitem__(self, name: str, /) -> Any: ...
 
 
+class ServiceAcls(NamedTuple):
+    view: AclView
+    rights: AclRights
+
+
 class ServiceDoor(NamedTuple):
     door: BasicDoor
-    view: AclView | None
+    acls: "ServiceAcls | None"
     """None: whoever is let in may do everything."""
 
 
@@ -38,8 +44,14 @@ def service_door(
         )
     keep_s = settings[f"{service}.login.cache.ms"] / 1000
     door = BasicDoor(_who_knows(service, settings, brokers, security), ("BASIC",), "ottla", keep_s)
-    by_acls = said != "NONE" and not users_file
-    return ServiceDoor(door, AclView(cluster, super_users(settings["super.users"])) if by_acls else None)
+    if said == "NONE" or users_file:
+        return ServiceDoor(door, None)
+    view = AclView(
+        cluster,
+        super_users(settings["super.users"]),
+        allow_everyone_if_no_acl_found=settings["allow.everyone.if.no.acl.found"],
+    )
+    return ServiceDoor(door, ServiceAcls(view, AclRights(service, view.rules, settings["ottla.audit.format"])))
 
 
 def _who_knows(service: str, settings: Reads, brokers: Sequence[Address], security: Security) -> Knows:

@@ -3,8 +3,10 @@ listens or connects is loaded here."""
 
 from typing import Final
 
-from ottla.model.properties.property import INT, LIST, STRING, Property
+from ottla.model.properties.property import BOOLEAN, INT, LIST, STRING, Property
 
+OF_THE_AUTHORIZER: Final = ("super.users", "allow.everyone.if.no.acl.found", "ottla.audit.format")
+"""What a service beside a node has of the node's own settings."""
 _BY_PASSWORD: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -55,5 +57,18 @@ def login_settings(service: str, rights: str) -> tuple[Property, ...]:
             STRING,
             "",
             "Who may do everything, whatever the ACLs say: as the brokers have it, User:admin;User:ops.",
+        ),
+        Property(
+            "allow.everyone.if.no.acl.found",
+            BOOLEAN,
+            False,
+            "Whether what no ACL is about is everybody's: as the brokers have it.",
+        ),
+        Property(
+            "ottla.audit.format",
+            STRING,
+            "kafka",
+            f"How refusals are written to the logger ottla.{service}.audit: kafka as in Kafka, json as JSON.",
+            one_of=("kafka", "json"),
         ),
     )

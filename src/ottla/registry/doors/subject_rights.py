@@ -5,21 +5,16 @@ context, as the topic `orders`; one of another name as the topic of that name. W
 do who may read or write it, sees the schemas.
 """
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ottla.http.auth import Caller
-from ottla.http.problems import Problem
-from ottla.model.permissions import CLUSTER_NAME, DESCRIBE_TOPIC, RESOURCE_NAMES, Permission, Resource
+from ottla.http.rights import AclRights
+from ottla.model.permissions import CLUSTER_NAME, DESCRIBE_TOPIC, Permission, Resource
 from ottla.registry.machine.names import split
-from ottla.security.acls import Rules
-from ottla.security.hosts import as_java
 
 if TYPE_CHECKING:
     from ottla.client.aio.acl_view import AclView
-
-logger = logging.getLogger("ottla.registry.audit")
 
 _DENIED: Final = 40301
 """Confluent's code for it."""
@@ -42,8 +37,9 @@ def cluster_instead(permission: Permission, subject: str) -> tuple[Permission, s
 
 
 class SubjectRights:
-    def __init__(self, view: "AclView") -> None:
+    def __init__(self, view: "AclView", rights: AclRights) -> None:
         self._view = view
+        self._rights = rights
 
     async def fresh(self) -> None:
         """Before somebody is asked about: what is known is of the last few seconds then."""
@@ -52,33 +48,12 @@ class SubjectRights:
     async def stop(self) -> None:
         await self._view.stop()
 
-    def check(self, caller: Caller, permission: Permission, subject: str) -> None:
+    def check(self, caller: Caller, permission: Permission, subject: str, request: str) -> None:
         """Raises Problem: 403, with what is missing. It is the same whether the subject exists or not."""
         asked, name = cluster_instead(permission, subject)
-        if self._rules().rights(caller.principal, as_java(caller.host)).allows(*asked, name):
-            return
-        logger.info(
-            "principal=%s host=%s operation=%s resource=%s:%r subject=%r result=denied",
-            caller.principal, caller.host, asked.operation.name, RESOURCE_NAMES[asked.resource], name, subject,
-        )  # fmt: skip
-        raise Problem(403, f"{caller.principal} {_missing(asked, name, caller)}", _DENIED)
+        self._rights.check(caller, asked, name, request, _DENIED)
 
     def sees(self, caller: Caller) -> Callable[[str], bool]:
         """Which subjects, for lists."""
-        rights = self._rules().rights(caller.principal, as_java(caller.host))
+        rights = self._rights.of(caller)
         return lambda subject: rights.allows(*DESCRIBE_TOPIC, topic_of(subject))
-
-    def _rules(self) -> Rules:
-        rules = self._view.rules()
-        if rules is None:
-            raise Problem(503, "The ACLs of the cluster cannot be read, so nobody is let in; the log says why.")
-        return rules
-
-
-def _missing(asked: Permission, name: str, caller: Caller) -> str:
-    operation = asked.operation.name
-    where = "the cluster" if asked.resource is Resource.CLUSTER else f"topic {name}"
-    words = "cluster" if asked.resource is Resource.CLUSTER else f"topic:{name}"
-    user = caller.principal.removeprefix("User:")
-    grant = f"ottla acls allow {user} {operation.lower().replace('_', '-')} {words} --execute"
-    return f"needs {operation} on {where}; allow it with: {grant}"

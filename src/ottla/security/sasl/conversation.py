@@ -25,12 +25,15 @@ from ottla.protocol.apis import API
 from ottla.protocol.codec import DecodeError, EncodeError, Message, Request
 from ottla.protocol.frames import RequestHeader, decode_request_header, decode_response_header, encode_response
 from ottla.protocol.refusals import can_be_refused, is_refusal, is_refused_by_item, refused
+from ottla.security.lines import quoted
 from ottla.security.sasl.outcomes import Accepted, Begin, Challenge, Exchange, Need, Outcome, Rejected
 
 HANDSHAKE_KEY: Final = 17
 API_VERSIONS_KEY: Final = 18
 AUTHENTICATE_KEY: Final = 36
 _SIZE_BYTES: Final = 4
+_NAMED_AT_MOST: Final = 64
+"""Characters of a mechanism: that of a client may be any text."""
 _WITH_LIFETIME: Final = 1
 """From this version on SaslAuthenticate tells how long a session lasts (KIP-368)."""
 
@@ -164,12 +167,12 @@ class Conversation:
 
     def _choose(self, header: RequestHeader, mechanism: str) -> Step:
         offered = list(self._offers)
-        self.mechanism = mechanism
+        self.mechanism = mechanism[:_NAMED_AT_MOST]
         if mechanism not in self._offers:
             answer = messages.SaslHandshakeResponse(
                 error_code=Errors.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(offered)
             )
-            why = f"it asks for the mechanism {mechanism[:64]!r}; offered are {', '.join(offered)}"
+            why = f"it asks for the mechanism {self.mechanism!r}; offered are {', '.join(offered)}"
             return self._over(Fail(_framed(header, answer), why))
         if self._before is not None and mechanism != self._before.mechanism:
             self.state = State.OTHER_MECHANISM
@@ -219,7 +222,7 @@ class Conversation:
         before = self._before
         if before is not None and accepted.name != before.name:
             return self._failed(
-                f"a re-login as {accepted.name!r} on a connection of {before.name!r}",
+                f"a re-login as {quoted(accepted.name)} on a connection of {quoted(before.name)}",
                 f"Cannot change principals during re-authentication from User.{before.name}: User.{accepted.name}",
             )
         lifetime = _lifetime(self._offers[self.mechanism].max_session, accepted.expires, wall)

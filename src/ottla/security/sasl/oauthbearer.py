@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.model.ids import Millis
+from ottla.security.lines import quoted
 from ottla.security.sasl.outcomes import FETCH_SIGNING_KEYS, Accepted, Challenge, Need, Outcome, Rejected
 
 OAUTHBEARER: Final = "OAUTHBEARER"
@@ -80,7 +81,7 @@ class BearerServer:
                 f"Authentication failed: Client requested an authorization id ({found['acts_as']}) that is different "
                 f"from the token's principal name ({name})"
             )
-            return Rejected(f"{name!r} wants to act as {found['acts_as']!r}", text)
+            return Rejected(f"{quoted(name)} wants to act as {quoted(found['acts_as'])}", text)
         return Accepted(name, expires=expires)
 
     def _claims(self, token: str, *, again: bool) -> Mapping[str, Any]:

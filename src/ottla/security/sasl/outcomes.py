@@ -36,6 +36,17 @@ class Need(NamedTuple):
     key: str
 
 
+MAX_MESSAGE_BYTES: Final = 8 * 1024
+"""Of a client that has a name and a password to tell. What a listener takes (`sasl.server.max.receive.size`) is made
+for tokens and tickets."""
+
+
+def too_long(message: bytes) -> Rejected | None:
+    if len(message) <= MAX_MESSAGE_BYTES:
+        return None
+    return Rejected(f"a message of {len(message)} bytes, where {MAX_MESSAGE_BYTES} are enough for anybody")
+
+
 Outcome: TypeAlias = Challenge | Accepted | Rejected | Need
 
 DERIVE_TOKEN_KEYS: Final = "keys of a delegation token"

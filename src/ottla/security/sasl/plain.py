@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.model.ids import Millis
-from ottla.security.sasl.outcomes import Accepted, Outcome, Rejected
+from ottla.security.lines import quoted
+from ottla.security.sasl.outcomes import Accepted, Outcome, Rejected, too_long
 
 PLAIN: Final = "PLAIN"
 _TOKENS: Final = 3
@@ -20,6 +21,9 @@ class PlainServer:
         self._users = users
 
     def evaluate(self, message: bytes, now: Millis, *, again: bool = False) -> Outcome:
+        refused = too_long(message)
+        if refused is not None:
+            return refused
         try:
             tokens = message.decode().split("\0", _TOKENS)
         except UnicodeDecodeError:
@@ -31,17 +35,17 @@ class PlainServer:
         if not name:
             return Rejected("no user is named", "Authentication failed: username not specified")
         if not password:
-            return Rejected(f"{name!r} gave no password", "Authentication failed: password not specified")
+            return Rejected(f"{quoted(name)} gave no password", "Authentication failed: password not specified")
         known = self._users.get(name)
         # Who is unknown is compared as well, with what nobody can send; of digests, so that no length tells anything.
         is_right = hmac.compare_digest(_digest(password), _digest(known if known is not None else "\0"))
         if known is None or not is_right:
-            why = f"an unknown user: {name!r}" if known is None else f"a wrong password of {name!r}"
+            why = f"an unknown user: {quoted(name)}" if known is None else f"a wrong password of {quoted(name)}"
             text = "Authentication failed: Invalid username or password"
             return Rejected(f"{why}; who may log in by PLAIN stands in the listener's sasl.jaas.config", text)
         if acts_as and acts_as != name:
             text = "Authentication failed: Client requested an authorization id that is different from username"
-            return Rejected(f"{name!r} wants to act as {acts_as!r}", text)
+            return Rejected(f"{quoted(name)} wants to act as {quoted(acts_as)}", text)
         return Accepted(name)
 
 

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple, Protocol
 
 from ottla.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_BY_TYPE, ScramKeys, ScramMechanism, keys_of
 from ottla.model.ids import Millis
-from ottla.security.sasl.outcomes import DERIVE_TOKEN_KEYS, Accepted, Challenge, Need, Outcome, Rejected
+from ottla.security.lines import LONGEST, quoted
+from ottla.security.sasl.outcomes import DERIVE_TOKEN_KEYS, Accepted, Challenge, Need, Outcome, Rejected, too_long
 
 _NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
@@ -73,6 +74,9 @@ class ScramServer:
         self._known: Accepted | None = None
 
     def evaluate(self, message: bytes, now: Millis, *, again: bool = False) -> Outcome:
+        refused = too_long(message)
+        if refused is not None:
+            return refused
         text = message.decode("latin-1")  # what is not ASCII fits no pattern
         return self._begin(text, now, again) if self._first is None else self._finish(text, self._first)
 
@@ -83,7 +87,7 @@ class ScramServer:
         name = _unescaped(found["name"])
         if found["acts_as"] and _unescaped(found["acts_as"]) != name:
             message = "Authentication failed: Client requested an authorization id that is different from username"
-            return Rejected(f"{name!r} wants to act as {_unescaped(found['acts_as'])!r}", message)
+            return Rejected(f"{quoted(name)} wants to act as {quoted(_unescaped(found['acts_as']))}", message)
         if f"{found['more']},".find(f"{_BY_TOKEN},") >= 0:
             token = self._users.token(self._mechanism, name)
             if token is not None and token.credential is None and not again:
@@ -105,7 +109,7 @@ class ScramServer:
     def _finish(self, text: str, first: "_First") -> Outcome:
         found = _CLIENT_FINAL.fullmatch(text)
         if found is None:
-            return Rejected(f"a final SCRAM message of another form, of {first.name!r}")
+            return Rejected(f"a final SCRAM message of another form, of {quoted(first.name)}")
         signed = f"{first.messages},{found['bare']}".encode()
         proof = _decoded(found["proof"])
         # CVE-2024-56128: the whole nonce, and what the client thinks of channels, belong to what is checked.
@@ -113,7 +117,7 @@ class ScramServer:
         same_channel = hmac.compare_digest(found["channel"], b64encode(first.gs2.encode()).decode())
         right = _proves(self._mechanism, first.keys, signed, proof)
         if not same_nonce or not same_channel:
-            return Rejected(f"{first.name!r} answers to {'another channel' if same_nonce else 'another nonce'}")
+            return Rejected(f"{quoted(first.name)} answers to {'another channel' if same_nonce else 'another nonce'}")
         if self._known is None or not right:
             return Rejected(self._why(first.name))
         signature = hmac.digest(first.keys.server, signed, self._mechanism.hash)
@@ -121,17 +125,18 @@ class ScramServer:
 
     def _why(self, name: str) -> str:
         """For the log, with what to do about it. A token has no password that could be changed."""
-        word = quote(name) if name.isprintable() else "NAME"  # a line of the log stays one
+        word = quote(name) if name.isprintable() and len(name) <= LONGEST else "NAME"  # a line of the log stays one
+        who = quoted(name)
         others = [each.name for each in SCRAM_BY_TYPE.values() if self._users.scram(each, name) is not None]
         if self._known is not None:
             remedy = "" if self._known.by_token else f": `ottla users password {word}` sets another"
-            return f"a wrong password of {name!r}{remedy}"
+            return f"a wrong password of {who}{remedy}"
         if others:
             return (
-                f"no {self._mechanism.name} credential is kept for {name!r}, but one for {', '.join(others)}: it has "
+                f"no {self._mechanism.name} credential is kept for {who}, but one for {', '.join(others)}: it has "
                 f"to log in by that, or `ottla users add {word}` makes both"
             )
-        return f"no {self._mechanism.name} credential is kept for {name!r}: `ottla users add {word}` makes one"
+        return f"no {self._mechanism.name} credential is kept for {who}: `ottla users add {word}` makes one"
 
 
 class _First(NamedTuple):

@@ -12,16 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.addresses import Address
-from ottla.client.aio.acl_view import AclView
 from ottla.client.aio.cluster import Cluster
 from ottla.client.security import Security
 from ottla.http.asgi import Scope
 from ottla.http.auth import OPEN_DOOR, Caller, Doorkeeper
-from ottla.http.problems import Problem
 from ottla.model.permissions import Permission
-from ottla.registry.doors.service import service_door
-from ottla.security.acls import Rules
-from ottla.security.hosts import as_java
+from ottla.registry.doors.service import ServiceAcls, service_door
 from ottla.sql.api.bodies import problem_of
 from ottla.sql.errors import SqlError
 from ottla.sql.server.askers import Asker
@@ -41,20 +37,20 @@ def door_of(settings: SqlSettings, brokers: Sequence[Address], security: Securit
 class SqlDoor:
     """Whoever knows the callers says who they are; what they may is decided by the cluster's ACLs."""
 
-    def __init__(self, door: Doorkeeper = OPEN_DOOR, view: AclView | None = None) -> None:
-        """`view`: None if whoever is let in may do everything."""
+    def __init__(self, door: Doorkeeper = OPEN_DOOR, acls: ServiceAcls | None = None) -> None:
+        """`acls`: None if whoever is let in may do everything."""
         self._door = door
-        self._view = view
+        self._acls = acls
 
     async def stop(self) -> None:
-        if self._view is not None:
-            await self._view.stop()
+        if self._acls is not None:
+            await self._acls.view.stop()
 
     async def admit(self, headers: Mapping[str, str], host: str) -> Caller:
         """Raises Problem."""
         caller = await self._door.admit(headers, host)
-        if self._view is not None:
-            await self._view.fresh()
+        if self._acls is not None:
+            await self._acls.view.fresh()
         return caller
 
     async def admitted(self, scope: Scope) -> Asker:
@@ -75,14 +71,14 @@ class SqlDoor:
     def asker(self, caller: Caller, headers: Mapping[str, str]) -> Asker:
         """Raises Problem as long as the ACLs are not known."""
         shown = {_SHOWN: headers[_SHOWN]} if _SHOWN in headers else {}
-        if self._view is None:
+        if self._acls is None:
             return Asker(caller.principal, caller.host, shown=shown)
-        rights = self._rules(self._view).rights(caller.principal, as_java(caller.host))
-        return Asker(caller.principal, caller.host, lambda need, name: rights.allows(*need, name), shown)
-
-    @staticmethod
-    def _rules(view: AclView) -> Rules:
-        rules = view.rules()
-        if rules is None:
-            raise Problem(503, "The ACLs of the cluster cannot be read, so nobody is let in; the log says why.")
-        return rules
+        acls = self._acls.rights
+        rights = acls.of(caller)
+        return Asker(
+            caller.principal,
+            caller.host,
+            lambda need, name: rights.allows(*need, name),
+            lambda need, name: acls.refused(caller, need, name, "a statement"),
+            shown,
+        )

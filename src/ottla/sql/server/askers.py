@@ -6,7 +6,6 @@ it fills, CREATE and DELETE where it makes or removes one, ALTER on the cluster 
 columns of streams and tables are known to all who may log in, as in ksqlDB.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,7 +19,6 @@ from ottla.model.permissions import (
     READ_TOPIC,
     WRITE_TOPIC,
     Permission,
-    Resource,
 )
 from ottla.sql.catalog import (
     Catalog,
@@ -35,8 +33,6 @@ from ottla.sql.catalog import (
 from ottla.sql.errors import DENIED, SqlError
 from ottla.sql.model import DataSource
 
-logger = logging.getLogger("ottla.sql.audit")
-
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 
@@ -44,11 +40,17 @@ def _everything(_: Permission, __: str) -> bool:
     return True
 
 
+def _nothing(_: Permission, __: str) -> str:
+    raise AssertionError("who may do everything is refused nothing")
+
+
 @dataclass(frozen=True, slots=True)
 class Asker:
     principal: str = ANONYMOUS
     host: str = ""
     allows: Callable[[Permission, str], bool] = _everything
+    refused: Callable[[Permission, str], str] = _nothing
+    """Writes a refusal down, and says what is missing."""
     shown: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The headers by which he proved who he is, for a service that a statement is passed on to."""
 
@@ -56,19 +58,7 @@ class Asker:
         """Raises SqlError, which says what is missing. It is the same whether the topic exists or not."""
         if self.allows(permission, name):
             return
-        operation = permission.operation.name
-        is_cluster = permission.resource is Resource.CLUSTER
-        logger.info(
-            "principal=%s host=%s operation=%s resource=%s:%r result=denied",
-            self.principal, self.host, operation, permission.resource.name, name,
-        )  # fmt: skip
-        where, named = ("the cluster", "cluster") if is_cluster else (f"topic {name}", f"topic:{name}")
-        user = self.principal.removeprefix("User:")
-        raise SqlError(
-            DENIED,
-            f"{self.principal} needs {operation} on {where}; allow it with: "
-            f"ottla acls allow {user} {operation.lower()} {named} --execute",
-        )
+        raise SqlError(DENIED, self.refused(permission, name))
 
     def check_reads(self, sources: Iterable[DataSource]) -> None:
         """Raises SqlError."""

@@ -8,7 +8,6 @@ about the application as a whole needs DESCRIBE on the cluster.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -24,16 +23,13 @@ from ottla.http.problems import Problem
 from ottla.model.permissions import CLUSTER_NAME, DESCRIBE_TOPIC, Permission, Resource
 from ottla.model.properties.broker import STATIC
 from ottla.model.properties.property import closest, table
-from ottla.registry.doors.service import service_door
+from ottla.registry.doors.service import ServiceAcls, service_door
 from ottla.registry.doors.settings import login_settings
 from ottla.registry.tls import ServiceTls
-from ottla.security.hosts import as_java
 from ottla.security.tls import settings as tls
 
 if TYPE_CHECKING:
     from ottla.http.call import Call
-
-logger = logging.getLogger("ottla.streams.audit")
 
 SERVICE: Final = "queries"
 SETTINGS: Final = table(login_settings(SERVICE, "who asks for a store needs READ on the topic that keeps it"))
@@ -44,55 +40,36 @@ _LIKENESS: Final = 0.5
 class QueryDoor:
     """Whoever knows the callers says who they are; what they may is decided by the cluster's ACLs."""
 
-    def __init__(self, door: Doorkeeper, view: AclView | None, topic_of: Callable[[str], str | None]) -> None:
-        """`view`: None if whoever is let in may ask for everything. `topic_of` a store: None if there is none."""
+    def __init__(self, door: Doorkeeper, acls: ServiceAcls | None, topic_of: Callable[[str], str | None]) -> None:
+        """`acls`: None if whoever is let in may ask for everything. `topic_of` a store: None if there is none."""
         self._door = door
-        self._view = view
+        self._acls = acls
         self._topic_of = topic_of
 
     async def admit(self, headers: Mapping[str, str], host: str) -> Caller:
         caller = await self._door.admit(headers, host)
-        if self._view is not None:
-            await self._view.fresh()
+        if self._acls is not None:
+            await self._acls.view.fresh()
         return caller
 
     def may(self, caller: Caller, need: object, call: "Call") -> bool:
         """Raises Problem, which says what is missing if the caller may know."""
         assert isinstance(need, Permission)
-        if self._view is None:
+        if self._acls is None:
             return True
+        request = f"{call.method} {call.url}"
         if need.resource is Resource.CLUSTER:
-            return self._allows(caller, need, CLUSTER_NAME) or self._refused(caller, need, CLUSTER_NAME)
+            self._acls.rights.check(caller, need, CLUSTER_NAME, request)
+            return True
         store = call.path["store"]
         topic = self._topic_of(store)
         if topic is None or not self.sees(caller, topic):
             raise Problem(404, f"there is no store {store}, or none that {caller.principal} may see")
-        return self._allows(caller, need, topic) or self._refused(caller, need, topic)
+        self._acls.rights.check(caller, need, topic, request)
+        return True
 
     def sees(self, caller: Caller, topic: str) -> bool:
-        return self._view is None or self._allows(caller, DESCRIBE_TOPIC, topic)
-
-    def _allows(self, caller: Caller, need: Permission, name: str) -> bool:
-        assert self._view is not None
-        rules = self._view.rules()
-        if rules is None:
-            raise Problem(503, "The ACLs of the cluster cannot be read, so nobody is let in; the log says why.")
-        return rules.rights(caller.principal, as_java(caller.host)).allows(*need, name)
-
-    def _refused(self, caller: Caller, need: Permission, name: str) -> bool:
-        operation = need.operation.name
-        logger.info(
-            "principal=%s host=%s operation=%s resource=%s:%r result=denied",
-            caller.principal, caller.host, operation, need.resource.name, name,
-        )  # fmt: skip
-        is_cluster = need.resource is Resource.CLUSTER
-        where, named = ("the cluster", "cluster") if is_cluster else (f"topic {name}", f"topic:{name}")
-        user = caller.principal.removeprefix("User:")
-        raise Problem(
-            403,
-            f"{caller.principal} needs {operation} on {where}; allow it with: "
-            f"ottla acls allow {user} {operation.lower()} {named} --execute",
-        )
+        return self._acls is None or self._acls.rights.allows(caller, DESCRIBE_TOPIC, topic)
 
 
 class Safety:
@@ -111,8 +88,9 @@ class Safety:
         if logins[f"{SERVICE}.authentication.method"].upper() != "NONE":
             security, brokers = reach.security(), parse_bootstrap(reach.servers)
             self._cluster = Cluster(brokers, client_id=_CLIENT_ID, security=security)
-            door, self._view = service_door(SERVICE, logins, brokers, security, self._cluster)
-            self.door = QueryDoor(door, self._view, topic_of)
+            door, acls = service_door(SERVICE, logins, brokers, security, self._cluster)
+            self._view = None if acls is None else acls.view
+            self.door = QueryDoor(door, acls, topic_of)
 
     @asynccontextmanager
     async def alongside(self) -> AsyncIterator[None]:
