@@ -3,7 +3,7 @@
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from ottla.client import admin
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.streams import StreamsApp, StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced
 from ottla.streams.errors import AGGREGATE_RESULT
@@ -273,6 +274,24 @@ def test_a_partition_that_is_not_there_and_a_bad_row_of_a_global_table_are_told(
     messages = [dict(letter.headers)["__streams.errors.message"] for letter in world.read(dead)]
     told = "the partitioner chose partition {} of topic {}, which has 1, numbered from 0"
     assert messages == [told.format(number, out).encode() for number in (1, -1)]
+
+
+def test_a_replica_of_a_global_table_reads_headers_as_the_test_driver_does(world: World) -> None:
+    from ottla.streams.run.replicas import Replica  # noqa: PLC0415
+
+    rows = world.topic("rows")
+    serde = Serdes.avro(MemoryRegistry(), {"type": "string"}, ids="header")
+    headers: list[tuple[str, bytes | None]] = []
+    builder = StreamsBuilder()
+    builder.global_table(rows, Consumed(TEXT, serde), Materialized("rows"))
+    payload = serde.encode_for("Ada", rows, headers)
+    world.send([Input(rows, b"k", payload, START, tuple(headers)), Input(rows, b"j", b"no schema", START)])
+    config = {"deserialization.exception.handler": "continue"}
+    with closing(Replica(builder.build().graph, world.app(builder, **config).config)) as replica:
+        replica.refresh()
+        store: Any = replica.tables.stores["rows"]
+        assert [(key, found.value) for key, found in store.all()] == [("k", "Ada")]
+        assert replica.take_dropped() == {"deserialization-error": 1}
 
 
 def test_an_extractor_of_a_source_goes_before_the_applications(world: World) -> None:

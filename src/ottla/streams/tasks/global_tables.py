@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ottla.registry.lookup import RegistryUnavailable
-from ottla.serdes.base import Where, placed
+from ottla.serdes.base import Where, kept, placed
 from ottla.streams.errors import FAIL, ErrorContext, StreamsError, answer, handlers_of
 from ottla.streams.record import Raw, Record, RecordMetadata
 from ottla.streams.serdes import Serdes
@@ -36,7 +36,9 @@ class GlobalTables:
         for name, table in graph.global_tables.items():
             self._tables.setdefault(table.topic, []).append(table)
             context = StoreContext(
-                stores(name), table.store.key_serde or Serdes.bytes, table.store.value_serde or Serdes.bytes
+                stores(name),
+                kept(table.store.key_serde or Serdes.bytes, table.topic),
+                kept(table.store.value_serde or Serdes.bytes, table.topic),
             )
             self.stores[name] = made_store(table.store, context)
         for name, table in graph.global_tables.items():
