@@ -19,10 +19,16 @@ from ottla.streams.errors import AGGREGATE_RESULT
 from ottla.streams.expressions import lit, value, when
 from ottla.streams.record import Record as StreamRecord
 from ottla.streams.serdes import Serdes
+from ottla.streams.tasks.nodes import NO_PARTITION
 from ottla.streams.tasks.operators.base import LATE, NO_KEY_FOR_REPARTITION, NULL_KEY
 from ottla.streams.topology.graph import InvalidTimestamp, SourceNode, TimestampExtractor
 from ottla.streams.topology.partition_counts import PartitionsError
-from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
+from ottla.streams.topology.processor import (
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    ValueTransformerWithKey,
+)
 from ottla.streams.topology.topology import Stores
 from ottla.testing import Cluster
 from tests.spark.applications import (
@@ -257,6 +263,34 @@ def test_functions_that_raise_around_a_native_count_cost_their_record_or_result_
     assert {key: content for key, (content, _) in letters.items()} == {b"k": b"bad", b"seven": (2).to_bytes(8, "big")}
     assert letters[b"k"][1]["__streams.errors.offset"] == b"1"
     assert letters[b"seven"][1]["__streams.errors.topic"] == AGGREGATE_RESULT.encode()
+
+
+class Refusing(ValueTransformerWithKey):
+    """Leaves out what is too short, for a reason of its own."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+        self._seen = context.metrics.add_rate_total_sensor("shop", "lines", "seen")
+
+    def transform(self, key: str, text: str) -> str:
+        self._seen.record()
+        if len(text) < 3:
+            self._context.dropped("too-short")
+        return text.upper()
+
+
+def test_whatever_a_stage_without_state_leaves_out_is_counted(world: World) -> None:
+    lines, out = world.topic("lines"), world.topic("out")
+    builder = StreamsBuilder()
+    rows = builder.table(lines, CONSUMED).transform_values(Refusing)
+    nobody_wants = Produced(TEXT, TEXT, lambda topic, key, text, partitions: () if text == "NOBODY" else None)
+    rows.to_stream().to(out, nobody_wants)
+    world.send([Input(lines, b"k", text, START) for text in (b"good", b"nobody", b"no")])
+    app = world.app(builder)
+    assert "T " not in app.explain()
+    assert dropped_by(app) == {NO_PARTITION: 1, "too-short": 1}
+    assert [record.value for record in world.read(out)] == [b"GOOD", b"NO"]
+    assert {each.name: each.value for each in app.metrics() if each.group == "stream-shop-metrics"}["seen-total"] == 3
 
 
 def test_a_partition_that_is_not_there_and_a_bad_row_of_a_global_table_are_told(world: World) -> None:
