@@ -71,7 +71,7 @@ class Waits(NamedTuple):
     """What tasks know of their inputs as a whole."""
 
     partitions: Mapping[str, int]
-    """Of each input topic, how many."""
+    """Of each input topic, how many; of those that come to match a pattern later tasks hear by themselves."""
     idle_ms: int
 
     def places(self, task: int) -> list[tuple[str, int]]:
