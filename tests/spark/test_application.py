@@ -12,16 +12,19 @@ import pytest
 from ottla.client import admin
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.sink.limits import PRODUCTION_ERROR
 from ottla.registry.in_memory import MemoryRegistry
 from ottla.streams import StreamsApp, StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced
-from ottla.streams.errors import AGGREGATE_RESULT
+from ottla.streams.errors import AGGREGATE_RESULT, ErrorContext, HandlerResponse, ProducerRecord
 from ottla.streams.expressions import lit, value, when
 from ottla.streams.record import Record as StreamRecord
+from ottla.streams.run.topics import EARLIEST, LATEST, NoOffsets, starting_offsets
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.nodes import NO_PARTITION
 from ottla.streams.tasks.operators.base import LATE, NO_KEY_FOR_REPARTITION, NULL_KEY
-from ottla.streams.topology.graph import InvalidTimestamp, SourceNode, TimestampExtractor
+from ottla.streams.topology.graph import InvalidTimestamp, Reset, ResetByDuration, SourceNode, TimestampExtractor
 from ottla.streams.topology.partition_counts import PartitionsError
 from ottla.streams.topology.processor import (
     Processor,
@@ -265,6 +268,60 @@ def test_functions_that_raise_around_a_native_count_cost_their_record_or_result_
     assert letters[b"seven"][1]["__streams.errors.topic"] == AGGREGATE_RESULT.encode()
 
 
+def small_topic(world: World, short: str, **configs: str) -> str:
+    topic = f"{world.name}.{short}"
+    wanted = {"retention.ms": "-1", "max.message.bytes": "2000", **configs}
+    outcome = admin.create_topics(world.client, [admin.NewTopic(topic, 1, 1, wanted)])[topic]
+    assert not isinstance(outcome, Exception), outcome
+    return topic
+
+
+class Forwarding(Processor):
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+
+    def process(self, record: StreamRecord) -> None:
+        self._context.forward(record)
+
+
+def too_large(context: ErrorContext, error: BaseException) -> HandlerResponse:
+    topic, key, *_ = context.record
+    return HandlerResponse.resume([ProducerRecord(f"{topic}-dead", key, str(error).encode())])
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_what_its_topic_does_not_take_is_the_production_handlers_case(world: World, stateful: bool) -> None:
+    """Many small records are cut into batches that the topic takes, and ask nobody."""
+    lines, dead = world.topic("lines"), world.topic("out-dead")
+    out = small_topic(world, "out")
+    builder = StreamsBuilder()
+    stream = builder.stream(lines, CONSUMED).map_values(lambda text: text * 100)
+    (stream.process(Forwarding) if stateful else stream).to(out, PRODUCED)
+    texts = [b"%02d" % number for number in range(30)] + [b"x" * 20]
+    world.send([Input(lines, b"k", text, START) for text in texts])
+    found = dropped_by(world.app(builder, **{"production.exception.handler": too_large}))
+    assert found == {PRODUCTION_ERROR: 1}
+    assert [record.value for record in world.read(out)] == [text * 100 for text in texts[:-1]]
+    (letter,) = world.read(dead)
+    why = f"{out}: a record takes 2071 bytes, and max.message.bytes of the topic is 2000 (MESSAGE_TOO_LARGE)"
+    assert (letter.key, letter.value, letter.timestamp) == (b"k", why.encode(), START)
+
+
+def test_so_is_a_record_without_a_key_for_a_compacted_topic(world: World) -> None:
+    lines, dead = world.topic("lines"), world.topic("dead")
+    out = small_topic(world, "out", **{"cleanup.policy": "compact"})
+    builder = StreamsBuilder()
+    builder.stream(lines, CONSUMED).map_values(value.upper()).to(out, PRODUCED)
+    world.send([Input(lines, key, b"text", START) for key in (b"k", None)])
+    goes_on = {"production.exception.handler": "continue", "errors.dead.letter.queue.topic.name": dead}
+    assert dropped_by(world.app(builder, **goes_on)) == {PRODUCTION_ERROR: 1}
+    assert [record.key for record in world.read(out)] == [b"k"]
+    (letter,) = world.read(dead)
+    headers = dict(letter.headers)
+    assert (letter.key, letter.value, headers["__streams.errors.topic"]) == (None, None, None)
+    assert headers["__streams.errors.exception"] == b"ottla.client.errors.KafkaError"
+
+
 class Refusing(ValueTransformerWithKey):
     """Leaves out what is too short, for a reason of its own."""
 
@@ -326,6 +383,22 @@ def test_a_replica_of_a_global_table_reads_headers_as_the_test_driver_does(world
         store: Any = replica.tables.stores["rows"]
         assert [(key, found.value) for key, found in store.all()] == [("k", "Ada")]
         assert replica.take_dropped() == {"deserialization-error": 1}
+
+
+def test_an_input_without_offsets_begins_where_its_source_or_the_application_says(world: World) -> None:
+    lines = world.topic("lines")
+    place = TopicPartition(lines, 0)
+    world.send([Input(lines, b"k", b"v", START + second * 1000) for second in range(5)])
+
+    def begins(reset: Reset | ResetByDuration | None, default: Reset | ResetByDuration = Reset.NONE) -> int:
+        source = SourceNode("in", (lines,), reset=reset)
+        return starting_offsets(world.client, world.name, [(source, {lines: 1})], default, START + 5000)[place]
+
+    assert (begins(Reset.EARLIEST), begins(None, Reset.LATEST)) == (EARLIEST, LATEST)
+    assert [begins(Reset.by_duration(ms)) for ms in (2500, 2000, 1 << 62, 999)] == [3, 3, 0, LATEST]
+    assert begins(None, Reset.by_duration(4000)) == 1
+    with pytest.raises(NoOffsets, match="forbids to choose one"):
+        begins(None)
 
 
 def test_an_extractor_of_a_source_goes_before_the_applications(world: World) -> None:

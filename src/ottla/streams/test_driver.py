@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from ottla.serdes.base import Serde, Where, placed
 from ottla.streams.record import NO_TIMESTAMP, Headers, Raw
-from ottla.streams.run.config import Config
+from ottla.streams.run.config import IN_MEMORY, Config
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.global_tables import GlobalTables
 from ottla.streams.tasks.memory_stores import MemoryBackend
@@ -173,6 +173,8 @@ class TopologyTestDriver:
             topology = topology.optimized(self._config["topology.optimization"])
         if not self._config["statestore.cache.max.bytes"]:
             topology = topology.without_caches()
+        if (self._config["dsl.store.suppliers.class"] or self._config["default.dsl.store"]) == IN_MEMORY:
+            topology = topology.with_stores_in_memory()
         resolved = topology.with_default_serdes(
             self._config.get("default.key.serde"), self._config.get("default.value.serde")
         )

@@ -128,6 +128,8 @@ class Runner:
 
     def _run(self, spark: SparkSession | None) -> None:
         config = self._app.config
+        for name in config.without_effect:
+            logger.warning("%s: %s has no meaning here and is ignored", self._app.application_id, name)
         self._phase = f"an answer of the brokers at {config['bootstrap.servers']}"
         with (
             config.reach("admin").cluster(client_id=self._client_id(), timeout_s=patience_s(config)) as cluster,

@@ -168,7 +168,7 @@ def rows_of(
     own = [name for name in schema.names if name not in _TOLD.names]
     parts = own != CHUNK.names
     found = stage.rows(_batches(task, read, numbered=parts), task)
-    for made in found if parts else (pack or Pack())(found):
+    for made in found if parts else (pack or Pack(task.seen.add))(found):
         nothing = [pa.nulls(made.num_rows, each.type) for each in _TOLD]
         yield pa.RecordBatch.from_arrays([*map(made.column, own), *nothing], schema=schema)
     told = {"records": task.seen.records, "dropped": list(task.seen.dropped.items())}

@@ -140,7 +140,7 @@ class TaskProcessor(StatefulProcessor):
 
     def __init__(self, spec: StageSpec, pack: Packing | None = None) -> None:
         self._spec = spec
-        self._pack = pack or Pack()
+        self._pack = pack or Pack(None if spec.dropped is None else spec.dropped.add)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle_worker()
