@@ -414,11 +414,14 @@ def test_an_extractor_of_a_source_goes_before_the_applications(world: World) -> 
     assert extractors[1] is default
 
 
-def test_a_missing_input_is_told_before_anything_starts(world: World) -> None:
+def test_a_missing_input_is_told_before_anything_starts_and_so_are_settings_that_do_nothing(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     builder = StreamsBuilder()
     builder.stream("not-there", CONSUMED).to("nor-this", PRODUCED)
     with pytest.raises(PartitionsError) as missing:
-        world.app(builder).run(once=True)
+        world.app(builder, poll_ms=5).run(once=True)
+    assert f"{world.name}: poll.ms has no meaning here and is ignored" in caplog.messages
     assert "not-there" in str(missing.value)
 
 

@@ -20,6 +20,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from ottla.client import admin, groups
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
+from ottla.client.partitioner import partition_of_key
 from ottla.model.ids import TopicPartition
 from ottla.serdes.base import ContextSerde
 from ottla.streams.app import StreamsApp
@@ -36,6 +37,7 @@ from ottla.streams.views.lookups import QueryableStores
 from ottla.streams.views.queries import (
     FailureReason,
     KeyQuery,
+    KeyQueryMetadata,
     MultiVersionedKeyQuery,
     Position,
     PositionBound,
@@ -463,6 +465,18 @@ def test_a_bound_is_reached_once_the_input_it_names_has_been_processed(applicati
         after = application.stores.query(request, timeout_s=PATIENCE_S).partition_results[0]
         assert (after.result, after.position.components[topic]) == (1, {0: 41})
         assert browser(f"/stores/counts/keys/own?bound={topic}:0:41&wait_ms=1000")["position"][topic] == {"0": 41}
+
+
+def test_where_a_key_lies_and_how_far_a_view_is_are_told_as_kafka_does(application_served: Application) -> None:
+    stores = application_served.stores
+    assert stores.query_metadata_for_key("counts", "k") == KeyQueryMetadata(
+        None, frozenset(), partition_of_key(b"k", 2)
+    )
+    assert stores.query_metadata_for_key("counts", "k", lambda *_: 1) == KeyQueryMetadata(None, frozenset(), 1)
+    lags = stores.all_local_store_partition_lags()
+    assert lags.keys() == set(STORES)
+    assert {each: lag.offset_lag for each, lag in lags["counts"].items()} == {0: 0, 1: 0}
+    assert lags["counts"][0].current_offset_position == lags["counts"][0].end_offset_position > 0
 
 
 class Topical(ContextSerde[str]):

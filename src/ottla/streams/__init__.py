@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from ottla.streams.views.lookups import QueryableStores as QueryableStores
     from ottla.streams.views.queries import FailureReason as FailureReason
     from ottla.streams.views.queries import KeyQuery as KeyQuery
+    from ottla.streams.views.queries import KeyQueryMetadata as KeyQueryMetadata
+    from ottla.streams.views.queries import LagInfo as LagInfo
     from ottla.streams.views.queries import MultiVersionedKeyQuery as MultiVersionedKeyQuery
     from ottla.streams.views.queries import Position as Position
     from ottla.streams.views.queries import PositionBound as PositionBound
@@ -131,6 +133,8 @@ _WHERE = {
     "views.queries": (
         "FailureReason",
         "KeyQuery",
+        "KeyQueryMetadata",
+        "LagInfo",
         "MultiVersionedKeyQuery",
         "Position",
         "PositionBound",

@@ -13,7 +13,9 @@ from ottla.streams import StreamsBuilder
 from ottla.streams.app import StreamsApp
 from ottla.streams.app_file import AppFileError, load
 from ottla.streams.dsl.options import Grouped, Materialized
+from ottla.streams.errors import StreamsError
 from ottla.streams.run.config import CONTINUE, FAIL, SETTINGS, Config, ConfigError, reset_of
+from ottla.streams.run.state_directory import AlreadyRunning, StateDirectory
 from ottla.streams.serdes import Serdes
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology.errors import TopologyError
@@ -149,6 +151,19 @@ def test_stores_of_tables_are_as_the_setting_says_unless_they_say_it_themselves(
 def test_an_application_id_begins_names_of_topics_and_has_to_look_like_one(name: str) -> None:
     with pytest.raises(ConfigError, match=r"application\.id"):
         StreamsApp(name, topology())
+
+
+def test_cleaning_up_deletes_the_folder_of_an_application_that_does_not_run(tmp_path: Path) -> None:
+    app = StreamsApp("orders", topology(), state_dir=str(tmp_path))
+    other = tmp_path / "others" / "checkpoints"
+    for folder in (tmp_path / "orders" / "checkpoints", other):
+        folder.mkdir(parents=True)
+    app.clean_up()
+    assert (StateDirectory.of(app).contents(), other.exists()) == ([], True)
+    with StateDirectory.of(app).held({}), pytest.raises(AlreadyRunning):
+        app.clean_up()
+    with pytest.raises(StreamsError, match="s3a://bucket/orders is no folder of this machine"):
+        StreamsApp("orders", topology(), state_dir="s3a://bucket").clean_up()
 
 
 def test_an_application_is_changed_by_making_another() -> None:

@@ -30,8 +30,15 @@ class Sensor(Protocol):
     def record(self, number: int = 1) -> None: ...
 
 
+class LatencySensor(Protocol):
+    """Beside them <operation>-latency-avg of what was recorded."""
+
+    def record(self, latency: float) -> None: ...
+
+
 class StreamsMetrics(Protocol):
     def add_rate_total_sensor(self, scope: str, entity: str, operation: str) -> Sensor: ...
+    def add_latency_rate_total_sensor(self, scope: str, entity: str, operation: str) -> LatencySensor: ...
 
 
 class ProcessorContext(Protocol):

@@ -12,10 +12,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
+from ottla.client.partitioner import partition_of_key
 from ottla.serdes.base import ContextSerde, Serde, Where, kept, placed
 from ottla.streams.run.topics import own_topics
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import ProcessorNode, SinkNode, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.topology.graph import (
+    Partitioner,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    SubTopology,
+    changelog_topic,
+    decorated,
+)
 from ottla.streams.topology.operations import StreamStreamJoin, StreamTableJoin, SubscriptionReceive, Suppress
 from ottla.streams.topology.stores import StoreKind, StoreSpec, ValueAndTimestamp, VersionedRecord
 from ottla.streams.views.follower import Follower, Progress
@@ -23,6 +32,8 @@ from ottla.streams.views.frames import frame_of
 from ottla.streams.views.queries import (
     FailureReason,
     KeyQuery,
+    KeyQueryMetadata,
+    LagInfo,
     MultiVersionedKeyQuery,
     Position,
     PrefixQuery,
@@ -295,6 +306,7 @@ class QueryableStores(Mapping[str, QueryableStore]):
                 view = View(spec.name, spec.kind, file, retention_ms=spec.retention_ms, with_headers=headers)
                 self._views[topic] = view
             self._stores[spec.name] = QueryableStore(spec, topic, view, serdes, has_changelog=has_changelog)
+        self._host: str | None = app.config["application.server"]
         self._inputs = {name: _inputs(app, name) for name in self._stores}
         self.follower = Follower(app.config.reach("restore.consumer"), self._views, group=app.application_id)
 
@@ -332,6 +344,32 @@ class QueryableStores(Mapping[str, QueryableStore]):
 
     def progress(self, store: QueryableStore) -> list[Progress]:
         return self.follower.progress(store.topic)
+
+    def query_metadata_for_key(
+        self, store: str, key: Any, partitioner: Partitioner | None = None
+    ) -> KeyQueryMetadata | None:
+        """None while the store's changelog is not known. `partitioner`: of the topic that the key came by, if it was
+        not the default. Raises NoSuchStore."""
+        found = self[store]
+        count = len(self.progress(found))
+        if not count:
+            return None
+        chosen = None if partitioner is None else partitioner(found.topic, key, None, count)
+        if chosen is not None and not isinstance(chosen, int):
+            raise ValueError(f"the partitioner gave {chosen!r}: a key lies in one partition")
+        partition = partition_of_key(found.key_bytes(key), count) if chosen is None else chosen
+        return KeyQueryMetadata(self._host, frozenset(), partition)
+
+    def all_local_store_partition_lags(self) -> dict[str, dict[int, LagInfo]]:
+        """By store and partition, of those whose ends are known."""
+        return {
+            name: {
+                each.partition: LagInfo(each.position, each.end, each.lag)
+                for each in self.progress(store)
+                if each.end is not None and each.lag is not None
+            }
+            for name, store in self._stores.items()
+        }
 
     def query(self, request: StateQueryRequest, *, timeout_s: float = 0.0) -> StateQueryResult:
         """Each partition for itself. With a timeout it waits until the position bound is reached, at most so long.
