@@ -3,7 +3,7 @@
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,26 @@ import pytest
 from ottla.client import admin
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
+from ottla.model.ids import TopicPartition
+from ottla.pipelines.sink.limits import PRODUCTION_ERROR
+from ottla.registry.in_memory import MemoryRegistry
 from ottla.streams import StreamsApp, StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Grouped, Materialized, Produced
-from ottla.streams.errors import AGGREGATE_RESULT
+from ottla.streams.errors import AGGREGATE_RESULT, ErrorContext, HandlerResponse, ProducerRecord
 from ottla.streams.expressions import lit, value, when
 from ottla.streams.record import Record as StreamRecord
+from ottla.streams.run.topics import EARLIEST, LATEST, NoOffsets, starting_offsets
 from ottla.streams.serdes import Serdes
+from ottla.streams.tasks.nodes import NO_PARTITION
 from ottla.streams.tasks.operators.base import LATE, NO_KEY_FOR_REPARTITION, NULL_KEY
-from ottla.streams.topology.graph import InvalidTimestamp, SourceNode, TimestampExtractor
+from ottla.streams.topology.graph import InvalidTimestamp, Reset, ResetByDuration, SourceNode, TimestampExtractor
 from ottla.streams.topology.partition_counts import PartitionsError
-from ottla.streams.topology.processor import Processor, ProcessorContext, PunctuationType
+from ottla.streams.topology.processor import (
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    ValueTransformerWithKey,
+)
 from ottla.streams.topology.topology import Stores
 from ottla.testing import Cluster
 from tests.spark.applications import (
@@ -258,6 +268,88 @@ def test_functions_that_raise_around_a_native_count_cost_their_record_or_result_
     assert letters[b"seven"][1]["__streams.errors.topic"] == AGGREGATE_RESULT.encode()
 
 
+def small_topic(world: World, short: str, **configs: str) -> str:
+    topic = f"{world.name}.{short}"
+    wanted = {"retention.ms": "-1", "max.message.bytes": "2000", **configs}
+    outcome = admin.create_topics(world.client, [admin.NewTopic(topic, 1, 1, wanted)])[topic]
+    assert not isinstance(outcome, Exception), outcome
+    return topic
+
+
+class Forwarding(Processor):
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+
+    def process(self, record: StreamRecord) -> None:
+        self._context.forward(record)
+
+
+def too_large(context: ErrorContext, error: BaseException) -> HandlerResponse:
+    topic, key, *_ = context.record
+    return HandlerResponse.resume([ProducerRecord(f"{topic}-dead", key, str(error).encode())])
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_what_its_topic_does_not_take_is_the_production_handlers_case(world: World, stateful: bool) -> None:
+    """Many small records are cut into batches that the topic takes, and ask nobody."""
+    lines, dead = world.topic("lines"), world.topic("out-dead")
+    out = small_topic(world, "out")
+    builder = StreamsBuilder()
+    stream = builder.stream(lines, CONSUMED).map_values(lambda text: text * 100)
+    (stream.process(Forwarding) if stateful else stream).to(out, PRODUCED)
+    texts = [b"%02d" % number for number in range(30)] + [b"x" * 20]
+    world.send([Input(lines, b"k", text, START) for text in texts])
+    found = dropped_by(world.app(builder, **{"production.exception.handler": too_large}))
+    assert found == {PRODUCTION_ERROR: 1}
+    assert [record.value for record in world.read(out)] == [text * 100 for text in texts[:-1]]
+    (letter,) = world.read(dead)
+    why = f"{out}: a record takes 2071 bytes, and max.message.bytes of the topic is 2000 (MESSAGE_TOO_LARGE)"
+    assert (letter.key, letter.value, letter.timestamp) == (b"k", why.encode(), START)
+
+
+def test_so_is_a_record_without_a_key_for_a_compacted_topic(world: World) -> None:
+    lines, dead = world.topic("lines"), world.topic("dead")
+    out = small_topic(world, "out", **{"cleanup.policy": "compact"})
+    builder = StreamsBuilder()
+    builder.stream(lines, CONSUMED).map_values(value.upper()).to(out, PRODUCED)
+    world.send([Input(lines, key, b"text", START) for key in (b"k", None)])
+    goes_on = {"production.exception.handler": "continue", "errors.dead.letter.queue.topic.name": dead}
+    assert dropped_by(world.app(builder, **goes_on)) == {PRODUCTION_ERROR: 1}
+    assert [record.key for record in world.read(out)] == [b"k"]
+    (letter,) = world.read(dead)
+    headers = dict(letter.headers)
+    assert (letter.key, letter.value, headers["__streams.errors.topic"]) == (None, None, None)
+    assert headers["__streams.errors.exception"] == b"ottla.client.errors.KafkaError"
+
+
+class Refusing(ValueTransformerWithKey):
+    """Leaves out what is too short, for a reason of its own."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+        self._seen = context.metrics.add_rate_total_sensor("shop", "lines", "seen")
+
+    def transform(self, key: str, text: str) -> str:
+        self._seen.record()
+        if len(text) < 3:
+            self._context.dropped("too-short")
+        return text.upper()
+
+
+def test_whatever_a_stage_without_state_leaves_out_is_counted(world: World) -> None:
+    lines, out = world.topic("lines"), world.topic("out")
+    builder = StreamsBuilder()
+    rows = builder.table(lines, CONSUMED).transform_values(Refusing)
+    nobody_wants = Produced(TEXT, TEXT, lambda topic, key, text, partitions: () if text == "NOBODY" else None)
+    rows.to_stream().to(out, nobody_wants)
+    world.send([Input(lines, b"k", text, START) for text in (b"good", b"nobody", b"no")])
+    app = world.app(builder)
+    assert "T " not in app.explain()
+    assert dropped_by(app) == {NO_PARTITION: 1, "too-short": 1}
+    assert [record.value for record in world.read(out)] == [b"GOOD", b"NO"]
+    assert {each.name: each.value for each in app.metrics() if each.group == "stream-shop-metrics"}["seen-total"] == 3
+
+
 def test_a_partition_that_is_not_there_and_a_bad_row_of_a_global_table_are_told(world: World) -> None:
     lines, rows, out, dead = (world.topic(short) for short in ("lines", "rows", "out", "dead"))
     builder = StreamsBuilder()
@@ -275,6 +367,40 @@ def test_a_partition_that_is_not_there_and_a_bad_row_of_a_global_table_are_told(
     assert messages == [told.format(number, out).encode() for number in (1, -1)]
 
 
+def test_a_replica_of_a_global_table_reads_headers_as_the_test_driver_does(world: World) -> None:
+    from ottla.streams.run.replicas import Replica  # noqa: PLC0415
+
+    rows = world.topic("rows")
+    serde = Serdes.avro(MemoryRegistry(), {"type": "string"}, ids="header")
+    headers: list[tuple[str, bytes | None]] = []
+    builder = StreamsBuilder()
+    builder.global_table(rows, Consumed(TEXT, serde), Materialized("rows"))
+    payload = serde.encode_for("Ada", rows, headers)
+    world.send([Input(rows, b"k", payload, START, tuple(headers)), Input(rows, b"j", b"no schema", START)])
+    config = {"deserialization.exception.handler": "continue"}
+    with closing(Replica(builder.build().graph, world.app(builder, **config).config)) as replica:
+        replica.refresh()
+        store: Any = replica.tables.stores["rows"]
+        assert [(key, found.value) for key, found in store.all()] == [("k", "Ada")]
+        assert replica.take_dropped() == {"deserialization-error": 1}
+
+
+def test_an_input_without_offsets_begins_where_its_source_or_the_application_says(world: World) -> None:
+    lines = world.topic("lines")
+    place = TopicPartition(lines, 0)
+    world.send([Input(lines, b"k", b"v", START + second * 1000) for second in range(5)])
+
+    def begins(reset: Reset | ResetByDuration | None, default: Reset | ResetByDuration = Reset.NONE) -> int:
+        source = SourceNode("in", (lines,), reset=reset)
+        return starting_offsets(world.client, world.name, [(source, {lines: 1})], default, START + 5000)[place]
+
+    assert (begins(Reset.EARLIEST), begins(None, Reset.LATEST)) == (EARLIEST, LATEST)
+    assert [begins(Reset.by_duration(ms)) for ms in (2500, 2000, 1 << 62, 999)] == [3, 3, 0, LATEST]
+    assert begins(None, Reset.by_duration(4000)) == 1
+    with pytest.raises(NoOffsets, match="forbids to choose one"):
+        begins(None)
+
+
 def test_an_extractor_of_a_source_goes_before_the_applications(world: World) -> None:
     from ottla.streams.run.planning import resolved  # noqa: PLC0415  imports pyspark
 
@@ -288,11 +414,14 @@ def test_an_extractor_of_a_source_goes_before_the_applications(world: World) -> 
     assert extractors[1] is default
 
 
-def test_a_missing_input_is_told_before_anything_starts(world: World) -> None:
+def test_a_missing_input_is_told_before_anything_starts_and_so_are_settings_that_do_nothing(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     builder = StreamsBuilder()
     builder.stream("not-there", CONSUMED).to("nor-this", PRODUCED)
     with pytest.raises(PartitionsError) as missing:
-        world.app(builder).run(once=True)
+        world.app(builder, poll_ms=5).run(once=True)
+    assert f"{world.name}: poll.ms has no meaning here and is ignored" in caplog.messages
     assert "not-there" in str(missing.value)
 
 

@@ -40,6 +40,8 @@ def test_a_listener_hears_kafkas_states_and_a_sensor_counts(world: World) -> Non
     found = {metric.name: metric for metric in app.metrics() if metric.group == "stream-shop-metrics"}
     assert found["seen-total"].value == 6
     assert found["seen-total"].tags["shop-id"] == "orders"
+    whole = {metric.name: metric.value for metric in app.metrics() if metric.group == "stream-metrics"}
+    assert whole == {"alive-stream-threads": 0, "failed-stream-threads": 0}
 
 
 @pytest.mark.usefixtures("spark")
@@ -66,6 +68,7 @@ def test_a_query_that_failed_is_replaced_if_the_handler_says_so(world: World, tm
     app.set_uncaught_exception_handler(answer)
     app.run(once=True)
     assert len(failures) == 1 and "the shop is closed" in failures[0]
+    assert [metric.value for metric in app.metrics() if metric.name == "failed-stream-threads"] == [1]
     assert [record.value for record in world.read(out)] == [b"V"]
 
 

@@ -1,7 +1,7 @@
 """Tasks as Spark calls them, without Spark: what one batch leaves is taken up by the next."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -91,7 +91,8 @@ class Timers:
 class Batches:
     """A task over two streams and a table, made anew for each batch."""
 
-    def __init__(self, idle_ms: int = 0) -> None:
+    def __init__(self, idle_ms: int = 0, known: Mapping[str, int] = INPUTS) -> None:
+        """`known`: the inputs that were there when it was planned."""
         builder = StreamsBuilder()
         kept: Materialized[str, str] = Materialized("kept", key_serde=TEXT, value_serde=TEXT, caching=False)
         every = builder.stream("left", CONSUMED).merge(builder.stream("right", CONSUMED))
@@ -100,7 +101,7 @@ class Batches:
         topology = builder.build()
         (sub,) = topology.sub_topologies()
         own, graph = for_python(sub, topology.graph)
-        self._spec = StageSpec(own, graph, "app", dict(Config()), {"out": 1}, waits=Waits(INPUTS, idle_ms))
+        self._spec = StageSpec(own, graph, "app", dict(Config()), {"out": 1}, waits=Waits(known, idle_ms))
         self.handle = Handle()
 
     def run(self, read: dict[str, list[Raw]], more: dict[str, bool], now: int = 0) -> list[bytes]:
@@ -194,3 +195,18 @@ def test_an_idle_time_ends_by_a_timer() -> None:
     assert batches.handle.timers == [1500]
     assert batches.tick(1400) == []
     assert batches.tick(1500) == [b"left1"]
+
+
+def test_a_topic_that_came_later_is_waited_for_like_the_others() -> None:
+    batches = Batches(known={"left": 1, "table": 1})
+    read = {"left": raws("left", [1, 30]), "right": raws("right", [2])}
+    assert batches.run(read, {"left": False, "right": True}) == [b"left1", b"right2"]
+    assert batches.run({"right": raws("right", [2, 10])[1:]}, {"right": False}) == [b"right10", b"left30"]
+
+
+def test_it_is_remembered_where_tasks_wait_for_what_may_come() -> None:
+    batches = Batches(idle_ms=500, known={"left": 1})
+    both = {"left": raws("left", [1]), "right": raws("right", [1])}
+    assert batches.run(both, {"left": False, "right": False}, now=0) == [b"left1"]
+    assert batches.run({"left": raws("left", [1, 3])[1:]}, {"left": False}, now=10) == [b"right1"]
+    assert batches.tick(510) == [b"left3"]

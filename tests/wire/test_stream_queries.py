@@ -1,6 +1,7 @@
 """Interactive queries: changelogs on a broker, followed into views, asked over HTTP. No Spark is needed for it."""
 
 import json
+import re
 import secrets
 import struct
 import threading
@@ -16,10 +17,15 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from ottla.client import admin
+from ottla.client import admin, groups
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster
+from ottla.client.partitioner import partition_of_key
+from ottla.model.ids import TopicPartition
+from ottla.serdes.base import ContextSerde
 from ottla.streams.app import StreamsApp
+from ottla.streams.dsl.builder import StreamsBuilder
+from ottla.streams.dsl.options import Consumed, Materialized
 from ottla.streams.record import Record
 from ottla.streams.run.running import Metric
 from ottla.streams.run.state_directory import StateDirectory
@@ -31,6 +37,7 @@ from ottla.streams.views.lookups import QueryableStores
 from ottla.streams.views.queries import (
     FailureReason,
     KeyQuery,
+    KeyQueryMetadata,
     MultiVersionedKeyQuery,
     Position,
     PositionBound,
@@ -260,6 +267,16 @@ def test_windows_and_sessions_of_a_key(browser: Browser) -> None:
     assert browser("/stores/sessions/windows/k?from=31")["entries"] == []
 
 
+def test_windows_and_sessions_of_all_keys_are_asked_by_time(browser: Browser) -> None:
+    starts = [entry["window"]["start"] for entry in browser("/stores/windows/all?from=5&to=1970-01-01")["entries"]]
+    assert starts == []
+    starts = [entry["window"]["start"] for entry in browser("/stores/windows/all?from=5&to=20")["entries"]]
+    assert starts == [10, 20]
+    assert [each["window"] for each in browser("/stores/sessions/all?from=30")["entries"]] == [{"start": 10, "end": 30}]
+    assert browser("/stores/sessions/all?from=31")["entries"] == []
+    assert browser("/stores/counts/all?from=5", 400)["message"] == "counts is a key-value store, not a window store"
+
+
 def test_the_paths_are_told_as_openapi(browser: Browser) -> None:
     document = browser("/openapi.json")
     assert document["openapi"] == "3.1.0"
@@ -448,6 +465,73 @@ def test_a_bound_is_reached_once_the_input_it_names_has_been_processed(applicati
         after = application.stores.query(request, timeout_s=PATIENCE_S).partition_results[0]
         assert (after.result, after.position.components[topic]) == (1, {0: 41})
         assert browser(f"/stores/counts/keys/own?bound={topic}:0:41&wait_ms=1000")["position"][topic] == {"0": 41}
+
+
+def test_where_a_key_lies_and_how_far_a_view_is_are_told_as_kafka_does(application_served: Application) -> None:
+    stores = application_served.stores
+    assert stores.query_metadata_for_key("counts", "k") == KeyQueryMetadata(
+        None, frozenset(), partition_of_key(b"k", 2)
+    )
+    assert stores.query_metadata_for_key("counts", "k", lambda *_: 1) == KeyQueryMetadata(None, frozenset(), 1)
+    lags = stores.all_local_store_partition_lags()
+    assert lags.keys() == set(STORES)
+    assert {each: lag.offset_lag for each, lag in lags["counts"].items()} == {0: 0, 1: 0}
+    assert lags["counts"][0].current_offset_position == lags["counts"][0].end_offset_position > 0
+
+
+class Topical(ContextSerde[str]):
+    """Writes the topic in front of the text."""
+
+    def encode_for(self, value: str, topic: str, headers: list[tuple[str, bytes | None]]) -> bytes:
+        return f"{topic}|{value}".encode()
+
+    def decode_from(self, data: bytes, topic: str, headers: list[tuple[str, bytes | None]]) -> str:
+        mark, _, text = data.decode().partition("|")
+        assert mark == topic
+        return text + "".join(f"[{name}]" for name, _ in headers)
+
+
+def test_a_serde_that_looks_at_the_topic_sees_the_changelogs_name_and_headers_of_a_tables_topic(
+    bootstrap: str, new_topic_name: NewTopicName, tmp_path: Path
+) -> None:
+    name = new_topic_name()
+    table, changelog = f"{name}-table", f"{name}-kept-changelog"
+    builder = StreamsBuilder()
+    builder.global_table(table, Consumed(Serdes.string, Topical()), Materialized("everywhere"))
+    rows = builder.stream(f"{name}-rows", Consumed(Serdes.string, Serdes.string))
+    rows.to_table(Materialized("kept", Topical(), Topical()))
+    app = StreamsApp(name, builder.build(), bootstrap_servers=bootstrap, state_dir=str(tmp_path))
+    with Cluster(parse_bootstrap(bootstrap)) as cluster:
+        admin.create_topics(cluster, [admin.NewTopic(each, 1) for each in (table, changelog)])
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    producer.produce(table, f"{table}|x".encode(), b"k", headers=[("trace", b"7"), ("none", None)])
+    producer.produce(changelog, f"{changelog}|y".encode(), f"{changelog}|k".encode())
+    producer.flush()
+    with QueryableStores(app) as stores:
+        assert stores.wait_until_caught_up(PATIENCE_S)
+        found = {store: [entry.value for entry in stores[store].all().entries] for store in stores}
+        assert found == {"everywhere": ["x[trace][none]"], "kept": ["y"]}
+        kept = stores["kept"].get("k")
+        assert kept is not None and kept.value == "y"
+
+
+def test_a_store_fed_by_a_pattern_is_as_far_as_the_topics_that_match(
+    bootstrap: str, new_topic_name: NewTopicName, tmp_path: Path
+) -> None:
+    name = new_topic_name()
+    topic, changelog = f"{name}-input", f"{name}-counts-changelog"
+    builder = StreamsBuilder()
+    every = builder.stream(re.compile(f"{name}-.*"), Consumed(Serdes.string, Serdes.string))
+    every.group_by_key().count(Materialized("counts"))
+    app = StreamsApp(name, builder.build(), bootstrap_servers=bootstrap, state_dir=str(tmp_path))
+    with Cluster(parse_bootstrap(bootstrap)) as cluster:
+        admin.create_topics(cluster, [admin.NewTopic(each, 1) for each in (topic, changelog)])
+        groups.commit(cluster, name, {TopicPartition(topic, 0): 42, TopicPartition(changelog, 0): 3})
+    written = PositionBound.at(Position().with_component(topic, 0, 41))
+    with QueryableStores(app) as stores:
+        result = stores.query(StateQueryRequest("counts", KeyQuery("k"), written), timeout_s=PATIENCE_S)
+        assert result.partition_results[0].result is None
+        assert dict(stores.position(stores["counts"]).components) == {topic: {0: 41}}
 
 
 def test_http_answers_go_backwards_and_for_one_partition(browser: Browser) -> None:

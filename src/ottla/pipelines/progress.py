@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from ottla.pipelines.sink.sink import Written
 
 OBSERVED_DROPS: Final = "ottla-dropped"
-"""Names of what Spark observes begin with it, where a native plan leaves out records: a column for each reason."""
+"""Names of what Spark observes begin with it, where a plan leaves out records: a column for each reason, or one
+of them all."""
+OBSERVED_ENTRIES: Final = "entries"
+"""A column of reasons and numbers in pairs: what each task has counted."""
 SENSOR: Final = "sensor:"
 """Counts of tasks that begin so are the user's own, no dropped records: sensor:<scope>/<entity>/<operation>."""
 OBSERVED_READ: Final = "ottla-read"
@@ -136,7 +139,7 @@ class Progress:
         self._totals["read"] += _read(told)
         for name, counts in _observed(told).items():
             if name.startswith(OBSERVED_DROPS):
-                _Adding().addInPlace(self._left_out, {reason: number for reason, number in counts.items() if number})
+                _add_observed(self._left_out, counts)
         for state in told.get("stateOperators", []):
             self._totals["dropped"] += state.get("numRowsDroppedByWatermark", 0)
 
@@ -153,7 +156,7 @@ class Progress:
             return Figures(self._all_totals(), seconds, rate, sst_bytes(told), self._sensors(time.monotonic()))
 
     def _sensors(self, now: float) -> dict[str, tuple[int, float]]:
-        counts = {name.removeprefix(SENSOR): n for name, n in self._dropped.value.items() if name.startswith(SENSOR)}
+        counts = {name.removeprefix(SENSOR): n for name, n in self._counted().items() if name.startswith(SENSOR)}
         self._looks = [*(look for look in self._looks if look[0] >= now - WINDOW_S), (now, counts)]
         since, before = self._looks[0]
         passed = max(now - since, 1e-9)
@@ -163,8 +166,10 @@ class Progress:
         return {**self._totals, "dropped": self._totals["dropped"] + sum(self._by_reason().values())}
 
     def _by_reason(self) -> Counts:
-        left_out = {name: number for name, number in self._dropped.value.items() if not name.startswith(SENSOR)}
-        return _Adding().addInPlace(left_out, self._left_out)
+        return {name: number for name, number in self._counted().items() if not name.startswith(SENSOR)}
+
+    def _counted(self) -> Counts:
+        return _Adding().addInPlace(dict(self._dropped.value), self._left_out)
 
     def status(self) -> Mapping[str, Any]:
         told = self._fresh()
@@ -223,7 +228,15 @@ def sst_bytes(told: Mapping[str, Any]) -> int:
     return sum(int(custom.get("rocksdbSstFileSize", 0)) for custom in found)
 
 
-def _observed(told: Mapping[str, Any]) -> dict[str, Counts]:
+def _add_observed(left_out: Counts, observed: Mapping[str, Any]) -> None:
+    for name, told in observed.items():
+        pairs = [(each["key"], each["value"]) for each in told] if name == OBSERVED_ENTRIES else [(name, told)]
+        for reason, number in pairs:
+            if number:
+                left_out[reason] = left_out.get(reason, 0) + number
+
+
+def _observed(told: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     found = told.get("observedMetrics", {})
     return {name: dict(row) for name, row in found.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -31,3 +32,13 @@ def without_null_headers(column: Column) -> Column:
 def have_no_headers(column: pa.Array) -> bool:
     """None of them: null and the empty list mean the same."""
     return column.null_count == len(column) or not len(column.flatten())
+
+
+def headers_of(column: pa.Array) -> Sequence[tuple[tuple[str, bytes | None], ...]]:
+    """Of each record."""
+    if have_no_headers(column):
+        return [()] * len(column)
+    return [
+        tuple((header["key"], header["value"]) for header in headers) if headers else ()
+        for headers in column.to_pylist()
+    ]

@@ -83,6 +83,10 @@ class ContextSerde(Serde[T]):
     @abstractmethod
     def decode_from(self, data: bytes, topic: str, headers: list[tuple[str, bytes | None]]) -> T | None: ...
 
+    def encode_kept(self, value: T, topic: str) -> bytes:
+        """For a store, which keeps no headers. `topic` is its changelog's name, or that of the topic which fills it."""
+        return self.encode_for(value, topic, [])
+
     def encode(self, value: T) -> bytes:
         return self.encode_for(value, "", [])
 
@@ -120,3 +124,22 @@ class _Placed(Serde[Any]):
 def placed(serde: Serde[Any], where: Where) -> Serde[Any]:
     """The serde, told where the record lies, if it looks at that."""
     return _Placed(serde, where) if isinstance(serde, ContextSerde) else serde
+
+
+class _Kept(Serde[Any]):
+    def __init__(self, inner: ContextSerde[Any], topic: str) -> None:
+        self.inner = inner
+        self.name = inner.name
+        self.type = inner.type
+        self._topic = topic
+
+    def encode(self, value: Any) -> bytes:
+        return self.inner.encode_kept(value, self._topic)
+
+    def decode(self, data: bytes) -> Any:
+        return self.inner.decode_from(data, self._topic, [])
+
+
+def kept(serde: Serde[Any], topic: str) -> Serde[Any]:
+    """The serde of a store, told its changelog's name, if it looks at that."""
+    return _Kept(serde, topic) if isinstance(serde, ContextSerde) else serde

@@ -3,7 +3,7 @@ subject one's own is kept, and where its id goes. A language says how bytes are 
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from ottla.registry.lookup import Registered, Registry, UnknownSchema
 from ottla.registry.schemas.base import InvalidSchema, LanguageName, Reference, Resolved, TooComplex
@@ -19,8 +19,6 @@ Ids: TypeAlias = Literal["payload", "header"]
 Decode: TypeAlias = Callable[[bytes, int], Any]
 """Of a record, from where its payload begins."""
 Encode: TypeAlias = Callable[[Any], bytes]
-
-_CHANGELOG: Final = "-changelog"
 
 
 class RegisteredSerde(ColumnSerde[Any], Generic[S]):
@@ -143,18 +141,24 @@ class RegisteredSerde(ColumnSerde[Any], Generic[S]):
     # ---- writing
 
     def encode_for(self, value: Any, topic: str, headers: list[tuple[str, bytes | None]]) -> bytes:
-        registered, encode, indexes = self._memo.written.get(topic) or self._written(topic)
-        try:
-            payload = encode(value)
-        except self.faults as error:
-            raise SerdeError(f"{self!r}: {error}; the value is {shown_value(value)}") from error
+        registered, payload, indexes = self._encoded(value, topic)
         if headers:  # those of the record that this one was made of speak of other bytes
             headers[:] = [each for each in headers if each[0] != HEADER_OF[self.part]]
-        # A changelog keeps no headers of what a store holds.
-        if self.ids == "header" and not topic.endswith(_CHANGELOG):
+        if self.ids == "header":
             headers.append((HEADER_OF[self.part], guid_header(registered.guid) + indexes))
             return payload
         return framed(registered.id, indexes + payload)
+
+    def encode_kept(self, value: Any, topic: str) -> bytes:
+        registered, payload, indexes = self._encoded(value, topic)
+        return framed(registered.id, indexes + payload)
+
+    def _encoded(self, value: Any, topic: str) -> tuple[Registered, bytes, bytes]:
+        registered, encode, indexes = self._memo.written.get(topic) or self._written(topic)
+        try:
+            return registered, encode(value), indexes
+        except self.faults as error:
+            raise SerdeError(f"{self!r}: {error}; the value is {shown_value(value)}") from error
 
     def _written(self, topic: str) -> "_Written":
         try:

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from ottla.streams.dsl.options import StreamJoined as StreamJoined
     from ottla.streams.dsl.options import Suppressed as Suppressed
     from ottla.streams.dsl.options import TableJoined as TableJoined
+    from ottla.streams.errors import ErrorContext as ErrorContext
+    from ottla.streams.errors import HandlerResponse as HandlerResponse
     from ottla.streams.errors import NeedsSparkError as NeedsSparkError
+    from ottla.streams.errors import ProducerRecord as ProducerRecord
     from ottla.streams.errors import StreamsError as StreamsError
     from ottla.streams.record import Record as Record
     from ottla.streams.record import RecordMetadata as RecordMetadata
@@ -66,6 +69,8 @@ if TYPE_CHECKING:
     from ottla.streams.views.lookups import QueryableStores as QueryableStores
     from ottla.streams.views.queries import FailureReason as FailureReason
     from ottla.streams.views.queries import KeyQuery as KeyQuery
+    from ottla.streams.views.queries import KeyQueryMetadata as KeyQueryMetadata
+    from ottla.streams.views.queries import LagInfo as LagInfo
     from ottla.streams.views.queries import MultiVersionedKeyQuery as MultiVersionedKeyQuery
     from ottla.streams.views.queries import Position as Position
     from ottla.streams.views.queries import PositionBound as PositionBound
@@ -92,7 +97,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "app": ("StreamsApp",),
     "dsl.builder": ("StreamsBuilder",),
-    "errors": ("NeedsSparkError", "StreamsError"),
+    "errors": ("ErrorContext", "HandlerResponse", "NeedsSparkError", "ProducerRecord", "StreamsError"),
     "topology.errors": ("TopologyError",),
     "topology.graph": ("InvalidTimestamp", "Reset", "TimestampExtractor"),
     "dsl.cogrouped": ("CogroupedKStream", "SessionWindowedCogroupedKStream", "TimeWindowedCogroupedKStream"),
@@ -128,6 +133,8 @@ _WHERE = {
     "views.queries": (
         "FailureReason",
         "KeyQuery",
+        "KeyQueryMetadata",
+        "LagInfo",
         "MultiVersionedKeyQuery",
         "Position",
         "PositionBound",

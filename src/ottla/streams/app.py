@@ -142,6 +142,19 @@ class StreamsApp:
         """Under Kafka Streams' names; none before it runs."""
         return () if self._runner is None else self._runner.metrics()
 
+    def clean_up(self) -> None:
+        """Deletes the application's folder in state.dir: the next start restores its state from the changelogs. Not
+        while it runs, and nothing of what lies at the brokers (`ottla streams reset`). Raises AlreadyRunning."""
+        from ottla.streams.run.state_directory import StateDirectory
+
+        directory = StateDirectory.of(self)
+        if self.state not in (CREATED, NOT_RUNNING, ERROR):
+            raise StreamsError(f"{self.application_id} is {self.state}: its folder cannot be deleted while it runs")
+        if not directory.is_local:
+            raise StreamsError(f"{directory.path} is no folder of this machine: delete it where it lies")
+        with directory.held({"doing": "clean_up"}):
+            directory.delete()
+
     def explain(self) -> str:
         """Which Spark operator each node becomes and why, as text. Raises CannotRun without pyspark."""
         check_spark()

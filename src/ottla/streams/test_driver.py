@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from ottla.serdes.base import Serde, Where, placed
 from ottla.streams.record import NO_TIMESTAMP, Headers, Raw
-from ottla.streams.run.config import Config
+from ottla.streams.run.config import IN_MEMORY, Config
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.global_tables import GlobalTables
 from ottla.streams.tasks.memory_stores import MemoryBackend
+from ottla.streams.tasks.sensors import LATENCY, SENSOR
 from ottla.streams.tasks.stores.key_value import KeyValues
 from ottla.streams.tasks.stores.session import Sessions
 from ottla.streams.tasks.stores.versioned import Versions
@@ -173,6 +174,8 @@ class TopologyTestDriver:
             topology = topology.optimized(self._config["topology.optimization"])
         if not self._config["statestore.cache.max.bytes"]:
             topology = topology.without_caches()
+        if (self._config["dsl.store.suppliers.class"] or self._config["default.dsl.store"]) == IN_MEMORY:
+            topology = topology.with_stores_in_memory()
         resolved = topology.with_default_serdes(
             self._config.get("default.key.serde"), self._config.get("default.value.serde")
         )
@@ -336,14 +339,22 @@ class TopologyTestDriver:
     @property
     def dropped_records(self) -> dict[str, int]:
         """How many records were left out, by reason."""
+        return {name: count for name, count in self._counted().items() if not name.startswith(SENSOR)}
+
+    def metrics(self) -> dict[str, int]:
+        """Under Kafka Streams' names; those of sensors of your own without their scopes and entities."""
+        sensors = {
+            f"{name.rpartition('/')[2].removeprefix(SENSOR)}-total": count
+            for name, count in self._counted().items()
+            if name.startswith(SENSOR) and not name.endswith(LATENCY)
+        }
+        return {"dropped-records-total": sum(self.dropped_records.values()), **sensors}
+
+    def _counted(self) -> dict[str, int]:
         found = dict(self._task.dropped)
         for reason, count in self._globals.dropped.items():
             found[reason] = found.get(reason, 0) + count
         return found
-
-    def metrics(self) -> dict[str, int]:
-        """Under Kafka Streams' names."""
-        return {"dropped-records-total": sum(self.dropped_records.values())}
 
     def _store(self, name: str, kind: "type[S]") -> "S":
         found = self._task.stores.get(name) or self._globals.stores.get(name)

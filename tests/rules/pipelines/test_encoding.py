@@ -14,6 +14,7 @@ from ottla.pipelines.sink.encoding import (
     murmur2_of,
     next_sequence,
     partitions_of_keys,
+    sizes_alone,
 )
 from ottla.protocol import batch as b
 from ottla.protocol.records import NewRecord, Record, build_batch, read_records
@@ -70,6 +71,13 @@ def test_batches_stay_below_the_limit_and_lose_nothing(written: list[NewRecord],
     assert read == [Record(0, r.timestamp, r.key, r.value, tuple(r.headers)) for r in written]
     starts = [b.read_header(batch.data).base_sequence for batch in batches]
     assert starts == [sum(batch.records for batch in batches[:index]) for index in range(len(batches))]
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(records, min_size=1, max_size=10))
+def test_how_large_a_record_is_alone_is_known_before_it_is_encoded(written: list[NewRecord]) -> None:
+    alone = [len(next(encode_batches(rows_of([each]), Sender(1, 1), 0)).data) for each in written]
+    assert sizes_alone(rows_of(written)).tolist() == alone
 
 
 def test_sequence_numbers_go_on_at_zero_behind_the_last_one() -> None:

@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 
 from ottla.client.errors import KafkaError
 from ottla.client.partitioner import partition_of_key
+from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink import packing
+from ottla.pipelines.sink.encoding import encode_headers
+from ottla.pipelines.sink.limits import UNKNOWN, Instead, Limit, Refused
 from ottla.pipelines.sink.packing import CHUNK_ORDER, Packer, Topics, chunks_of, merged, writer_of
+from ottla.pipelines.source.columns import HEADERS_TYPE
 from tests.support.examples import examples
 
 COUNTS = {"a": 3, "b": 1}
@@ -141,3 +145,40 @@ def test_a_row_needs_a_topic() -> None:
     row = Row("a", None, None, b"", 0, None, None, None)._replace(topic=None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no topic"):
         packed_by([[[row]]])
+
+
+class SmallTopics(Topics):
+    def ask_limit(self, topic: str) -> Limit:
+        return Limit(100, needs_keys=True) if topic == "a" else UNKNOWN
+
+
+def test_a_judge_says_what_is_written_instead_of_a_record_that_its_topic_does_not_take() -> None:
+    judged: list[Refused] = []
+
+    def judge(refused: Refused) -> list[Instead]:
+        judged.append(refused)
+        return [Instead("b", 0, b"letter", None, (("h", b"1"),), 7)] if refused.key else []
+
+    given = [
+        Row("a", 0, b"k", b"short", 1, 2, 0, None),
+        Row("a", 2, b"k", bytes(40), 1, 2, 1, None),
+        Row("a", None, None, b"no key", 1, 2, 2, None),
+        Row("b", None, b"k", bytes(40), 1, 2, 3, None),
+    ]
+    packer = Packer(SmallTopics(COUNTS), writers=1, task=0, spread=0, judge=judge)
+    found = [
+        (chunk.place, row["key"], row["value"], row["headers"], row["src_offset"])
+        for chunk in chunks_of(packer.pack([batch_of(given)]))
+        for row in chunk.packed.to_pylist()
+    ]
+    letter = encode_headers(pa.array([[{"key": "h", "value": b"1"}]], HEADERS_TYPE))
+    assert letter is not None
+    assert found == [
+        (TopicPartition("a", 0), b"k", b"short", None, 0),
+        (TopicPartition("b", 0), b"k", bytes(40), None, 3),
+        (TopicPartition("b", 0), b"letter", None, letter[0].as_py(), 1),
+    ]
+    assert [(each.topic, each.partition, each.key, each.error.error) for each in judged] == [
+        ("a", 2, b"k", Errors.MESSAGE_TOO_LARGE),
+        ("a", None, None, Errors.INVALID_RECORD),
+    ]

@@ -13,10 +13,15 @@ from ottla.streams import StreamsBuilder
 from ottla.streams.app import StreamsApp
 from ottla.streams.app_file import AppFileError, load
 from ottla.streams.dsl.options import Grouped, Materialized
-from ottla.streams.run.config import CONTINUE, FAIL, SETTINGS, Config, ConfigError
+from ottla.streams.errors import StreamsError
+from ottla.streams.run.config import CONTINUE, FAIL, SETTINGS, Config, ConfigError, reset_of
+from ottla.streams.run.state_directory import AlreadyRunning, StateDirectory
 from ottla.streams.serdes import Serdes
+from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology.errors import TopologyError
+from ottla.streams.topology.graph import Reset, ResetByDuration
 from ottla.streams.topology.topology import Topology
+from ottla.streams.windows import TimeWindows
 
 
 def topology() -> Topology:
@@ -58,14 +63,14 @@ def test_texts_become_what_the_setting_is() -> None:
         {
             "commit.interval.ms": "50",
             "default.key.serde": "org.apache.kafka.common.serialization.Serdes$StringSerde",
-            "default.value.serde": "long",
+            "default.value.serde": "org.apache.kafka.common.serialization.Serdes$UUIDSerde",
             "deserialization.exception.handler": "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler",
             "ensure.explicit.internal.resource.naming": "true",
         }
     )
     assert config["commit.interval.ms"] == 50
     assert config["default.key.serde"] is Serdes.string
-    assert config["default.value.serde"] is Serdes.long
+    assert config["default.value.serde"] is Serdes.uuid
     assert config["deserialization.exception.handler"] == CONTINUE
     assert config["processing.exception.handler"] == FAIL
     assert config["ensure.explicit.internal.resource.naming"] is True
@@ -86,6 +91,12 @@ def test_texts_become_what_the_setting_is() -> None:
         ),
         ("default.key.serde", "avro", "default.key.serde: 'avro': a serde or one of string, bytes"),
         ("processing.exception.handler", "ignore", "fail, continue or a callable is expected"),
+        ("default.dsl.store", "heap", "default.dsl.store: 'heap' is not allowed: allowed is one of rocksDB, in_memory"),
+        (
+            "dsl.store.suppliers.class",
+            "acme.Mine",
+            "RocksDBDslStoreSuppliers or InMemoryDslStoreSuppliers is expected",
+        ),
         ("application.server", "8088", "application.server: '8088' is not allowed: HOST:PORT is expected"),
         ("application.id", "x", "application.id is the first argument of StreamsApp"),
     ],
@@ -102,6 +113,37 @@ def test_settings_of_spark_and_of_topics_pass_and_those_without_meaning_are_told
     assert config.without_effect == ("num.standby.replicas",)
 
 
+@pytest.mark.parametrize(
+    ("text", "reset"),
+    [
+        ("earliest", Reset.EARLIEST),
+        ("none", Reset.NONE),
+        ("by_duration:PT0.5S", Reset.by_duration(500)),
+        ("by_duration:P1DT2H3M4S", Reset.by_duration(93_784_000)),
+    ],
+)
+def test_where_an_input_begins_may_be_said_by_a_duration(text: str, reset: Reset | ResetByDuration) -> None:
+    assert reset_of(Config({"auto.offset.reset": text})["auto.offset.reset"]) == reset
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"default.dsl.store": "in_memory"},
+        {"dsl.store.suppliers.class": "org.apache.kafka.BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers"},
+    ],
+)
+def test_stores_of_tables_are_as_the_setting_says_unless_they_say_it_themselves(setting: dict[str, str]) -> None:
+    builder = StreamsBuilder(default_key_serde=Serdes.string, default_value_serde=Serdes.string)
+    windowed = builder.stream("in").group_by_key().windowed_by(TimeWindows.of(10, grace_ms=100))
+    windowed.count(Materialized("whatever"))
+    windowed.count(Materialized("by-key", store_type="rocksDB"))
+    with TopologyTestDriver(builder.build(), config=setting) as driver:
+        driver.create_input_topic("in").pipe_many([("b", "x", 0), ("a", "x", 10)])
+        found = {name: [key.key for key, _ in driver.get_window_store(name).all()] for name in ("whatever", "by-key")}
+    assert found == {"whatever": ["b", "a"], "by-key": ["a", "b"]}
+
+
 # ---- the application
 
 
@@ -109,6 +151,19 @@ def test_settings_of_spark_and_of_topics_pass_and_those_without_meaning_are_told
 def test_an_application_id_begins_names_of_topics_and_has_to_look_like_one(name: str) -> None:
     with pytest.raises(ConfigError, match=r"application\.id"):
         StreamsApp(name, topology())
+
+
+def test_cleaning_up_deletes_the_folder_of_an_application_that_does_not_run(tmp_path: Path) -> None:
+    app = StreamsApp("orders", topology(), state_dir=str(tmp_path))
+    other = tmp_path / "others" / "checkpoints"
+    for folder in (tmp_path / "orders" / "checkpoints", other):
+        folder.mkdir(parents=True)
+    app.clean_up()
+    assert (StateDirectory.of(app).contents(), other.exists()) == ([], True)
+    with StateDirectory.of(app).held({}), pytest.raises(AlreadyRunning):
+        app.clean_up()
+    with pytest.raises(StreamsError, match="s3a://bucket/orders is no folder of this machine"):
+        StreamsApp("orders", topology(), state_dir="s3a://bucket").clean_up()
 
 
 def test_an_application_is_changed_by_making_another() -> None:

@@ -101,6 +101,23 @@ def test_stores_keep_avro_with_ids_in_front_since_changelogs_have_no_headers() -
         assert driver.get_key_value_store("kept").get("k") == record
 
 
+def test_a_global_table_reads_ids_in_headers_and_keeps_them_in_front() -> None:
+    registry = MemoryRegistry()
+    builder = StreamsBuilder()
+    table = builder.global_table(
+        "trades", Consumed(Serdes.string, trades(registry, ids="header")), Materialized("kept")
+    )
+    stream = builder.stream("in", Consumed(Serdes.string, Serdes.string))
+    stream.join(table, lambda _, trade: trade["venue"], key_mapper=lambda key, _: key).to(
+        "out", Produced(Serdes.string, Serdes.string)
+    )
+    with TopologyTestDriver(builder.build(), "app") as driver:
+        driver.create_input_topic("trades").pipe_input("k", {"ticker": "a", "size": 1, "venue": "x"})
+        driver.create_input_topic("in").pipe_input("k", "?")
+        assert driver.create_output_topic("out").read_key_values() == [("k", "x")]
+    assert set(registry.subjects) == {"trades-value"}
+
+
 # ---- the plan
 
 

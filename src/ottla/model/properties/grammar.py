@@ -140,6 +140,20 @@ def throttled_replicas(value: Value) -> str | None:
     return "allowed is * or a list of partition:broker pairs"
 
 
+def duration_ms(text: str) -> int | None:
+    """Of PnDTnHnMnS, as Java's Duration reads it; None when it is something else."""
+    found = re.fullmatch(_DURATION, text)
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (found.group(each) for each in (1, 3, 4, 5))
+    whole = sum(
+        int(part[:-1]) * unit
+        for part, unit in ((days, 86_400_000), (hours, 3_600_000), (minutes, 60_000))
+        if part is not None
+    )
+    return whole + (0 if seconds is None else int(float(seconds[:-1].replace(",", ".")) * 1000))
+
+
 def share_offset_reset(value: Value) -> str | None:
     assert isinstance(value, str)
     how, colon, duration = value.partition(":")

@@ -90,6 +90,16 @@ def _sizes(rows: Rows) -> Ints:
     return content + (5 + 1 + _width(span) + 4 + 5 + 5 + 1)
 
 
+def sizes_alone(rows: Rows) -> Ints:
+    """Of each record as the only one of a batch, in bytes and before compression: what a topic has to take."""
+    key_lengths, value_lengths = _lengths(rows.key), _lengths(rows.value)
+    # Attributes, time and offset: each is 0, and takes a byte.
+    content = key_lengths + value_lengths + (1 if rows.headers is None else _lengths(rows.headers)) + 3
+    content += _widths(_zigzag(_length_fields(rows.key, key_lengths)))
+    content += _widths(_zigzag(_length_fields(rows.value, value_lengths)))
+    return content + _widths(_zigzag(content)) + b.HEADER_SIZE
+
+
 def _cuts(sizes: Ints, limit: int) -> Iterator[tuple[int, int]]:
     ends = np.cumsum(sizes)
     start, done = 0, 0

@@ -21,6 +21,8 @@ from ottla.client.errors import KafkaError
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.encoding import Ints, Rows, binary, concatenated, encode_headers, partitions_of_keys
+from ottla.pipelines.sink.limits import UNKNOWN, Instead, Judge, Limit, as_refused, refused
+from ottla.pipelines.source.columns import HEADERS_TYPE
 
 CHUNK_BYTES: Final = 8 << 20
 """So much is gathered before it is cut by partition."""
@@ -58,6 +60,19 @@ _PACKED: Final = pa.schema(
         ("seq", pa.int32()),
     ]
 )
+_INSTEAD: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS_TYPE),
+        ("timestamp", pa.int64()),
+        ("src_partition", pa.int32()),
+        ("src_offset", pa.int64()),
+        ("seq", pa.int32()),
+    ]
+)
 _FIRST: Final = -1
 OVERFLOW: Final = -1
 """As a writer's number: not a chunk, see `overflow`."""
@@ -68,12 +83,22 @@ Place = tuple[int, int, int]
 
 
 class Topics:
-    """How many partitions each topic has: told by the driver, asked for when a row names a topic it did not know."""
+    """How many partitions each topic has and what it takes: told by the driver, asked for when a row names a topic it
+    did not know."""
 
-    __slots__ = ("_counts",)
+    __slots__ = ("_counts", "_limits")
 
-    def __init__(self, counts: Mapping[str, int]) -> None:
+    def __init__(self, counts: Mapping[str, int], limits: Mapping[str, Limit] | None = None) -> None:
         self._counts = dict(counts)
+        self._limits = dict(limits or {})
+
+    def limit(self, topic: str) -> Limit:
+        if topic not in self._limits:
+            self._limits[topic] = self.ask_limit(topic)
+        return self._limits[topic]
+
+    def ask_limit(self, topic: str) -> Limit:
+        return UNKNOWN
 
     def count(self, topic: str) -> int:
         if topic not in self._counts:
@@ -85,12 +110,14 @@ class Topics:
 
 
 class Packer:
-    """Rows in, chunks out. `spread` differs from batch to batch: small ones shall not all go to the first partition."""
+    """Rows in, chunks out. `spread` differs from batch to batch: small ones shall not all go to the first partition.
+    With a `judge` records that their topics do not take are found here; without one the broker refuses their batch."""
 
-    __slots__ = ("_chunk", "_spread", "_task", "_topics", "_writers")
+    __slots__ = ("_chunk", "_judge", "_spread", "_task", "_topics", "_writers")
 
-    def __init__(self, topics: Topics, *, writers: int, task: int, spread: int) -> None:
+    def __init__(self, topics: Topics, *, writers: int, task: int, spread: int, judge: Judge | None = None) -> None:
         self._topics = topics
+        self._judge = judge
         self._writers = writers
         self._task = task
         self._spread = spread
@@ -105,18 +132,32 @@ class Packer:
             gathered.append(batch)
             size += batch.nbytes
             if size >= CHUNK_BYTES:
-                yield self._cut(gathered)
+                yield from self._cut(pa.Table.from_batches(gathered).combine_chunks(), self._judge)
                 gathered, size = [], 0
         if gathered:
-            yield self._cut(gathered)
+            yield from self._cut(pa.Table.from_batches(gathered).combine_chunks(), self._judge)
 
-    def _cut(self, gathered: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        table = pa.Table.from_batches(gathered).combine_chunks()
+    def _cut(self, table: pa.Table, judge: Judge | None) -> Iterator[pa.RecordBatch]:
+        if not table.num_rows:
+            return
         columns = {name: _one(table.column(name)) for name in table.column_names}
         names, codes = _topic_codes(columns["topic"])
+        packed = _packed(columns, table.num_rows)
+        wrong = {} if judge is None else dict(refused(names, codes, self._topics.limit, _rows(packed)))
+        if judge is not None and wrong:
+            taken = np.ones(table.num_rows, np.bool_)
+            taken[list(wrong)] = False
+            instead = [_instead(table, row, judge(as_refused(table, row, error))) for row, error in wrong.items()]
+            yield from self._cut(table.filter(pa.array(taken)), None)
+            yield from self._cut(pa.concat_tables(instead).combine_chunks(), None)
+            return
+        yield self._placed(columns, names, codes, packed)
+
+    def _placed(
+        self, columns: Mapping[str, pa.Array], names: list[str], codes: Numbers, packed: pa.RecordBatch
+    ) -> pa.RecordBatch:
         partitions = self._partitions(columns, names, codes)
         targets = codes.astype(np.int64) * (int(partitions.max()) + 1) + partitions
-        packed = _packed(columns, table.num_rows)
         order = _order(targets, packed)
         packed, targets = packed.take(pa.array(order)), targets[order]
         starts = np.flatnonzero(np.concatenate(([True], targets[1:] != targets[:-1])))
@@ -176,6 +217,16 @@ class Packer:
             [pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), CHUNK, strict=True)],
             schema=CHUNK,
         )
+
+
+def _instead(table: pa.Table, row: int, letters: Sequence[Instead]) -> pa.Table:
+    """What is written in place of a row stands where it stood."""
+    place = {name: table.column(name)[row].as_py() for name in ORDER if name in table.column_names}
+    rows = [
+        {**each._asdict(), "headers": [{"key": name, "value": value} for name, value in each.headers], **place}
+        for each in letters
+    ]
+    return pa.Table.from_pylist(rows, schema=_INSTEAD)
 
 
 def overflow() -> pa.RecordBatch:

@@ -24,6 +24,7 @@ from ottla.pipelines.session import check_session
 from ottla.pipelines.sink import markers
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded
+from ottla.pipelines.sink.limits import Limit, limits_of
 from ottla.pipelines.sink.packing import CHUNK, CHUNK_ORDER, CHUNK_TYPE, OVERFLOW
 from ottla.pipelines.sink.transaction import FENCING, Fenced, Sequences, Transaction
 from ottla.pipelines.sink.writer import PACKING_ORDER, RECEIPT_TYPE, Errand, Pack, PackingOrder, Receipt, Write
@@ -80,8 +81,8 @@ class TransactionalSink:
     """
 
     __slots__ = (
-        "_cluster", "_counts", "_errand", "_fenced", "_group_id", "_marker", "_marker_place", "_marker_topic", "_ready",
-        "_sequences", "_small", "_transaction", "_writers", "commits", "last_batch",
+        "_cluster", "_errand", "_fenced", "_group_id", "_marker", "_marker_place", "_marker_topic", "_ready",
+        "_sequences", "_small", "_topics", "_transaction", "_writers", "commits", "last_batch",
     )  # fmt: skip
 
     def __init__(
@@ -96,8 +97,10 @@ class TransactionalSink:
         max_batch_bytes: int = MAX_BATCH_BYTES,
         timeout_s: float = 60.0,
         patient: bool = False,
+        judge: bytes | None = None,
     ) -> None:
-        """`patient`: brokers that were never seen are waited for as well, see `client.routing.Routing`."""
+        """`patient`: brokers that were never seen are waited for as well, see `client.routing.Routing`. `judge`: see
+        `Errand`."""
         if compression not in CODECS:
             raise ValueError(f"{compression!r} is no codec: {', '.join(CODECS)} are")
         self._cluster = reach.cluster(client_id="ottla-streams", timeout_s=timeout_s, patient=patient)
@@ -110,11 +113,12 @@ class TransactionalSink:
             timeout_s=timeout_s,
             codec=CODECS[compression],
             max_batch_bytes=max_batch_bytes,
+            judge=judge,
         )
         self._sequences = Sequences()
         self._marker: markers.Marker | None = None
         self._marker_place = TopicPartition(marker_topic, 0)
-        self._counts = _PartitionCounts(self._cluster)
+        self._topics = _SeenTopics(self._cluster)
         self._ready = False
         self._small = False
         self._writers = 0
@@ -279,14 +283,15 @@ class TransactionalSink:
             sender=sender,
             second=self._transaction.second,
             batch_id=batch_id,
-            topics=self._counts.known(),
+            topics=self._topics.counts(),
+            limits=dict(self._topics.limits),
             sequences=dict(self._sequences.of(sender)),
             writers=writers,
         )
 
     def _wrote(self, place: TopicPartition, records: int) -> None:
         self._sequences.wrote(self._transaction.sender, place, records)
-        self._counts.saw(place.topic)
+        self._topics.saw(place.topic)
 
     def _refusal(self, error: Errors, message: str) -> ClientError:
         if error in FENCING:
@@ -294,26 +299,30 @@ class TransactionalSink:
         return KafkaError(error, f"a batch of {self._transaction.name}", message)
 
 
-class _PartitionCounts:
-    """Of the topics that were written to, so that tasks need not ask; asked for again from time to time."""
+class _SeenTopics:
+    """How many partitions they have that were written to, and what they take, so that tasks need not ask; asked for
+    again from time to time."""
 
-    __slots__ = ("_age", "_cluster", "_counts")
+    __slots__ = ("_age", "_cluster", "_counts", "limits")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._counts: dict[str, int] = {}
+        self.limits: dict[str, Limit] = {}
         self._age = time.monotonic()
 
-    def known(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         if time.monotonic() - self._age > TOPICS_AGE_S:
             found = self._cluster.metadata(sorted(self._counts)).topics
             self._counts = {topic.name: len(topic.partitions) for topic in found if topic.name and not topic.error_code}
+            self.limits = limits_of(self._cluster, sorted(self._counts))
             self._age = time.monotonic()
         return self._counts
 
     def saw(self, topic: str) -> None:
         if topic not in self._counts:
             self._counts[topic] = len(self._cluster.partitions(topic))
+            self.limits |= limits_of(self._cluster, [topic])
 
 
 def _written(batch_id: int, receipts: list[Receipt]) -> Written:
@@ -332,13 +341,13 @@ _TYPES: Final = {
 }
 
 
-def packed(rows: DataFrame) -> DataFrame:
+def packed(rows: DataFrame, dropped: Callable[[dict[str, int]], None] | None = None) -> DataFrame:
     """Rows as the sink takes them. They have the columns key, value, topic, and if wanted partition, headers, timestamp
     (ms, or a Spark timestamp) and for the order inside a partition src_partition, src_offset, seq; or whoever made them
-    in Python has packed them already. Raises ValueError for others."""
+    in Python has packed them already. `dropped`: see `Pack`. Raises ValueError for others."""
     if rows.columns == CHUNK.names:
         return rows
-    return _kafka_rows(rows).mapInArrow(Pack(), CHUNK_TYPE)
+    return _kafka_rows(rows).mapInArrow(Pack(dropped), CHUNK_TYPE)
 
 
 def _kafka_rows(rows: DataFrame) -> DataFrame:

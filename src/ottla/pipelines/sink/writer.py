@@ -22,6 +22,7 @@ from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.sink.delivery import Delivery
 from ottla.pipelines.sink.encoding import MAX_BATCH_BYTES, Encoded, Sender, encode_batches, next_sequence
+from ottla.pipelines.sink.limits import PRODUCTION_ERROR, Instead, Judge, Limit, Refused, limits_of
 from ottla.pipelines.sink.packing import Packer, Topics, chunks_of, merged, overflow
 from ottla.pipelines.sink.transaction import Fenced, Transaction
 from ottla.pipelines.source.origins import Origins, resolved
@@ -80,6 +81,10 @@ class Errand(NamedTuple):
     batch_id: int = 0
     topics: Mapping[str, int] = {}
     """How many partitions the topics have that the driver has seen."""
+    limits: Mapping[str, Limit] = {}
+    """What they take."""
+    judge: bytes | None = None
+    """A pickled `Judge`, which few batches need: asked about records that their topics do not take."""
     sequences: Mapping[TopicPartition, int] = {}
     writers: int = 1
     timeout_s: float = 60.0
@@ -123,17 +128,42 @@ class Pack:
     batch. A plan of its own for each batch would have to be analysed, optimised and compiled each time, which took
     longer than the batch."""
 
-    __slots__ = ()
+    __slots__ = ("_dropped",)
+
+    def __init__(self, dropped: Callable[[dict[str, int]], None] | None = None) -> None:
+        """`dropped` is told of records that were left out since their topics do not take them."""
+        self._dropped = dropped
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()
         errand, limit = PackingOrder.told()
         task = _context().partitionId()
-        packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id)
+        judge = None if errand.judge is None else _Counting(errand.judge, self._dropped)
+        packer = Packer(_AskedTopics(errand), writers=errand.writers, task=task, spread=errand.batch_id, judge=judge)
         if errand.origins is not None:
             batches = resolved(batches, errand.origins, lambda: connected(errand.reach, errand.timeout_s))
         chunks = packer.pack(batches)
         return chunks if limit is None else _limited(chunks, limit)
+
+
+class _Counting:
+    """A judge that is unpacked when somebody has to be judged, and counts."""
+
+    __slots__ = ("_dropped", "_judge", "_pickled")
+
+    def __init__(self, pickled: bytes, dropped: Callable[[dict[str, int]], None] | None) -> None:
+        self._pickled = pickled
+        self._dropped = dropped
+        self._judge: Judge | None = None
+
+    def __call__(self, refused: Refused) -> Sequence[Instead]:
+        if self._judge is None:
+            self._judge = pickle.loads(self._pickled)
+            assert self._judge is not None
+        found = self._judge(refused)
+        if self._dropped is not None:
+            self._dropped({PRODUCTION_ERROR: 1})
+        return found
 
 
 def _limited(chunks: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -175,13 +205,15 @@ class Write:
         """The chunks come by CHUNK_ORDER. Raises ClientError."""
         errand = self.errand
         delivery = Delivery(cluster, errand.transactional_id, second=errand.second)
+        limits = dict(errand.limits)
         for place, chunks in groupby(chunks_of(batches), key=lambda chunk: chunk.place):
             self._announce(cluster, place)
+            if place.topic not in limits:
+                limits |= limits_of(cluster, [place.topic])
+            most = min(errand.max_batch_bytes, limits[place.topic].max_message_bytes)
             sequence = errand.sequences.get(place, 0)
             for rows in merged(chunks, PORTION * errand.max_batch_bytes):
-                for encoded in encode_batches(
-                    rows, errand.sender, sequence, max_bytes=errand.max_batch_bytes, codec=errand.codec
-                ):
+                for encoded in encode_batches(rows, errand.sender, sequence, max_bytes=most, codec=errand.codec):
                     self.send(delivery, place, encoded)
                     sequence = next_sequence(sequence, encoded.records)
         delivery.flush()
@@ -205,13 +237,17 @@ class _AskedTopics(Topics):
     __slots__ = ("_errand",)
 
     def __init__(self, errand: Errand) -> None:
-        super().__init__(errand.topics)
+        super().__init__(errand.topics, errand.limits)
         self._errand = errand
 
     def ask(self, topic: str) -> int:
         # As for every producer: the broker decides whether a topic that is missing is made.
         cluster = connected(self._errand.reach, self._errand.timeout_s)
         return len(cluster.partitions(topic, auto_create=True))
+
+    def ask_limit(self, topic: str) -> Limit:
+        self.count(topic)  # which makes it where it is missing
+        return limits_of(connected(self._errand.reach, self._errand.timeout_s), [topic])[topic]
 
 
 _CLUSTERS: dict[tuple[int, Reach], Cluster] = {}

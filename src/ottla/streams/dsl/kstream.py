@@ -45,7 +45,7 @@ from ottla.streams.topology.operations import (
 )
 from ottla.streams.topology.processor import Processor
 from ottla.streams.topology.stores import StoreSpec
-from ottla.streams.topology.topology import user_processor
+from ottla.streams.topology.topology import used_stores, user_processor
 from ottla.streams.windows import JoinWindows
 
 if TYPE_CHECKING:
@@ -608,7 +608,8 @@ class KStream(Generic[K, V]):
     def process(
         self, supplier: Callable[[], Processor], *, stores: Sequence[StoreSpec | str] = (), name: str | None = None
     ) -> "KStream[Any, Any]":
-        """What a processor makes of the records. `supplier` makes one per task; `stores` are names, or specs to add.
+        """What a processor makes of the records. `supplier` makes one per task; `stores` are names, or specs to add,
+        beside those that the supplier names by a `stores()` of its own (see `Topology.add_processor`).
 
         The key may change, so grouping or joining behind it goes over a repartition topic. If it does not change, use
         process_values.
@@ -634,8 +635,9 @@ class KStream(Generic[K, V]):
     ) -> OperationStep:
         step_name = checked_name(name) or self._draft.new_name(prefix)  # the one place where a name saves a number
         operation = UserProcessor(user_processor(step_name, supplier).supplier, fixed_key)
-        own = tuple(store for store in stores if isinstance(store, StoreSpec))
-        connected = tuple(store for store in stores if isinstance(store, str))
+        used = used_stores(supplier, stores)
+        own = tuple(store for store in used if isinstance(store, StoreSpec))
+        connected = tuple(store for store in used if isinstance(store, str))
         step = OperationStep(step_name, lambda: operation, own_stores=lambda: own, connected=connected)
         self._draft.add(step, self._step)
         return step

@@ -25,6 +25,7 @@ from ottla.streams.topology.operations import (
 )
 from ottla.streams.topology.processor import ValueTransformerWithKey
 from ottla.streams.topology.stores import StoreKind, StoreSpec
+from ottla.streams.topology.topology import used_stores
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
@@ -185,6 +186,7 @@ class KTable(Generic[K, V]):
                 f"transform_values is given {supplier!r}, but every task needs a transformer of its own: pass the "
                 "class, or a function that makes one"
             )
+        stores = used_stores(supplier, stores)
         said, store = self._derived_store(materialized, "KTABLE-TRANSFORMVALUES-", None)
         step_name = self._draft.named(name, "KTABLE-TRANSFORMVALUES-")
         logic = DerivedTable(

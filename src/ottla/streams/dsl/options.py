@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from ottla.streams.topology.errors import TopologyError
-from ottla.streams.topology.graph import Partitioner, Reset, TimestampExtractor
+from ottla.streams.topology.graph import Partitioner, Reset, ResetByDuration, TimestampExtractor
 
 if TYPE_CHECKING:
     from ottla.serdes.base import Serde
@@ -46,8 +46,9 @@ class Consumed(Generic[K, V]):
     value_serde: "Serde[V] | None" = None
     timestamp_extractor: TimestampExtractor | Callable[..., int] | None = None
     """A function is given (key, value, timestamp, partition time) and gives milliseconds."""
-    reset: Reset | str | None = None
-    """Where to begin without a committed offset: earliest or latest. None: what the application says."""
+    reset: Reset | ResetByDuration | str | None = None
+    """Where to begin without a committed offset: earliest, latest, none, or `Reset.by_duration`. None: what the
+    application says."""
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -63,8 +64,8 @@ class Consumed(Generic[K, V]):
         return given if isinstance(given, TimestampExtractor) else TimestampExtractor(given)
 
     @property
-    def start(self) -> Reset | None:
-        return self.reset if isinstance(self.reset, Reset) else None
+    def start(self) -> Reset | ResetByDuration | None:
+        return None if isinstance(self.reset, str) else self.reset
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,9 @@ class Materialized(Generic[K, V]):
     """Of windows and sessions; at least window size (or gap) and grace together, which is also the default."""
     history_retention_ms: int | None = None
     """Makes the table versioned: its store keeps older values for this long, and joins look at it as of their time."""
-    store_type: str = "rocksDB"
-    """Or "in_memory": windows and sessions then come in the order of time, as Kafka's stores in memory have them."""
+    store_type: str | None = None
+    """rocksDB, or in_memory: windows and sessions then come in the order of time, as Kafka's stores in memory have
+    them. None: as default.dsl.store says."""
     segment_interval_ms: int | None = None
     """By what steps a versioned store forgets; chosen by the retention if not said."""
     caching: bool = True
@@ -103,7 +105,7 @@ class Materialized(Generic[K, V]):
 
     def __post_init__(self) -> None:
         checked_name(self.name)
-        if self.store_type not in ("rocksDB", "in_memory"):
+        if self.store_type not in (None, "rocksDB", "in_memory"):
             raise TopologyError(f"store_type={self.store_type!r}: rocksDB or in_memory is expected")
         if self.history_retention_ms is not None and self.name is None:
             raise TopologyError("a versioned table needs a name for its store: Materialized(name, ...)")

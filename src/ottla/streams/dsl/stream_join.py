@@ -121,6 +121,7 @@ def _buffer(
         window_size_ms=windows.size_ms,
         retention_ms=windows.size_ms + windows.grace_ms,
         retain_duplicates=True,
+        in_memory=False,
     )
 
 

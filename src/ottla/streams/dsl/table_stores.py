@@ -63,7 +63,7 @@ def _store(
         logged=said.logged,
         changelog_config=said.changelog_config,
         caching=said.caching,
-        in_memory=said.store_type == "in_memory",
+        in_memory=None if said.store_type is None else said.store_type == "in_memory",
     )
 
 

@@ -31,7 +31,7 @@ from ottla.streams.run.frames import RunContext
 from ottla.streams.run.instances import About, Instance, await_nobody
 from ottla.streams.run.kept_shape import Shape, keep, require_fit, shape_of
 from ottla.streams.run.life import PENDING_SHUTDOWN, REBALANCING, RUNNING, Life, StreamThreadExceptionResponse
-from ottla.streams.run.metrics import metrics_of
+from ottla.streams.run.metrics import client_metrics, metrics_of
 from ottla.streams.run.planning import planned, resolved
 from ottla.streams.run.recovery import Recovery, restored_stores, seen_without_spark
 from ottla.streams.run.restore_listener import RestoreLines, RestoreWatch
@@ -79,6 +79,8 @@ class Runner:
         self._telling = _Telling(self._directory, self.status)
         self._notes: Mapping[str, Note] = {}
         self._watch: RestoreWatch | None = None
+        self._failed = 0
+        """How many queries have, those that were started again too."""
 
     # ---- what the outside asks
 
@@ -95,7 +97,16 @@ class Runner:
         self._stop.set()
 
     def metrics(self) -> Sequence[Metric]:
-        return [metric for query in self._running for metric in metrics_of(self._app.application_id, query.progress)]
+        restored, to_restore = (0, 0) if self._watch is None else self._watch.figures()
+        whole = client_metrics(
+            self._app.application_id,
+            alive=sum(query.active for query in self._running),
+            failed=self._failed,
+            restored=restored,
+            to_restore=to_restore,
+        )
+        queries = [metrics_of(self._app.application_id, query.progress) for query in self._running]
+        return [*whole, *(metric for found in queries for metric in found)]
 
     def status(self) -> Mapping[str, Any]:
         return {
@@ -130,6 +141,8 @@ class Runner:
 
     def _run(self, spark: SparkSession | None) -> None:
         config = self._app.config
+        for name in config.without_effect:
+            logger.warning("%s: %s has no meaning here and is ignored", self._app.application_id, name)
         self._phase = f"an answer of the brokers at {config['bootstrap.servers']}"
         with (
             config.reach("admin").cluster(client_id=self._client_id(), timeout_s=patience_s(config)) as cluster,
@@ -330,6 +343,7 @@ class Runner:
             except StreamsFenced:
                 raise
             except StreamsFailed as failed:
+                self._failed += 1
                 if self._answer(failed) is not StreamThreadExceptionResponse.REPLACE_THREAD:
                     raise
                 self._life.to(REBALANCING)

@@ -21,13 +21,14 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 from ottla.model.ids import TopicPartition
 from ottla.pipelines.progress import OBSERVED_READ
+from ottla.pipelines.rows import headers_of
 from ottla.pipelines.source.columns import HEADERS_TYPE, Columns
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_of
 from ottla.pipelines.source.options import SourceOptions, parse_options
 from ottla.pipelines.source.planned import stream_of
 from ottla.streams.errors import StreamsError
 from ottla.streams.record import Raw
-from ottla.streams.run.stages import header_column, headers_of
+from ottla.streams.run.stages import header_column
 from ottla.streams.tasks.current import new
 
 FORMAT: Final = "ottla-cells"

@@ -12,13 +12,14 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.client.offsets import READ_COMMITTED
 from ottla.client.reach import Reach
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.rows import headers_of
 from ottla.pipelines.source.columns import read_columns
 from ottla.streams.record import NO_TIMESTAMP, Headers
 from ottla.streams.tasks.offset_metadata import decode
@@ -181,7 +182,7 @@ def _records(
     reader = PartitionReader(cluster, place, span.start, span.end, isolation=READ_COMMITTED, skip_lost=True)
     for low, batches in reader:
         for columns in read_columns(str(place), batches, low, span.end, with_headers=True):
-            headers = [()] * len(columns) if columns.headers is None else map(_headers, columns.headers.to_pylist())
+            headers = [()] * len(columns) if columns.headers is None else headers_of(columns.headers)
             yield from zip(
                 columns.offsets.tolist(),
                 columns.keys.to_pylist(),
@@ -190,10 +191,6 @@ def _records(
                 headers,
                 strict=True,
             )
-
-
-def _headers(found: list[dict[str, Any]] | None) -> Headers:
-    return tuple((header["key"], header["value"]) for header in found or ())
 
 
 class _Telling:

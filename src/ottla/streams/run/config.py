@@ -11,7 +11,9 @@ from typing import Any, Final, Literal, get_args
 
 from ottla.client.reach import SECURED, Reach, kept, secured
 from ottla.client.security import SecurityRefused, security, settings_of
+from ottla.model.properties.grammar import duration_ms
 from ottla.model.properties.property import BOOLEAN, CLASS, INT, LONG, STRING, Property, Value, closest, table
+from ottla.streams.topology.graph import Reset, ResetByDuration
 from ottla.streams.topology.optimization import rules_of
 
 Client = Literal["main.consumer", "restore.consumer", "global.consumer", "producer", "admin"]
@@ -37,6 +39,23 @@ class ConfigError(ValueError):
 def _host_and_port(value: Value) -> str | None:
     host, _, port = str(value).rpartition(":")
     return None if host and port.isdigit() and int(port) <= 65_535 else "HOST:PORT is expected"
+
+
+_BY_DURATION: Final = "by_duration:"
+
+
+def _reset(value: Value) -> str | None:
+    text = str(value)
+    by_duration = text.startswith(_BY_DURATION) and duration_ms(text.removeprefix(_BY_DURATION)) is not None
+    known = text in ("earliest", "latest", "none") or by_duration
+    return None if known else "allowed is one of earliest, latest, none, by_duration:PnDTnHnMnS"
+
+
+def reset_of(text: str) -> Reset | ResetByDuration:
+    """What auto.offset.reset says."""
+    if not text.startswith(_BY_DURATION):
+        return Reset(text)
+    return ResetByDuration(duration_ms(text.removeprefix(_BY_DURATION)) or 0)
 
 
 _JAVA_HANDLERS: Final = {
@@ -73,13 +92,28 @@ def _serde(value: Any) -> Any:
 
     # Java's names too: org.apache.kafka.common.serialization.Serdes$StringSerde
     short = value.rpartition("$")[2].removesuffix("Serde").lower()
-    name = {"integer": "int", "bytearray": "bytes"}.get(short, short)
+    name = {"integer": "int", "bytearray": "bytes", "bytebuffer": "bytes"}.get(short, short)
     if name not in _SERDES:
         raise ValueError(f"a serde or one of {', '.join(_SERDES)} is expected")
     return getattr(Serdes, name)
 
 
-_SERDES: Final = ("string", "bytes", "int", "long", "double", "boolean", "json")
+_SERDES: Final = ("string", "bytes", "short", "int", "long", "float", "double", "boolean", "uuid", "json")
+
+ROCKS_DB: Final = "rocksDB"
+IN_MEMORY: Final = "in_memory"
+_SUPPLIERS: Final = {"RocksDBDslStoreSuppliers": ROCKS_DB, "InMemoryDslStoreSuppliers": IN_MEMORY}
+
+
+def _suppliers(value: Any) -> Any:
+    """Kafka's own, by their names: those of Java, or as default.dsl.store has them."""
+    name = str(value).replace("$", ".").rpartition(".")[2]
+    found = value if value in (None, ROCKS_DB, IN_MEMORY) else _SUPPLIERS.get(name)
+    if found is None and value is not None:
+        raise ValueError(
+            f"{' or '.join(_SUPPLIERS)} is expected; a store of your own is Stores.own, which processors can have"
+        )
+    return found
 
 
 _DAY_MS: Final = 86_400_000
@@ -152,8 +186,9 @@ SETTINGS: Final = table(
             "auto.offset.reset",
             STRING,
             "earliest",
-            "Where an input without committed offsets begins.",
-            one_of=("earliest", "latest", "none"),
+            "Where an input without committed offsets begins: earliest, latest, none, or by_duration:PnDTnHnMnS back "
+            "from now.",
+            check=_reset,
         ),
         Property("default.key.serde", CLASS, None, "For keys where nothing else says it."),
         Property("default.value.serde", CLASS, None, "For values where nothing else says it."),
@@ -171,10 +206,17 @@ SETTINGS: Final = table(
             "What to do when a function raises: fail, continue, or a callable (context, error) -> one.",
         ),
         Property(
+            "processing.exception.handler.global.enabled",
+            BOOLEAN,
+            False,
+            "Whether that handler is asked about the processors of global stores too; without it they fail.",
+        ),
+        Property(
             "production.exception.handler",
             CLASS,
             FAIL,
-            "What to do about a result that cannot be serialized: fail, continue, or a callable.",
+            "What to do about a result that cannot be serialized or is too large for its topic: fail, continue, or a "
+            "callable.",
         ),
         Property(
             "errors.dead.letter.queue.topic.name",
@@ -197,6 +239,20 @@ SETTINGS: Final = table(
             120_000,
             "The broker aborts a batch's transaction after this time: longer than the slowest batch.",
             at_least=1_000,
+        ),
+        Property(
+            "default.dsl.store",
+            STRING,
+            ROCKS_DB,
+            "What stores of tables are like that do not say it: rocksDB or in_memory (Materialized(store_type=...)).",
+            one_of=(ROCKS_DB, IN_MEMORY),
+        ),
+        Property(
+            "dsl.store.suppliers.class",
+            CLASS,
+            None,
+            "The same by the names of Kafka's classes, RocksDBDslStoreSuppliers and InMemoryDslStoreSuppliers. It goes "
+            "first.",
         ),
         Property(
             "statestore.cache.max.bytes",
@@ -247,6 +303,7 @@ _OBJECTS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "default.key.serde": _serde,
     "default.value.serde": _serde,
     "default.timestamp.extractor": lambda value: value,
+    "dsl.store.suppliers.class": _suppliers,
     "max.records.per.batch": lambda value: None if value in (None, "") else _MOST_RECORDS.take(value),
     "topology.optimization": _optimization,
     "deserialization.exception.handler": _handler,
@@ -273,9 +330,7 @@ WITHOUT_EFFECT: Final = frozenset(
         "built.in.metrics.version",
         "connections.max.idle.ms",
         "default.client.supplier",
-        "default.dsl.store",
         "dsl.store.format",
-        "dsl.store.suppliers.class",
         "enable.metrics.push",
         "group.protocol",
         "log.summary.interval.ms",
@@ -289,7 +344,6 @@ WITHOUT_EFFECT: Final = frozenset(
         "num.standby.replicas",
         "poll.ms",
         "probing.rebalance.interval.ms",
-        "processing.exception.handler.global.enabled",
         "rack.aware.assignment.strategy",
         "receive.buffer.bytes",
         "reconnect.backoff.max.ms",

@@ -234,13 +234,14 @@ class QueryBuilder:
         )
 
     def _waits(self, sub: SubTopology) -> Waits | None:
-        """Of tasks with several inputs, unless they are never to wait."""
+        """Of tasks with several inputs, or with a pattern that may come to match some; None if they never wait."""
         if self._plan.first.mode is not Mode.TASK or sub is not self._plan.first.sub or self._idle_ms == NEVER_WAITS:
             return None
         topics: dict[str, int] = {}
         for source in self._plan.sources:
             topics |= self._around.real_topics(source)
-        return Waits(topics, self._idle_ms) if len(topics) > 1 else None
+        several = len(topics) > 1 or any(source.pattern is not None for source in self._plan.sources)
+        return Waits(topics, self._idle_ms) if several else None
 
     # ---- aggregates
 

@@ -10,6 +10,7 @@ from ottla.pipelines.source.connector import FASTER
 from ottla.pipelines.source.data_source import FORMAT
 from ottla.streams.plan.plan import Plan
 from ottla.streams.plan.planner import plan
+from ottla.streams.run.config import IN_MEMORY
 from ottla.streams.run.recovery import seen_without_spark
 from ottla.streams.run.state_directory import StateDirectory
 from ottla.streams.topology.graph import SourceNode, SubTopology, TimestampExtractor
@@ -23,6 +24,8 @@ def resolved(app: StreamsApp) -> Topology:
     """The topology with the application's defaults filled in: serdes, timestamp extractor. Raises TopologyError."""
     config = app.config
     topology = app.topology if config["statestore.cache.max.bytes"] else app.topology.without_caches()
+    if (config["dsl.store.suppliers.class"] or config["default.dsl.store"]) == IN_MEMORY:
+        topology = topology.with_stores_in_memory()
     topology = topology.with_default_serdes(config["default.key.serde"], config["default.value.serde"])
     extractor = config["default.timestamp.extractor"]
     if extractor is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from ottla.pipelines.source.origins import Origins
 from ottla.streams.plan.plan import QueryPlan
 from ottla.streams.run import topics
 from ottla.streams.run.changed_inputs import last_ends, left_behind, renewed, unknown
+from ottla.streams.run.config import reset_of
 from ottla.streams.run.frames import RunContext
 from ottla.streams.run.state_directory import StateDirectory
 
@@ -62,8 +64,9 @@ class QueryInput:
 
     def first_offsets(self, cluster: Cluster) -> dict[TopicPartition, int]:
         sources = [(source, self.around.real_topics(source)) for source in self.plan.sources]
-        default = self._app.config["auto.offset.reset"]
-        found = topics.starting_offsets(cluster, self._app.application_id, sources, default)
+        default = reset_of(self._app.config["auto.offset.reset"])
+        now_ms = time.time_ns() // 1_000_000 if self.around.clock is None else self.around.clock()
+        found = topics.starting_offsets(cluster, self._app.application_id, sources, default, now_ms)
         ends = last_ends(self.checkpoint)
         if ends:
             return self._goes_on(cluster, found, ends)

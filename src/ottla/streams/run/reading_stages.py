@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ottla.pipelines.progress import OBSERVED_DROPS, OBSERVED_READ
+from ottla.pipelines.progress import OBSERVED_DROPS, OBSERVED_ENTRIES, OBSERVED_READ
 from ottla.pipelines.sink.packing import CHUNK
 from ottla.pipelines.sink.writer import Pack, Packing
 from ottla.pipelines.source.columns import Columns
@@ -35,27 +35,12 @@ from ottla.pipelines.source.planned import stream_of
 from ottla.serdes.arrow import arrow_type
 from ottla.serdes.types import BINARY, INT, LONG, STRING, Type
 from ottla.streams.run.type_columns import spark_type
-from ottla.streams.tasks.failures import DESERIALIZATION_ERROR, PROCESSING_ERROR, SERIALIZATION_ERROR
-from ottla.streams.tasks.inputs import INVALID_TIMESTAMP
-from ottla.streams.tasks.operators.base import LATE, NO_KEY_FOR_REPARTITION, NULL_KEY, NULL_KEY_OR_VALUE
 
 FORMAT: Final = "ottla-stage"
 _STAGE, _COLUMNS = "stage.pickled", "stage.columns"
 
 LARGEST_BYTES: Final = 4 * (1 << 20) // 3
 """Of a pickled stage as text. Spark broadcasts functions of more than 1 MiB."""
-
-REASONS: Final = (
-    DESERIALIZATION_ERROR,
-    INVALID_TIMESTAMP,
-    LATE,
-    NO_KEY_FOR_REPARTITION,
-    NULL_KEY,
-    NULL_KEY_OR_VALUE,
-    PROCESSING_ERROR,
-    SERIALIZATION_ERROR,
-)
-"""For which stages leave out records."""
 
 _TOLD: Final = pa.schema([("records", pa.int64()), ("dropped", pa.map_(pa.string(), pa.int64()))])
 _TOLD_TYPES: Final = "records bigint, dropped map<string, bigint>"
@@ -122,9 +107,10 @@ def packed(spark: SparkSession, options: Mapping[str, str], stage: str) -> DataF
 def _read(spark: SparkSession, options: Mapping[str, str], stage: str, columns: Mapping[str, Type]) -> DataFrame:
     more = {_STAGE: stage, _COLUMNS: json.dumps({name: kind.name for name, kind in columns.items()})}
     rows = stream_of(spark, ReadingStage, {**options, **more})
-    reasons = [F.coalesce(F.sum(F.col("dropped")[reason]), F.lit(0)).alias(reason) for reason in REASONS]
+    # A row of each task, whatever the reasons are: functions of users have their own.
+    counts = F.flatten(F.collect_list(F.map_entries("dropped")))
     told = rows.observe(OBSERVED_READ, F.coalesce(F.sum("records"), F.lit(0)).alias("records")).observe(
-        f"{OBSERVED_DROPS}-by-stage", *reasons
+        f"{OBSERVED_DROPS}-by-stage", counts.alias(OBSERVED_ENTRIES)
     )
     return told.drop(*_TOLD.names)
 
@@ -182,7 +168,7 @@ def rows_of(
     own = [name for name in schema.names if name not in _TOLD.names]
     parts = own != CHUNK.names
     found = stage.rows(_batches(task, read, numbered=parts), task)
-    for made in found if parts else (pack or Pack())(found):
+    for made in found if parts else (pack or Pack(task.seen.add))(found):
         nothing = [pa.nulls(made.num_rows, each.type) for each in _TOLD]
         yield pa.RecordBatch.from_arrays([*map(made.column, own), *nothing], schema=schema)
     told = {"records": task.seen.records, "dropped": list(task.seen.dropped.items())}

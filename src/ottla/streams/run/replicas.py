@@ -15,6 +15,7 @@ from ottla.client.blocking.partition_reader import PartitionReader
 from ottla.client.errors import KafkaError
 from ottla.client.offsets import EARLIEST, LATEST, READ_COMMITTED, list_offsets
 from ottla.model.ids import TopicPartition
+from ottla.pipelines.rows import headers_of
 from ottla.pipelines.source.columns import read_columns
 from ottla.streams.record import Raw
 from ottla.streams.run.config import patience_s, reach_of
@@ -49,6 +50,9 @@ class Replica:
             self._read(place, end)
         self._looked = time.monotonic()
 
+    def close(self) -> None:
+        self._cluster.close()
+
     def take_dropped(self) -> dict[str, int]:
         """What of the tables' topics was left out since the last time, by reason. Each worker reads them by itself, and
         so do all counts."""
@@ -60,16 +64,17 @@ class Replica:
         if end <= start:
             return
         for low, batches in PartitionReader(self._cluster, place, start, end, isolation=READ_COMMITTED):
-            for columns in read_columns(str(place), batches, low, end):
+            for columns in read_columns(str(place), batches, low, end, with_headers=True):
                 rows = zip(
                     columns.offsets.tolist(),
                     columns.keys.to_pylist(),
                     columns.values.to_pylist(),
                     columns.timestamps.tolist(),
+                    [()] * len(columns) if columns.headers is None else headers_of(columns.headers),
                     strict=True,
                 )
-                for offset, key, value, timestamp in rows:
-                    self.tables.update(Raw(place.topic, place.partition, offset, key, value, timestamp))
+                for row in rows:
+                    self.tables.update(Raw(place.topic, place.partition, *row))
         self._positions[place] = end
 
 

@@ -28,6 +28,7 @@ from ottla.streams.run.changelogs import Note, Restore
 from ottla.streams.run.config import SPARK_PREFIX, patience_s
 from ottla.streams.run.failures import StreamsFailed, StreamsFenced
 from ottla.streams.run.frames import QueryBuilder, RunContext
+from ottla.streams.run.production import production_judge
 from ottla.streams.run.purge import Purge
 from ottla.streams.run.query_input import QueryInput
 from ottla.streams.run.reaching import Reaching
@@ -73,6 +74,7 @@ class RunningQuery:
             transaction_timeout_ms=app.config["transaction.timeout.ms"],
             timeout_s=patience_s(app.config),
             patient=True,
+            judge=production_judge(app.application_id, around.graph, app.config),
         )
         self._note = note
         self._reaching = Reaching(around.spark)
@@ -143,7 +145,7 @@ class RunningQuery:
         for name, value in self._checkpoint_settings().items():
             spark.conf.set(name, value)
         writer = (
-            packed(built.rows)
+            packed(built.rows, self._dropped.add)
             .writeStream.outputMode(built.output_mode)
             .queryName(f"{self._app.application_id}-{self._input.plan.name}")
             .option("checkpointLocation", self._input.checkpoint)

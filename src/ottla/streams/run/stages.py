@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ottla.client.partitioner import partition_of_key
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.rows import have_no_headers
+from ottla.pipelines.rows import have_no_headers, headers_of
 from ottla.pipelines.source.columns import HEADERS_TYPE
 from ottla.pipelines.workers import settle_worker
 from ottla.serdes.base import Serde
@@ -71,7 +71,7 @@ class Waits(NamedTuple):
     """What tasks know of their inputs as a whole."""
 
     partitions: Mapping[str, int]
-    """Of each input topic, how many."""
+    """Of each input topic, how many; of those that come to match a pattern later tasks hear by themselves."""
     idle_ms: int
 
     def places(self, task: int) -> list[tuple[str, int]]:
@@ -382,15 +382,6 @@ def records_of(batch: pa.RecordBatch) -> list[Raw]:
     names = ("topic", "partition", "offset", "key", "value", "timestamp")
     columns = [batch.column(name).to_pylist() for name in names]
     return list(map(new, repeat(Raw), zip(*columns, headers_of(batch.column("headers")), strict=True)))
-
-
-def headers_of(column: pa.Array) -> Sequence[Headers]:
-    if have_no_headers(column):
-        return [()] * len(column)
-    return [
-        tuple((header["key"], header["value"]) for header in headers) if headers else ()
-        for headers in column.to_pylist()
-    ]
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, int, list[Raw]]]:

@@ -140,7 +140,7 @@ class TaskProcessor(StatefulProcessor):
 
     def __init__(self, spec: StageSpec, pack: Packing | None = None) -> None:
         self._spec = spec
-        self._pack = pack or Pack()
+        self._pack = pack or Pack(None if spec.dropped is None else spec.dropped.add)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle_worker()
@@ -216,7 +216,10 @@ class _Work:
         waits, number = self._spec.waits, self.task.partition
         if waits is None:
             return self._processed(read, self._taken(), ())
-        aside, places = self._aside, waits.places(number)
+        aside = self._aside
+        seen = {*aside.later, *(topic for topic, _ in read), *more}
+        later = tuple(sorted(seen - waits.partitions.keys()))
+        places = [*waits.places(number), *((topic, number) for topic in later)]
         told = {topic for topic in {*aside.more, *more} if more.get(topic, topic in aside.more)}
         to_come = frozenset((topic, number) for topic in told)
         idling = Idling(waits.idle_ms, {(topic, number): due for topic, due in aside.deadlines.items()})
@@ -227,7 +230,7 @@ class _Work:
         left = self.task.left()
         self._due_ms = idling.next_ms(places, to_come, _filled(left), batch_time)
         deadlines = {topic: due for (topic, _), due in idling.deadlines.items()}
-        self._aside = Aside(left, tuple(sorted(told)), deadlines)
+        self._aside = Aside(left, tuple(sorted(told)), deadlines, later)
         return out
 
     def _processed(self, read: Sequence[Read], left: Sequence[Raw], awaited: Sequence[tuple[str, int]]) -> list[Raw]:
@@ -304,6 +307,8 @@ class Aside(NamedTuple):
     """Topics of which more was at the brokers."""
     deadlines: Mapping[str, int] = {}
     """Until when a topic without records is waited for."""
+    later: Sequence[str] = ()
+    """Topics that have come to match a pattern since the query was planned."""
 
     def of(self, reads: Callable[[str], bool]) -> Aside:
         """Without topics that a new version does not read any more."""
@@ -312,7 +317,7 @@ class Aside(NamedTuple):
         return Aside(records, more, {topic: due for topic, due in self.deadlines.items() if reads(topic)})
 
     def encode(self) -> bytes:
-        if not self.records and not self.more and not self.deadlines:
+        if not any(self):
             return b""
         by_topic: dict[str, list[Raw]] = {}
         for raw in self.records:
@@ -321,6 +326,7 @@ class Aside(NamedTuple):
         about = {
             "more": list(self.more),
             "deadlines": dict(self.deadlines),
+            "later": list(self.later),
             "sizes": [[topic, len(content)] for topic, content in contents.items()],
         }
         return b"".join([json.dumps(about).encode(), _BEHIND, *contents.values()])
@@ -336,7 +342,7 @@ class Aside(NamedTuple):
         for topic, size in told["sizes"]:
             records += records_in(topic, partition, columns_in(contents[at : at + size]))
             at += size
-        return cls(records, told["more"], told["deadlines"])
+        return cls(records, told["more"], told["deadlines"], told.get("later", ()))
 
 
 def _filled(records: Iterable[Raw]) -> frozenset[tuple[str, int]]:

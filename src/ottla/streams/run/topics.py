@@ -14,7 +14,16 @@ from ottla.client.errors import KafkaError
 from ottla.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, Found, list_offsets
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
-from ottla.streams.topology.graph import Graph, Reset, SinkNode, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.topology.graph import (
+    Graph,
+    Reset,
+    ResetByDuration,
+    SinkNode,
+    SourceNode,
+    SubTopology,
+    changelog_topic,
+    decorated,
+)
 from ottla.streams.topology.partition_counts import PartitionsError, matching_topics, partition_counts
 from ottla.streams.topology.stores import StoreKind, StoreSpec
 
@@ -224,9 +233,14 @@ def _compare(cluster: Cluster, there: Sequence[admin.NewTopic]) -> None:
 
 
 def starting_offsets(
-    cluster: Cluster, group: str, sources: Sequence[tuple[SourceNode, Mapping[str, int]]], default: str
+    cluster: Cluster,
+    group: str,
+    sources: Sequence[tuple[SourceNode, Mapping[str, int]]],
+    default: Reset | ResetByDuration,
+    now_ms: int,
 ) -> dict[TopicPartition, int]:
-    """For every partition the group's offset, or EARLIEST or LATEST as the source or `default` says.
+    """For every partition the group's offset, or EARLIEST or LATEST as the source or `default` says, or the first one
+    of a time.
 
     `sources` are nodes with their topics and the numbers of partitions. Raises NoOffsets.
     """
@@ -237,10 +251,16 @@ def starting_offsets(
         for partition in range(partitions)
     }
     found = committed(cluster, group, list(nodes))
-    return {
-        place: found[place].offset if place in found else _reset(node, place, group, default)
+    moments = {
+        place: _moment(node.reset or default, place, group, now_ms)
         for place, node in nodes.items()
+        if place not in found
     }
+    times = {place: moment for place, moment in moments.items() if moment >= 0}
+    ends = list_offsets(cluster, times, isolation=READ_COMMITTED) if times else {}
+    # Where no record is as new as that, the next one will be.
+    by_time = {place: LATEST if (offset := _end(end)) < 0 else offset for place, end in ends.items()}
+    return {place: found[place].offset if place in found else by_time.get(place, moments[place]) for place in nodes}
 
 
 def exact_offsets(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -291,9 +311,10 @@ def _end(found: Found | KafkaError) -> int:
     return found.offset
 
 
-def _reset(node: SourceNode, place: TopicPartition, group: str, default: str) -> int:
-    if node.reset is Reset.EARLIEST or (node.reset is None and default == "earliest"):
-        return EARLIEST
-    if node.reset is Reset.LATEST or default == "latest":
-        return LATEST
-    raise NoOffsets(f"group {group} has no offset for {place}, and auto.offset.reset=none forbids to choose one")
+def _moment(reset: Reset | ResetByDuration, place: TopicPartition, group: str, now_ms: int) -> int:
+    """As list_offsets takes it."""
+    if isinstance(reset, ResetByDuration):
+        return max(0, now_ms - reset.milliseconds)
+    if reset is Reset.NONE:
+        raise NoOffsets(f"group {group} has no offset for {place}, and auto.offset.reset=none forbids to choose one")
+    return EARLIEST if reset is Reset.EARLIEST else LATEST

@@ -69,6 +69,7 @@ class TaskState:
         return RecordMetadata(raw[0], raw[1], raw[2])
 
     def drop(self, reason: str) -> None:
+        """Counts a record that is left out, or what a sensor counts."""
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
 
     def take(self) -> list[Raw]:

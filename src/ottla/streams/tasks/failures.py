@@ -8,9 +8,8 @@ from ottla.streams.errors import (
     FAIL,
     ErrorContext,
     StreamsError,
-    answer,
-    dead_letter,
     handlers_of,
+    verdict,
 )
 from ottla.streams.own_lines import own_lines
 from ottla.streams.record import Raw, Record
@@ -34,21 +33,29 @@ class TaskErrors:
 
     def in_deserialization(self, node: str, raw: Raw, error: Exception) -> None:
         context = ErrorContext(node, self._state.task_id, *raw[:3], raw.timestamp, raw.headers, raw.key, raw.value)
-        if self._asked(self._deserialization, context, error) == FAIL:
+        if self._fails(self._deserialization, context, error):
             raise StreamsError(f"a record could not be read {context}: {error}{own_lines(error)}") from error
         self._state.drop(DESERIALIZATION_ERROR)
 
-    def in_processing(self, node: str, error: Exception, *, answered: str | None = None, timestamp: int = -1) -> None:
+    def in_processing(
+        self,
+        node: str,
+        error: Exception,
+        *,
+        answered: str | None = None,
+        timestamp: int = -1,
+        record: Record | None = None,
+    ) -> None:
         """`answered`: the answer of a case in which nobody is asked."""
-        context = self._context(node, timestamp)
-        if self._asked(answered or self._processing, context, error) == FAIL:
+        context = self._context(node, timestamp)._replace(record=record)
+        if self._fails(answered or self._processing, context, error):
             why = f"{type(error).__name__}: {error}{own_lines(error)}"
             raise StreamsError(f"processing failed {context}: {why}") from error
         self._state.drop(PROCESSING_ERROR)
 
     def in_production(self, node: str, topic: str, record: Record, error: Exception) -> None:
-        context = self._context(node, record.timestamp)
-        if self._asked(self._production, context, error) == FAIL:
+        context = self._context(node, record.timestamp)._replace(record=record)
+        if self._fails(self._production, context, error, may_retry=True):
             why = f"{error}{own_lines(error)}"
             raise StreamsError(f"a record for {topic} could not be written {context}: {why}") from error
         self._state.drop(SERIALIZATION_ERROR)
@@ -61,8 +68,7 @@ class TaskErrors:
         place = (raw.topic, -1, -1) if raw.topic == AGGREGATE_RESULT else raw[:3]
         return ErrorContext(node, task_id, *place, at, raw.headers, raw.key, raw.value)
 
-    def _asked(self, handler: Any, context: ErrorContext, error: Exception) -> str:
-        said = answer(handler, context, error)
-        if self._dead_letters is not None:
-            self._state.outputs.append(dead_letter(self._dead_letters, context, error))
-        return said
+    def _fails(self, handler: Any, context: ErrorContext, error: Exception, *, may_retry: bool = False) -> bool:
+        said = verdict(handler, context, error, self._dead_letters, may_retry=may_retry)
+        self._state.outputs += said.dead_letters
+        return said.fails

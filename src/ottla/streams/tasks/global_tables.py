@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ottla.registry.lookup import RegistryUnavailable
-from ottla.serdes.base import Where, placed
-from ottla.streams.errors import FAIL, ErrorContext, StreamsError, answer, handlers_of
+from ottla.serdes.base import Serde, Where, kept, placed
+from ottla.streams.errors import FAIL, ErrorContext, StreamsError, handlers_of, verdict
+from ottla.streams.own_lines import own_lines
 from ottla.streams.record import Raw, Record, RecordMetadata
 from ottla.streams.serdes import Serdes
-from ottla.streams.tasks.failures import DESERIALIZATION_ERROR
+from ottla.streams.tasks.failures import DESERIALIZATION_ERROR, PROCESSING_ERROR
 from ottla.streams.tasks.operators.base import NULL_KEY
 from ottla.streams.tasks.sensors import TaskMetrics
 from ottla.streams.tasks.store_maker import UserStore, made_store
@@ -25,7 +26,9 @@ class GlobalTables:
     def __init__(
         self, graph: Graph, stores: Callable[[str], StoreBackend], config: Mapping[str, Any] | None = None
     ) -> None:
-        self._handler, _, _ = handlers_of(config or {})
+        self._deserialization, processing, _ = handlers_of(config or {})
+        asks = (config or {}).get("processing.exception.handler.global.enabled", False)
+        self._processing = processing if asks else FAIL
         self._tables: dict[str, list[GlobalTable]] = {}
         self.stores: dict[str, UserStore] = {}
         self.config = config or {}
@@ -36,7 +39,9 @@ class GlobalTables:
         for name, table in graph.global_tables.items():
             self._tables.setdefault(table.topic, []).append(table)
             context = StoreContext(
-                stores(name), table.store.key_serde or Serdes.bytes, table.store.value_serde or Serdes.bytes
+                stores(name),
+                kept(table.store.key_serde or Serdes.bytes, table.topic),
+                kept(table.store.value_serde or Serdes.bytes, table.topic),
             )
             self.stores[name] = made_store(table.store, context)
         for name, table in graph.global_tables.items():
@@ -62,27 +67,47 @@ class GlobalTables:
         except Exception as error:  # noqa: BLE001  whatever a serde raises, the handler decides
             self._refused(table, raw, error)
             return
+        record = Record(key, value, raw.timestamp, raw.headers)
+        try:
+            self._processed(table, raw, record)
+        except (StreamsError, RegistryUnavailable):
+            raise
+        except Exception as error:  # noqa: BLE001  the handler decides
+            self._failed(table, raw, record, error)
+
+    def _processed(self, table: GlobalTable, raw: Raw, record: Record) -> None:
         processor = self._processors.get(table.store.name)
         if processor is not None:
             self.current = raw
-            processor.process(Record(key, value, raw.timestamp, raw.headers))
+            processor.process(record)
             return
-        if key is None:
+        if record.key is None:
             self.drop(NULL_KEY)
             return
         store = self.stores[table.store.name]
         assert isinstance(store, KeyValues), "a global table lies in a key-value store"
-        store.write(store.key_bytes(key), value, raw.timestamp)
+        store.write(store.key_bytes(record.key), record.value, raw.timestamp)
 
     def _refused(self, table: GlobalTable, raw: Raw, error: Exception) -> None:
         """Kafka writes no dead letters for global tables."""
-        context = ErrorContext(table.source, "global", *raw[:3], raw.timestamp, raw.headers, raw.key, raw.value)
-        if answer(self._handler, context, error) == FAIL:
+        context = _context(table.source, raw)
+        if verdict(self._deserialization, context, error, None).fails:
             raise StreamsError(f"a record of a global table could not be read {context}: {error}") from error
         self.drop(DESERIALIZATION_ERROR)
 
+    def _failed(self, table: GlobalTable, raw: Raw, record: Record, error: Exception) -> None:
+        context = _context(table.processor, raw)._replace(record=record)
+        if verdict(self._processing, context, error, None).fails:
+            why = f"{type(error).__name__}: {error}{own_lines(error)}"
+            raise StreamsError(f"processing failed {context}: {why}") from error
+        self.drop(PROCESSING_ERROR)
+
     def drop(self, reason: str) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1
+
+
+def _context(node: str, raw: Raw) -> ErrorContext:
+    return ErrorContext(node, "global", *raw[:3], raw.timestamp, raw.headers, raw.key, raw.value)
 
 
 class GlobalContext:
@@ -105,6 +130,14 @@ class GlobalContext:
     @property
     def app_configs(self) -> Mapping[str, Any]:
         return self._tables.config
+
+    @property
+    def key_serde(self) -> Serde[Any] | None:
+        return self._tables.config.get("default.key.serde")
+
+    @property
+    def value_serde(self) -> Serde[Any] | None:
+        return self._tables.config.get("default.value.serde")
 
     @property
     def metrics(self) -> TaskMetrics:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from ottla.registry.lookup import RegistryUnavailable
-from ottla.serdes.base import Where, placed
+from ottla.serdes.base import Serde, Where, placed
 from ottla.streams.errors import StreamsError
 from ottla.streams.expressions import Expression
 from ottla.streams.own_lines import own_lines
@@ -212,7 +212,7 @@ def _guarded(process: Downstream, name: str, moment: Moment, errors: TaskErrors)
             raise
         except Exception as error:  # noqa: BLE001  the handler decides
             moment.timestamp, moment.headers = before, headers
-            errors.in_processing(name, error, timestamp=record.timestamp)
+            errors.in_processing(name, error, timestamp=record.timestamp, record=record)
 
     return guarded
 
@@ -338,6 +338,14 @@ class NodeContext:
     @property
     def app_configs(self) -> Mapping[str, Any]:
         return self._state.config
+
+    @property
+    def key_serde(self) -> Serde[Any] | None:
+        return self._state.config.get("default.key.serde")
+
+    @property
+    def value_serde(self) -> Serde[Any] | None:
+        return self._state.config.get("default.value.serde")
 
     def forward(self, record: Record, child: str | None = None) -> None:
         if record.timestamp < 0:

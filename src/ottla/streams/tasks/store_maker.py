@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from ottla.serdes.base import Where, placed
+from ottla.serdes.base import kept
 from ottla.streams.expressions.fold_states import StateSerde
 from ottla.streams.serdes import Serdes
 from ottla.streams.tasks.operators.aggregates import FOLD_SUFFIX, needs_states
@@ -129,7 +129,7 @@ class StoreMaker:
         slice_ms = max((windows.size_ms + windows.grace_ms) // _SLICES_WAITING, _SHORTEST_SLICE_MS)
         named = replace(spec, key_serde=key)
         left = self._context(replace(named, value_serde=serdes[False]))
-        right = StoreContext(left.backend, left.key_serde, serdes[True] or Serdes.bytes)
+        right = StoreContext(left.backend, left.key_serde, kept(serdes[True] or Serdes.bytes, self._topic(spec.name)))
         return Waiting(spec, left, right, slice_ms)
 
     def _context(self, spec: StoreSpec) -> StoreContext:
@@ -137,11 +137,11 @@ class StoreMaker:
         log = self._log(spec.name) if spec.logged and spec.source_topic is None else None
         if spec.caching:
             self.caches[spec.name] = self._cache(spec, backend, log)
-        where = Where(spec.source_topic or self._topic(spec.name))
+        topic = spec.source_topic or self._topic(spec.name)
         return StoreContext(
             backend,
-            placed(spec.key_serde or Serdes.bytes, where),
-            placed(spec.value_serde or Serdes.bytes, where),
+            kept(spec.key_serde or Serdes.bytes, topic),
+            kept(spec.value_serde or Serdes.bytes, topic),
             log=log,
             moment=self._moment,
             dropped=self._dropped,

@@ -17,6 +17,7 @@ from ottla.streams.tasks.failures import TaskErrors
 from ottla.streams.tasks.inputs import Inputs, Queue, Source
 from ottla.streams.tasks.nodes import TaskNodes
 from ottla.streams.tasks.offset_metadata import PartitionTimes, latest
+from ottla.streams.tasks.sensors import PUNCTUATE
 from ottla.streams.tasks.store_maker import AnyStore, StoreMaker
 from ottla.streams.tasks.stores.record_cache import RecordCache
 from ottla.streams.topology.graph import Graph, SourceNode, SubTopology, changelog_topic
@@ -355,6 +356,7 @@ class Task:
             except Exception as error:  # noqa: BLE001  the handler decides
                 self._errors.in_processing(schedule.node, error, timestamp=now)
             punctuations.done(schedule, now)
+            state.drop(PUNCTUATE)
 
 
 def _tables_first(queue: Queue) -> tuple[bool, tuple[str, int]]:

@@ -35,8 +35,26 @@ class Form(Enum):
 
 
 class Reset(Enum):
+    """Where an input begins that the group has no offset of."""
+
     EARLIEST = "earliest"
     LATEST = "latest"
+    NONE = "none"
+    """Nowhere: it is an error."""
+
+    @staticmethod
+    def by_duration(milliseconds: int) -> "ResetByDuration":
+        """With the first record that is no older (KIP-1106)."""
+        return ResetByDuration(milliseconds)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetByDuration:
+    milliseconds: int
+
+    def __post_init__(self) -> None:
+        if self.milliseconds < 0:
+            raise ValueError(f"a duration of {self.milliseconds} ms: records of the future are not there yet")
 
 
 class InvalidTimestamp(Enum):
@@ -77,7 +95,7 @@ class SourceNode:
     key_serde: "Serde[Any] | None" = None
     value_serde: "Serde[Any] | None" = None
     extractor: TimestampExtractor = TimestampExtractor()
-    reset: Reset | None = None
+    reset: Reset | ResetByDuration | None = None
     parents: tuple[str, ...] = ()
     form: Form = Form.PLAIN
 

@@ -3,9 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.streams.record import Record, RecordMetadata
+
+if TYPE_CHECKING:
+    from ottla.serdes.base import Serde
 
 
 class PunctuationType(Enum):
@@ -27,8 +30,15 @@ class Sensor(Protocol):
     def record(self, number: int = 1) -> None: ...
 
 
+class LatencySensor(Protocol):
+    """Beside them <operation>-latency-avg of what was recorded."""
+
+    def record(self, latency: float) -> None: ...
+
+
 class StreamsMetrics(Protocol):
     def add_rate_total_sensor(self, scope: str, entity: str, operation: str) -> Sensor: ...
+    def add_latency_rate_total_sensor(self, scope: str, entity: str, operation: str) -> LatencySensor: ...
 
 
 class ProcessorContext(Protocol):
@@ -40,6 +50,12 @@ class ProcessorContext(Protocol):
     def task_id(self) -> str: ...
     @property
     def app_configs(self) -> Mapping[str, Any]: ...
+    @property
+    def key_serde(self) -> "Serde[Any] | None":
+        """The application's default.key.serde."""
+
+    @property
+    def value_serde(self) -> "Serde[Any] | None": ...
 
     def forward(self, record: Record, child: str | None = None) -> None:
         """Hands a record to all children, or to the one named."""

@@ -49,8 +49,8 @@ class StoreSpec:
     """Whether of several updates of a key between two commits the last one goes out, instead of each."""
     headers: bool = False
     """Values carry headers (KIP-1271), those of key-value and window stores a timestamp too."""
-    in_memory: bool = False
-    """As Kafka's stores in memory: windows and sessions in the order of time."""
+    in_memory: bool | None = None
+    """As Kafka's stores in memory: windows and sessions in the order of time. None: as default.dsl.store says."""
     most_entries: int | None = None
     """Of a key-value store: the keys that were used last, so many at most."""
     supplier: "Callable[[StateStoreContext], StateStore] | None" = None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.streams.topology.describe import describe
@@ -15,6 +16,7 @@ from ottla.streams.topology.graph import (
     ProcessorNode,
     RepartitionTopic,
     Reset,
+    ResetByDuration,
     SinkNode,
     SourceNode,
     SubTopology,
@@ -210,7 +212,7 @@ class Topology:
         key_serde: "Serde[Any] | None" = None,
         value_serde: "Serde[Any] | None" = None,
         timestamp_extractor: TimestampExtractor | Callable[..., int] | None = None,
-        reset: Reset | str | None = None,
+        reset: Reset | ResetByDuration | str | None = None,
     ) -> "Topology":
         """Reads topics, or those that match a pattern. Without serdes keys and values are bytes."""
         extractor = timestamp_extractor or TimestampExtractor()
@@ -225,10 +227,11 @@ class Topology:
     ) -> "Topology":
         """`supplier` makes a new processor for each task: a class or a function, not a processor itself.
 
-        `stores` are those it uses: specs are added to the topology, names have to be there already.
+        `stores` are those it uses: specs are added to the topology, names have to be there already. So are those that
+        the supplier names by a `stores()` of its own, a class by a class method or a static one.
         """
         self.add_node(ProcessorNode(name, user_processor(name, supplier), parents))
-        for store in stores:
+        for store in used_stores(supplier, stores):
             if isinstance(store, StoreSpec):
                 self.add_state_store(store, name)
             else:
@@ -495,6 +498,10 @@ class Topology:
         """The same topology with every update of its tables going out (`statestore.cache.max.bytes=0`)."""
         return self._with_stores(lambda store: replace(store, caching=False))
 
+    def with_stores_in_memory(self) -> "Topology":
+        """The same topology with stores that were not said to be otherwise as in memory (`default.dsl.store`)."""
+        return self._with_stores(lambda store: replace(store, in_memory=store.in_memory is not False))
+
     def without_logs(self) -> "Topology":
         """The same topology without changelogs: for who ends with its state."""
         return self._with_stores(lambda store: replace(store, logged=False))
@@ -546,6 +553,15 @@ def user_processor(name: str, supplier: Callable[[], Processor]) -> UserProcesso
         raise TopologyError(f"{name} is given {supplier!r}, which does not make processors when called")
     fixed_key = isinstance(supplier, type) and issubclass(supplier, FixedKeyProcessor)
     return UserProcessor(supplier, fixed_key)
+
+
+def used_stores(supplier: Callable[[], Any], named: Sequence[StoreSpec | str]) -> tuple[StoreSpec | str, ...]:
+    """With those that it names itself, as Kafka's ConnectedStoreProvider does."""
+    found = getattr_static(supplier, "stores", None)
+    if isinstance(supplier, type) and not isinstance(found, classmethod | staticmethod):
+        return tuple(named)  # what its processors have is no matter of the class
+    own = getattr(supplier, "stores", None)
+    return (*named, *(own() if callable(own) else ()))
 
 
 def _stores_of(graph: Graph, nodes: tuple[Node, ...]) -> tuple[StoreSpec, ...]:

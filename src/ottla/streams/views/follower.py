@@ -192,7 +192,7 @@ class Follower:
         moved = {place: offset for place, offset in positions.items() if applied.get(place) != offset}
         for topic in sorted({place.topic for place in moved}):
             changes = (
-                Change(part.place.partition, record.key, record.value, record.timestamp)
+                Change(part.place.partition, record.key, record.value, record.timestamp, record.headers)
                 for part in fetched
                 if part.place.topic == topic
                 for record in part.records

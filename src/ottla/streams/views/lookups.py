@@ -5,15 +5,26 @@ with QueryableStores(app) as stores:
     stores["counts"].get("hello")
 """
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
 
-from ottla.serdes.base import Serde
+from ottla.client.partitioner import partition_of_key
+from ottla.serdes.base import ContextSerde, Serde, Where, kept, placed
+from ottla.streams.run.topics import own_topics
 from ottla.streams.serdes import Serdes
-from ottla.streams.topology.graph import ProcessorNode, SinkNode, SourceNode, SubTopology, changelog_topic, decorated
+from ottla.streams.topology.graph import (
+    Partitioner,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    SubTopology,
+    changelog_topic,
+    decorated,
+)
 from ottla.streams.topology.operations import StreamStreamJoin, StreamTableJoin, SubscriptionReceive, Suppress
 from ottla.streams.topology.stores import StoreKind, StoreSpec, ValueAndTimestamp, VersionedRecord
 from ottla.streams.views.follower import Follower, Progress
@@ -21,6 +32,8 @@ from ottla.streams.views.frames import frame_of
 from ottla.streams.views.queries import (
     FailureReason,
     KeyQuery,
+    KeyQueryMetadata,
+    LagInfo,
     MultiVersionedKeyQuery,
     Position,
     PrefixQuery,
@@ -83,30 +96,50 @@ class NoSuchStore(KeyError):
 class QueryableStore:
     """Reads only. Answers hold what was committed when they were given."""
 
-    __slots__ = ("key_serde", "spec", "topic", "value_serde", "view")
+    __slots__ = ("_has_changelog", "key_serde", "spec", "topic", "value_serde", "view")
 
-    def __init__(self, spec: StoreSpec, topic: str, view: View, key_serde: Serde[Any], value_serde: Serde[Any]) -> None:
+    def __init__(
+        self,
+        spec: StoreSpec,
+        topic: str,
+        view: View,
+        serdes: tuple[Serde[Any], Serde[Any]],
+        *,
+        has_changelog: bool = True,
+    ) -> None:
+        """Without a changelog the topic is that of a table: what lies there was written as records are."""
         self.spec = spec
         self.topic = topic
         self.view = view
-        self.key_serde = key_serde
-        self.value_serde = value_serde
+        self.key_serde, self.value_serde = serdes
+        self._has_changelog = has_changelog
+
+    def key_bytes(self, key: Any) -> bytes:
+        """As the topic has it. Raises whatever the serde raises."""
+        serde = self.key_serde
+        data = (kept(serde, self.topic) if self._has_changelog else placed(serde, Where(self.topic))).serialize(key)
+        if data is None:
+            raise ValueError("a key is expected")
+        return data
+
+    def key_of(self, data: bytes) -> Any:
+        return placed(self.key_serde, Where(self.topic)).deserialize(data)
 
     def get(self, key: Any, as_of_ms: int | None = None) -> Found | None:
         """With a time: what a versioned store had then."""
         if as_of_ms is not None:
             self._needs(StoreKind.VERSIONED)
-            versions = self.view.versions(self._key(key), as_of_ms, as_of_ms)
+            versions = self.view.versions(self.key_bytes(key), as_of_ms, as_of_ms)
             return self._found(versions[-1].entry) if versions else None
         if self.spec.kind is not StoreKind.VERSIONED:
             self._needs(StoreKind.KEY_VALUE)
-        entry = self.view.get(self._key(key))
+        entry = self.view.get(self.key_bytes(key))
         return None if entry is None else self._found(entry)
 
     def range(self, first: Any = None, last: Any = None, **part: Unpack[Part]) -> Entries:
         """Both ends inclusive, in the order of serialized keys; None is open."""
-        low = None if first is None else self._key(first)
-        high = None if last is None else self._key(last)
+        low = None if first is None else self.key_bytes(first)
+        high = None if last is None else self.key_bytes(last)
         return self._answer(self.view.range(low, high, Slice(**part)))
 
     def prefix(self, prefix: bytes, **part: Unpack[Part]) -> Entries:
@@ -124,14 +157,21 @@ class QueryableStore:
         """Of a window store: the windows of a key that begin between two times, both inclusive. Of a session store: the
         sessions that end no earlier than the first and begin no later than the second."""
         if self.spec.kind is StoreKind.SESSION:
-            return self._answer(self.view.sessions(self._key(key), first, last, Slice(**part)))
+            return self._answer(self.view.sessions(self.key_bytes(key), first, last, Slice(**part)))
         self._needs(StoreKind.WINDOW)
-        return self._answer(self.view.windows(self._key(key), first, last, Slice(**part)))
+        return self._answer(self.view.windows(self.key_bytes(key), first, last, Slice(**part)))
+
+    def fetch_all(self, first: int = LEAST, last: int = MOST, **part: Unpack[Part]) -> Entries:
+        """As `fetch`, of all keys."""
+        if self.spec.kind is StoreKind.SESSION:
+            return self._answer(self.view.all_sessions(first, last, Slice(**part)))
+        self._needs(StoreKind.WINDOW)
+        return self._answer(self.view.all_windows(first, last, Slice(**part)))
 
     def versions(self, key: Any, first: int = LEAST, last: int = MOST) -> list[VersionedRecord]:
         """Of a versioned store: what was valid at some moment between the two times, the oldest first."""
         self._needs(StoreKind.VERSIONED)
-        return self._versions(self._key(key), first, last, None)
+        return self._versions(self.key_bytes(key), first, last, None)
 
     # ---- queries of version 2: one partition, and its own forms of results
 
@@ -140,27 +180,27 @@ class QueryableStore:
         match query:
             case KeyQuery(key=key) | TimestampedKeyQuery(key=key):
                 self._needs(StoreKind.KEY_VALUE)
-                entry = self.view.get(self._key(key), partition=partition)
+                entry = self.view.get(self.key_bytes(key), partition=partition)
                 return None if entry is None else self._valued(entry, isinstance(query, TimestampedKeyQuery))
             case RangeQuery() | TimestampedRangeQuery() | PrefixQuery():
                 self._needs(StoreKind.KEY_VALUE)
                 return self._ranged(query, partition)
             case WindowKeyQuery(key=key, time_from_ms=first, time_to_ms=last):
                 self._needs(StoreKind.WINDOW)
-                pages = self._pages(lambda part: self.view.windows(self._key(key), first, last, part), partition)
+                pages = self._pages(lambda part: self.view.windows(self.key_bytes(key), first, last, part), partition)
                 return ((each.place.first, self._valued(each, self.spec.timestamped)) for each in pages)
             case WindowRangeQuery():
                 return self._windowed(query, partition)
             case VersionedKeyQuery(key=key, as_of_ms=as_of_ms):
                 self._needs(StoreKind.VERSIONED)
                 at = MOST if as_of_ms is None else as_of_ms
-                found = self._versions(self._key(key), at, at, partition)
+                found = self._versions(self.key_bytes(key), at, at, partition)
                 return found[-1] if found else None
             case MultiVersionedKeyQuery(key=key):
                 self._needs(StoreKind.VERSIONED)
                 first = LEAST if query.from_ms is None else query.from_ms
                 last = MOST if query.to_ms is None else query.to_ms
-                found = self._versions(self._key(key), first, last, partition)
+                found = self._versions(self.key_bytes(key), first, last, partition)
                 return iter(found if query.order is ResultOrder.ASCENDING else found[::-1])
         raise WrongStore(f"{type(query).__name__} is no query that stores know")
 
@@ -171,16 +211,16 @@ class QueryableStore:
             prefix = query.prefix
             pages = self._pages(lambda part: self.view.prefix(prefix, part), partition, query.order)
         else:
-            low = None if query.lower is None else self._key(query.lower)
-            high = None if query.upper is None else self._key(query.upper)
+            low = None if query.lower is None else self.key_bytes(query.lower)
+            high = None if query.upper is None else self.key_bytes(query.upper)
             pages = self._pages(lambda part: self.view.range(low, high, part), partition, query.order)
         timed = isinstance(query, TimestampedRangeQuery)
-        return ((self.key_serde.deserialize(each.place.key), self._valued(each, timed)) for each in pages)
+        return ((self._key_of(each), self._valued(each, timed)) for each in pages)
 
     def _windowed(self, query: WindowRangeQuery, partition: int) -> Iterator[tuple[Windowed, Any]]:
         if query.key is not None:
             self._needs(StoreKind.SESSION)
-            name = self._key(query.key)
+            name = self.key_bytes(query.key)
             pages = self._pages(lambda part: self.view.sessions(name, slice_=part), partition)
         else:
             self._needs(StoreKind.WINDOW)
@@ -189,7 +229,7 @@ class QueryableStore:
         for each in pages:
             window = _window(self.spec, each.place)
             assert window is not None, "what lies in this store has windows"
-            key = Windowed(self.key_serde.deserialize(each.place.key), window)
+            key = Windowed(self._key_of(each), window)
             yield key, self._valued(each, self.spec.timestamped)
 
     def _pages(
@@ -205,32 +245,35 @@ class QueryableStore:
 
     def _versions(self, key: bytes, first: int, last: int, partition: int | None) -> list[VersionedRecord]:
         return [
-            VersionedRecord(self.value_serde.deserialize(entry.value), entry.timestamp, valid_to)
+            VersionedRecord(self._value_of(entry), entry.timestamp, valid_to)
             for entry, valid_to in self.view.versions(key, first, last, partition=partition)
         ]
 
     def _valued(self, entry: Entry, timed: bool) -> Any:
-        value = self.value_serde.deserialize(entry.value)
+        value = self._value_of(entry)
         return ValueAndTimestamp(value, entry.timestamp) if timed else value
+
+    def _key_of(self, entry: Entry) -> Any:
+        return placed(self.key_serde, self._where(entry)).deserialize(entry.place.key)
+
+    def _value_of(self, entry: Entry) -> Any:
+        return placed(self.value_serde, self._where(entry)).deserialize(entry.value)
+
+    def _where(self, entry: Entry) -> Where:
+        where = Where(self.topic)
+        where.headers = list(entry.headers)
+        return where
 
     def _needs(self, kind: StoreKind) -> None:
         if self.spec.kind is not kind:
             raise WrongStore(f"{self.spec.name} is a {self.spec.kind.value} store, not a {kind.value} store")
-
-    def _key(self, key: Any) -> bytes:
-        data = self.key_serde.serialize(key)
-        if data is None:
-            raise ValueError("a key is expected")
-        return data
 
     def _answer(self, page: Page) -> Entries:
         entries = tuple(map(self._found, page.entries))
         return Entries(entries, page.entries[-1].place if page.more else None)
 
     def _found(self, entry: Entry) -> Found:
-        place = entry.place
-        key, value = self.key_serde.deserialize(place.key), self.value_serde.deserialize(entry.value)
-        return Found(key, value, entry.timestamp, _window(self.spec, place))
+        return Found(self._key_of(entry), self._value_of(entry), entry.timestamp, _window(self.spec, entry.place))
 
 
 def _window(spec: StoreSpec, place: Place) -> Window | None:
@@ -255,11 +298,15 @@ class QueryableStores(Mapping[str, QueryableStore]):
         self._views: dict[str, View] = {}
         self._stores: dict[str, QueryableStore] = {}
         for spec, topic in queryable(app):
+            serdes, has_changelog = _serdes(app, spec), topic == changelog_topic(app.application_id, spec.name)
             view = self._views.get(topic)
             if view is None:
-                view = View(spec.name, spec.kind, directory / f"{spec.name}.sqlite", retention_ms=spec.retention_ms)
+                file = directory / f"{spec.name}.sqlite"
+                headers = not has_changelog and any(isinstance(each, ContextSerde) for each in serdes)
+                view = View(spec.name, spec.kind, file, retention_ms=spec.retention_ms, with_headers=headers)
                 self._views[topic] = view
-            self._stores[spec.name] = QueryableStore(spec, topic, view, *_serdes(app, spec))
+            self._stores[spec.name] = QueryableStore(spec, topic, view, serdes, has_changelog=has_changelog)
+        self._host: str | None = app.config["application.server"]
         self._inputs = {name: _inputs(app, name) for name in self._stores}
         self.follower = Follower(app.config.reach("restore.consumer"), self._views, group=app.application_id)
 
@@ -282,7 +329,7 @@ class QueryableStores(Mapping[str, QueryableStore]):
     def __getitem__(self, name: str) -> QueryableStore:
         store = self._stores.get(name)
         if store is None:
-            there = ", ".join(self._stores) or "none: name one with Materialized.as_(...)"
+            there = ", ".join(self._stores) or f"none: name one with Materialized({name!r})"
             raise NoSuchStore(f"there is no store {name}; there are {there}")
         return store
 
@@ -297,6 +344,32 @@ class QueryableStores(Mapping[str, QueryableStore]):
 
     def progress(self, store: QueryableStore) -> list[Progress]:
         return self.follower.progress(store.topic)
+
+    def query_metadata_for_key(
+        self, store: str, key: Any, partitioner: Partitioner | None = None
+    ) -> KeyQueryMetadata | None:
+        """None while the store's changelog is not known. `partitioner`: of the topic that the key came by, if it was
+        not the default. Raises NoSuchStore."""
+        found = self[store]
+        count = len(self.progress(found))
+        if not count:
+            return None
+        chosen = None if partitioner is None else partitioner(found.topic, key, None, count)
+        if chosen is not None and not isinstance(chosen, int):
+            raise ValueError(f"the partitioner gave {chosen!r}: a key lies in one partition")
+        partition = partition_of_key(found.key_bytes(key), count) if chosen is None else chosen
+        return KeyQueryMetadata(self._host, frozenset(), partition)
+
+    def all_local_store_partition_lags(self) -> dict[str, dict[int, LagInfo]]:
+        """By store and partition, of those whose ends are known."""
+        return {
+            name: {
+                each.partition: LagInfo(each.position, each.end, each.lag)
+                for each in self.progress(store)
+                if each.end is not None and each.lag is not None
+            }
+            for name, store in self._stores.items()
+        }
 
     def query(self, request: StateQueryRequest, *, timeout_s: float = 0.0) -> StateQueryResult:
         """Each partition for itself. With a timeout it waits until the position bound is reached, at most so long.
@@ -318,7 +391,7 @@ class QueryableStores(Mapping[str, QueryableStore]):
         """How far the store is, in the topics that it is made of, and in its changelog."""
         found = Position()
         for place, offset in self.follower.processed().items():
-            if place.topic in self._inputs[store.spec.name] and partition in (None, place.partition):
+            if self._inputs[store.spec.name].have(place.topic) and partition in (None, place.partition):
                 found = found.with_component(place.topic, place.partition, offset - 1)
         for each in self.progress(store):
             if partition in (None, each.partition) and each.position:
@@ -372,21 +445,34 @@ def queryable(app: "StreamsApp") -> list[tuple[StoreSpec, str]]:
     return found + [(table.store, table.topic) for table in tables]
 
 
-def _inputs(app: "StreamsApp", store: str) -> frozenset[str]:
+class _Inputs(NamedTuple):
+    """Of a store."""
+
+    topics: frozenset[str]
+    pattern: re.Pattern[str] | None
+
+    def have(self, topic: str) -> bool:
+        return topic in self.topics or (self.pattern is not None and self.pattern.fullmatch(topic) is not None)
+
+
+def _inputs(app: "StreamsApp", store: str) -> _Inputs:
     """The topics whose offsets say how far a store is, as the broker names them: those that its sub-topology reads.
     Behind a repartition both that topic and what is in front of it, since a query may do without the topic."""
     graph = app.graph
     subs = app.topology.sub_topologies()
     found: dict[str, None] = {}
     todo: list[SubTopology] = [sub for sub in subs if any(spec.name == store for spec in sub.stores)]
+    patterns: list[str] = []
     for sub in todo:
+        patterns += [node.pattern for node in sub.nodes if isinstance(node, SourceNode) and node.pattern is not None]
         for topic in (topic for node in sub.nodes if isinstance(node, SourceNode) for topic in node.topics):
             if topic not in graph.repartition_topics:
                 found[topic] = None
                 continue
             found[decorated(app.application_id, topic)] = None
             todo += [each for each in subs if each not in todo and _writes(each, topic)]
-    return frozenset(found)
+    others = f"(?!{own_topics(app.application_id)})(?:{'|'.join(f'(?:{each})' for each in patterns)})"
+    return _Inputs(frozenset(found), re.compile(others) if patterns else None)
 
 
 def _writes(sub: SubTopology, topic: str) -> bool:

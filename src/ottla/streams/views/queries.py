@@ -11,7 +11,7 @@ there yet.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.streams.windows import LONGEST_MS
 
@@ -201,3 +201,21 @@ class StateQueryResult:
         for result in self.partition_results.values():
             whole = whole.merge(result.position)
         return whole
+
+
+class KeyQueryMetadata(NamedTuple):
+    """Who answers for a key. Every view has all partitions, so that nobody has to be asked but the one that is near."""
+
+    active_host: str | None
+    """application.server, HOST:PORT; None where it is not set."""
+    standby_hosts: frozenset[str]
+    """None: other instances have their views as well, but do not tell where."""
+    partition: int
+
+
+class LagInfo(NamedTuple):
+    """How far a view is in one partition of its changelog."""
+
+    current_offset_position: int
+    end_offset_position: int
+    offset_lag: int

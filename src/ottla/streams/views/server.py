@@ -5,7 +5,7 @@
     GET /stores/{store}/range?from=&to=&limit=&after=   keys in the order of their bytes, both ends inclusive
     GET /stores/{store}/prefix/{prefix}                 string keys that begin so
     GET /stores/{store}/windows/{key}?from=&to=         windows by start, or sessions that touch the time between
-    GET /stores/{store}/all
+    GET /stores/{store}/all?from=&to=                   everything, or all windows that begin between the two
     GET /health   GET /metrics   GET /status   GET /openapi.json
 
 Times are milliseconds or ISO 8601. An answer with `next` has more: ask again with `after=` that.
@@ -142,7 +142,7 @@ class ViewServer:
             Route("GET", "/stores/{store}/windows/{key}", _answered(self._windows), "Windows of a key", query=spans),
             Route("GET", "/stores/{store}/sessions/{key}", _answered(self._windows), "Sessions of a key", query=spans),
             Route("GET", "/stores/{store}/versions/{key}", _answered(self._versions), "Versions", query=between),
-            Route("GET", "/stores/{store}/all", _answered(self._all), "All entries", query=said),
+            Route("GET", "/stores/{store}/all", _answered(self._all), "All entries", query=spans),
             Route("GET", "/health", _answered(self._health), "Whether results are fresh"),
             Route("GET", "/metrics", _answered(self._metrics_text), "Metrics for Prometheus"),
             Route("GET", "/status", _answered(self._status), "What the application does"),
@@ -187,8 +187,11 @@ class ViewServer:
         return self._page(store, store.fetch(_key(store, call.path["key"], query), *span, **_paging(call)))
 
     def _all(self, call: Call) -> answers.Answer:
-        store = self._asked(call)
-        return self._page(store, store.all(**_paging(call)))
+        store, query = self._asked(call), call.query
+        if not query.get("from") and not query.get("to"):
+            return self._page(store, store.all(**_paging(call)))
+        span = _time(query, "from", LEAST), _time(query, "to", MOST)
+        return self._page(store, store.fetch_all(*span, **_paging(call)))
 
     def _versions(self, call: Call) -> answers.Answer:
         store, query = self._asked(call), call.query
@@ -276,11 +279,11 @@ class ViewServer:
 def _key(store: QueryableStore, text: str, query: Mapping[str, str]) -> Any:
     """A key as its serde has it, out of the text of a URL."""
     if query.get("format") in ("hex", "base64"):
-        return store.key_serde.deserialize(_raw(text, query))
+        return store.key_of(_raw(text, query))
     read = _READINGS.get(store.key_serde.type.name, _json_or_text)
     try:
         key = read(text)
-        store.key_serde.serialize(key)
+        store.key_bytes(key)
     except (ValueError, TypeError, KeyError):
         raise Problem(400, f"{text!r} cannot be a key of {store.spec.name}: {store.key_serde!r}") from None
     return key

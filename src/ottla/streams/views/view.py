@@ -15,6 +15,7 @@ All kinds of stores share one table. A windowed key is taken apart on the way in
 Of a versioned store deletions are entries too, without a value: they end the version before them.
 """
 
+import json
 import sqlite3
 import struct
 import threading
@@ -23,6 +24,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ottla.streams.record import Headers
 from ottla.streams.topology.stores import StoreKind
 
 MOST: Final = 1 << 62
@@ -32,14 +34,14 @@ LEAST: Final = -MOST
 _WINDOW: Final = struct.Struct(">qi")
 _SESSION: Final = struct.Struct(">qq")
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 """Of the file. Another one is thrown away and made again from the changelog."""
 _CACHE_KIB: Final = 16_384
 
 _SCHEMA: Final = """
 CREATE TABLE entries (
   key BLOB NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, partition INTEGER NOT NULL,
-  value BLOB, timestamp INTEGER NOT NULL,
+  value BLOB, timestamp INTEGER NOT NULL, headers TEXT,
   PRIMARY KEY (key, first, second, partition)
 ) WITHOUT ROWID;
 CREATE TABLE positions (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL, newest INTEGER NOT NULL);
@@ -55,6 +57,7 @@ class Change(NamedTuple):
     key: bytes
     value: bytes | None
     timestamp: int
+    headers: Headers = ()
 
 
 class Place(NamedTuple):
@@ -71,6 +74,7 @@ class Entry(NamedTuple):
     value: bytes | None
     """None: a deletion in the history of a versioned store."""
     timestamp: int
+    headers: Headers = ()
 
 
 class Slice(NamedTuple):
@@ -112,14 +116,18 @@ def split_key(kind: StoreKind, key: bytes) -> tuple[bytes, int, int]:
 class View:
     """One writer (`apply`) and any number of readers, from any threads."""
 
-    __slots__ = ("_path", "_reader", "_reading", "_retention_ms", "_writer", "kind", "name")
+    __slots__ = ("_path", "_reader", "_reading", "_retention_ms", "_with_headers", "_writer", "kind", "name")
 
-    def __init__(self, name: str, kind: StoreKind, path: Path, *, retention_ms: int = 0) -> None:
-        """`retention_ms`: entries that are older than the newest window of their partition by more are forgotten."""
+    def __init__(
+        self, name: str, kind: StoreKind, path: Path, *, retention_ms: int = 0, with_headers: bool = False
+    ) -> None:
+        """`retention_ms`: entries that are older than the newest window of their partition by more are forgotten.
+        `with_headers`: those of records are kept, for serdes that look at them."""
         self.name = name
         self.kind = kind
         self._path = path
         self._retention_ms = retention_ms
+        self._with_headers = with_headers
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = _opened(path, kind)
         self._reader = _connection(path)
@@ -145,7 +153,7 @@ class View:
 
     def apply(self, changes: Iterable[Change], positions: Mapping[int, int]) -> None:
         """All of it or nothing. `positions`: the next offset of each partition after these changes."""
-        last: dict[Place, tuple[bytes | None, int]] = {}
+        last: dict[Place, tuple[bytes | None, int, str | None]] = {}
         versioned = self.kind is StoreKind.VERSIONED
         newest = self._newest() if versioned else {}
         for change in changes:
@@ -155,17 +163,18 @@ class View:
                 first = change.timestamp
                 if first < seen - self._retention_ms:
                     continue  # too old when it came: the store did not take it either
-            last[Place(key, first, second, change.partition)] = (change.value, change.timestamp)
+            headers = _written(change.headers) if self._with_headers and change.headers else None
+            last[Place(key, first, second, change.partition)] = (change.value, change.timestamp, headers)
             newest[change.partition] = max(first, seen)
         # In the order of the table: neighbours lie on the same page.
         ordered = sorted(last.items(), key=itemgetter(0))
-        gone = [place for place, (value, _) in ordered if value is None and not versioned]
-        kept = [(*place, value, timestamp) for place, (value, timestamp) in ordered if value is not None or versioned]
+        gone = [place for place, (value, *_) in ordered if value is None and not versioned]
+        kept = [(*place, *entry) for place, entry in ordered if entry[0] is not None or versioned]
         with self._writer:
             self._writer.executemany(
                 "DELETE FROM entries WHERE key = ? AND first = ? AND second = ? AND partition = ?", gone
             )
-            self._writer.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?)", kept)
+            self._writer.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", kept)
             self._writer.executemany(
                 "INSERT INTO positions VALUES (?, ?, ?) ON CONFLICT (partition) DO UPDATE SET "
                 "next = excluded.next, newest = max(newest, excluded.newest)",
@@ -238,6 +247,10 @@ class View:
         """Those of a session store that end no earlier and begin no later, as Kafka's findSessions."""
         return self._page("key = ? AND first >= ? AND second <= ?", (key, earliest_end, latest_start), slice_)
 
+    def all_sessions(self, earliest_end: int = LEAST, latest_start: int = MOST, slice_: "Slice | None" = None) -> Page:
+        """Of all keys."""
+        return self._page("first >= ? AND second <= ?", (earliest_end, latest_start), slice_)
+
     def versions(self, key: bytes, first: int, last: int, *, partition: int | None = None) -> "list[Version]":
         """Of a versioned store: what was valid at some moment between the two times, the oldest first. Times that the
         store's history does not reach have the latest version only, if it is that old."""
@@ -275,15 +288,23 @@ class View:
             values = (*values, slice_.partition)
         order = ", ".join(f"{name} {'DESC' if slice_.reverse else 'ASC'}" for name in Place._fields)
         rows = self._rows(
-            f"SELECT key, first, second, partition, value, timestamp FROM entries WHERE {condition} "
+            f"SELECT key, first, second, partition, value, timestamp, headers FROM entries WHERE {condition} "
             f"ORDER BY {order} LIMIT ?",
             (*values, slice_.limit),
         )
-        return [Entry(Place(*row[:4]), row[4], row[5]) for row in rows]
+        return [Entry(Place(*row[:4]), row[4], row[5], _read(row[6]) if row[6] else ()) for row in rows]
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[Any]:
         with self._reading:
             return self._reader.execute(statement, values).fetchall()
+
+
+def _written(headers: Headers) -> str:
+    return json.dumps([(name, None if value is None else value.hex()) for name, value in headers])
+
+
+def _read(text: str) -> Headers:
+    return tuple((name, None if value is None else bytes.fromhex(value)) for name, value in json.loads(text))
 
 
 def _behind(prefix: bytes) -> bytes | None:

@@ -332,7 +332,7 @@ def test_guids_in_headers_leave_the_payload_plain(registry: MemoryRegistry) -> N
     assert serde.encode_for({"a": 1}, "t", headers) == b"\2"
     assert headers == [("__value_schema_id", b"\1" + bytes.fromhex(registry.schemas[0].guid.replace("-", "")))]
     assert serde.decode_from(b"\2", "t", headers) == {"a": 1}
-    assert serde.encode_for({"a": 1}, "app-store-changelog", []) == b"\0\0\0\0\1\2"
+    assert serde.encode_kept({"a": 1}, "app-store-changelog") == b"\0\0\0\0\1\2"
 
 
 @pytest.mark.parametrize("ids", ["payload", "header"])

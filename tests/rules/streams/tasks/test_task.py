@@ -8,7 +8,7 @@ import pytest
 
 from ottla.streams.dsl.builder import StreamsBuilder
 from ottla.streams.dsl.options import Consumed, Materialized, Produced
-from ottla.streams.errors import ErrorContext, StreamsError
+from ottla.streams.errors import ErrorContext, HandlerResponse, ProducerRecord, StreamsError
 from ottla.streams.expressions import BatchAggregate, concat, max_, now, own, value
 from ottla.streams.record import Raw, Record
 from ottla.streams.serdes import Serdes
@@ -224,6 +224,42 @@ def test_a_handler_may_decide_from_case_to_case() -> None:
     with pytest.raises(StreamsError, match="offset 1"):
         batches.run(Raw("in", 0, 1, b"k", long(0), 1))
     assert asked == [("divide", "in", 0, "ZeroDivisionError"), ("divide", "in", 1, "ZeroDivisionError")]
+
+
+def test_a_handler_may_have_dead_letters_of_its_own_which_are_then_the_only_ones() -> None:
+    def handler(context: ErrorContext, error: BaseException) -> HandlerResponse:
+        letter = ProducerRecord("own", context.key, b"why", (("record", repr(context.record.value).encode()),))
+        return HandlerResponse.resume([letter, letter._replace(topic="other", timestamp=7, partition=1)])
+
+    config = {"processing.exception.handler": handler, "errors.dead.letter.queue.topic.name": "dead"}
+    task = Batches(numbers, config).task()
+    assert task.process([Raw("in", 0, 0, b"k", long(0), 5)]) == [
+        Raw("own", -1, -1, b"k", b"why", 5, (("record", b"0"),)),
+        Raw("other", 1, -1, b"k", b"why", 7, (("record", b"0"),)),
+    ]
+
+
+@pytest.mark.parametrize("said", ["retry", HandlerResponse.retry(), "ignore", None])
+def test_what_a_handler_may_not_say_ends_the_task(said: Any) -> None:
+    batches = Batches(numbers, {"processing.exception.handler": lambda context, error: said})
+    with pytest.raises(StreamsError, match="the exception handler gave"):
+        batches.run(Raw("in", 0, 0, b"k", long(0), 1))
+
+
+def test_retrying_to_serialize_fails_since_it_cannot_help() -> None:
+    seen: list[Any] = []
+
+    def handler(context: ErrorContext, error: BaseException) -> HandlerResponse:
+        seen.append(context.record.value)
+        return HandlerResponse.retry()
+
+    def build(builder: StreamsBuilder) -> None:
+        builder.stream("in").map_values(lambda text: 1).to("out")
+
+    told = pytest.raises(StreamsError, match="a record for out could not be written at in-0 offset 0")
+    with driver_of(build, {"production.exception.handler": handler}) as driver, told:
+        feed(driver, [("in", "k", "bad", 1)])
+    assert seen == [1]
 
 
 def test_a_result_that_cannot_be_written_may_be_left_out() -> None:

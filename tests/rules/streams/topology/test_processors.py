@@ -11,6 +11,7 @@ from ottla.streams.record import Record, RecordMetadata
 from ottla.streams.serdes import Serdes
 from ottla.streams.test_driver import TopologyTestDriver
 from ottla.streams.topology.processor import FixedKeyProcessor, Processor, ProcessorContext, PunctuationType
+from ottla.streams.topology.stores import StoreSpec
 from ottla.streams.topology.topology import Stores, Topology
 from tests.rules.streams.driving import driver_of, feed, results
 
@@ -232,3 +233,40 @@ def test_every_task_gets_its_own_processor_and_closes_it() -> None:
     with driver_of(build):
         assert closed == []
     assert closed == [1]
+
+
+class Numbering(Processor):
+    """Says itself which store it needs."""
+
+    SEEN = Stores.key_value("seen", Serdes.string, Serdes.long)
+
+    @classmethod
+    def stores(cls) -> list[StoreSpec]:
+        return [cls.SEEN]
+
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+        self._seen = context.state_store("seen")
+        assert (context.key_serde, context.value_serde) == (Serdes.string, None)
+
+    def process(self, record: Record) -> None:
+        number = (self._seen.get(record.key) or 0) + 1
+        self._seen.put(record.key, number)
+        self._context.forward(record.with_value(f"{record.value}{number}"))
+
+
+class Supplying:
+    def __call__(self) -> Processor:
+        return Numbering()
+
+    def stores(self) -> list[StoreSpec]:
+        return [Numbering.SEEN]
+
+
+@pytest.mark.parametrize("supplier", [Numbering, Supplying()])
+def test_a_supplier_may_name_its_stores_itself(supplier: Any) -> None:
+    builder = StreamsBuilder(default_key_serde=Serdes.string, default_value_serde=Serdes.string)
+    builder.stream("in").process(supplier).to("out")
+    with TopologyTestDriver(builder.build(), config={"default.key.serde": "string"}) as driver:
+        driver.create_input_topic("in").pipe_many([("k", "a", 0), ("k", "b", 1)])
+        assert driver.create_output_topic("out").read_key_values() == [("k", "a1"), ("k", "b2")]

@@ -143,6 +143,38 @@ def test_the_processor_of_a_global_store_forwards_nothing() -> None:
         asked(looking(topology))
 
 
+class Picky(Fill):
+    def process(self, record: Record) -> None:
+        super().process(record.with_value({"v": "good"}[record.value]))
+
+
+def picky() -> Topology:
+    topology = Topology()
+    store = Stores.key_value("kept", Serdes.string, Serdes.string)
+    topology.add_global_store(store, "facts", "facts", "fill", lambda: Picky("kept"))
+    return looking(topology)
+
+
+CONTINUE = {"processing.exception.handler": "continue"}
+
+
+@pytest.mark.parametrize("config", [{}, CONTINUE, {"processing.exception.handler.global.enabled": True}])
+def test_a_processor_of_a_global_store_that_raises_ends_the_application(config: dict[str, Any]) -> None:
+    with TopologyTestDriver(picky(), config=config) as driver:
+        facts = driver.create_input_topic("facts", Serdes.string, Serdes.string)
+        with pytest.raises(StreamsError, match="processing failed at facts-0 offset 0, node fill, task global: KeyErr"):
+            facts.pipe_input("j", "w")
+
+
+def test_unless_its_handler_was_enabled_and_goes_on() -> None:
+    config = {**CONTINUE, "processing.exception.handler.global.enabled": True}
+    with TopologyTestDriver(picky(), config=config) as driver:
+        facts = driver.create_input_topic("facts", Serdes.string, Serdes.string)
+        facts.pipe_many([("j", "w", 0), ("k", "v", 0)])
+        assert list(driver.get_key_value_store("kept").all()) == [("k", "GOOD")]
+        assert driver.dropped_records == {"processing-error": 1}
+
+
 def test_a_read_only_store_is_filled_from_its_topic_and_has_no_changelog() -> None:
     topology = Topology()
     store = Stores.key_value("kept", Serdes.string, Serdes.string)

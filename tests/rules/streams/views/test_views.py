@@ -1,6 +1,7 @@
 """Views of stores: what a changelog makes of them, and what they answer."""
 
 import struct
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from ottla.streams import (
     TimeWindows,
 )
 from ottla.streams.topology.stores import StoreKind
-from ottla.streams.views.lookups import queryable
+from ottla.streams.views.lookups import NoSuchStore, QueryableStores, queryable
 from ottla.streams.views.view import BadKey, Change, Entry, Page, Place, Slice, View, split_key
 
 ID = bytes(16)
@@ -208,3 +209,12 @@ def test_the_buffers_of_joins_and_of_suppress_are_not_for_questions() -> None:
         ("counts", "app-counts-changelog"),
         ("copy", "everywhere"),
     ]
+
+
+def test_a_store_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    app = StreamsApp("app", builder.build())
+    with closing(QueryableStores(app, tmp_path)) as stores, pytest.raises(NoSuchStore) as missing:
+        stores["counts"]
+    assert str(missing.value) == "there is no store counts; there are none: name one with Materialized('counts')"
