@@ -147,6 +147,33 @@ def test_tasks_that_commit_side_by_side_lose_nothing(lake: Lake) -> None:
     assert [row["n"] for row in lake.rows("orders", "n")] == [0, 1, 2]
 
 
+def test_a_batch_that_another_has_committed_since_it_began_is_not_committed_again(lake: Lake) -> None:
+    """Of two lives of one task, the first stood still."""
+    slow, quick = lake.sink(), lake.sink()
+    assert _batch(slow, "orders", {"n": 0}) == []
+    spans = [spi.Span("orders", 0, 1, 2)]
+    given = spi.Batch([ConnectRecord("orders", 0, value={"n": 1}, offset=1)], spans)
+    for sink in (slow, quick):
+        sink.begin(spans)
+        assert list(sink.write(given)) == []
+    assert list(quick.end()) == []
+    with pytest.raises((spi.TryAgain, spi.ConnectorFailed)):
+        slow.end()
+    with pytest.raises(spi.ConnectorFailed, match="others than when this batch began"):
+        slow.end()
+    slow.begin(spans)
+    assert [*slow.write(given), *slow.end()] == []
+    assert [row["n"] for row in lake.rows("orders", "n")] == [0, 1]
+
+
+def test_a_sink_that_stays_open_looks_at_the_offsets_anew_in_each_batch(lake: Lake) -> None:
+    kept = lake.sink()
+    assert _batch(kept, "orders", {"n": 0}) == []
+    assert _batch(lake.sink(), "orders", {"n": 1}, first=1) == []
+    assert _batch(kept, "orders", {"n": 1}, {"n": 2}, first=1) == []
+    assert [row["n"] for row in lake.rows("orders", "n")] == [0, 1, 2]
+
+
 def test_a_table_that_must_be_there_and_is_not_fails_the_connector(lake: Lake) -> None:
     with pytest.raises(spi.ConnectorFailed, match=r"auto\.create=false"):
         _batch(lake.sink(auto_create="false"), "orders", {"n": 1})

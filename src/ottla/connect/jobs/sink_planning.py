@@ -18,6 +18,7 @@ from ottla.connect.jobs.workers import forget, kept
 from ottla.connect.spi import Columns
 from ottla.connect.spi import Span as SpiSpan
 from ottla.model.ids import TopicPartition, uuid_text
+from ottla.pipelines.sink.encoding import Sender
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_of
 from ottla.pipelines.source.offsets import from_json
 from ottla.pipelines.source.options import SourceOptions
@@ -30,6 +31,8 @@ class Portion(NamedTuple):
     spans: Sequence[Span]
     topic_ids: Mapping[str, bytes]
     """Of all topics that are read."""
+    sender: Sender | None = None
+    """Under which it will be committed; None: by anybody."""
 
 
 class SinkPlanner:
@@ -84,6 +87,7 @@ def sink_work(spec: JobSpec, options: SourceOptions) -> Work:
             task = kept(SinkTask, spec)
         except Exception as error:  # noqa: BLE001  a connector may raise anything when it is opened
             return SinkReport(portion.task, Counts(), (), Failed.of(error))
+        task.belongs_to(portion.sender)
         report = task.run(portion.task, told_spans(portion), columns_in(options, portion.spans))
         if report.failed is not None:
             forget(spec)

@@ -7,16 +7,22 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from ottla.client.blocking.cluster import Cluster
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.dead_letters import Letter
 from ottla.connect.jobs.chain import Chain, RawIn, raw_records
+from ottla.connect.jobs.fence import Fence
 from ottla.connect.jobs.reports import Counts, Failed, SinkReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.spec import JobSpec, opened_sink
-from ottla.connect.spi import Batch, Columns, Sink, Span
+from ottla.connect.spi import Batch, Columns, Sink, Span, Verdicts
+from ottla.pipelines.sink.encoding import Sender
+from ottla.pipelines.sink.transaction import Transaction
 
 MOST_LETTERS: Final = 100_000
 """In one micro-batch of one task: who refuses more is broken itself."""
+ASKING_S: Final = 60.0
+"""How long a coordinator that is away is waited for."""
 
 
 class Refusal(Exception):
@@ -34,6 +40,8 @@ class SinkTask:
         self._sink: Sink[Any] = opened_sink(spec) if sink is None else sink
         self.by_columns = self._chain.is_raw and self._sink.takes_columns
         """Whether its records need not be converted."""
+        self._asking: Cluster | None = None
+        self._fence: Fence | None = None
 
     @property
     def first_records(self) -> int:
@@ -42,8 +50,24 @@ class SinkTask:
     def gather_ms(self) -> int:
         return self._sink.gather_ms()
 
+    @property
+    def prepares(self) -> bool:
+        return type(self._sink).prepare is not Sink.prepare
+
+    def belongs_to(self, sender: Sender | None) -> None:
+        """What is written next will be committed under this identity, or is not to be written any more."""
+        if sender is None:
+            return
+        if self._fence is None:
+            self._asking = self.spec.cluster(self.spec.committing, ASKING_S)
+            self._fence = Fence(Transaction(self._asking, self.spec.transactional_id(0), timeout_ms=0))
+            self._sink.require_ours = self._fence.check
+        self._fence.begin(sender)
+
     def close(self) -> None:
         self._sink.close()
+        if self._asking is not None:
+            self._asking.close()
 
     def prepare(self, spans: Sequence[Span]) -> None:
         """For all tasks of a micro-batch. Raises what the connector raises."""
@@ -106,7 +130,7 @@ class _Run:
         self._told = self._told._replace(read=self._told.read + count)
         self._at = f"{columns.topic}-{columns.partition} from offset {int(columns.offsets[0])} on"
         batch = Batch((), self._spans, (columns,))
-        refused = list(self._retrying.run(lambda: self._sink.write(batch)))
+        refused = list(self._retrying.run(lambda: self._written(batch)))
         if refused:
             raws = raw_records(columns)
             for at, error in refused:
@@ -124,15 +148,23 @@ class _Run:
     def _write(self, records: list[ConnectRecord]) -> None:
         self._at = _at(records[0])
         batch = Batch(records, self._spans)
-        refused = list(self._retrying.run(lambda: self._sink.write(batch)))
+        refused = list(self._retrying.run(lambda: self._written(batch)))
         for at, error in refused:
             self._refuse(self._chain.refused(records[at].origin, error))
         self._given += records
 
     def finish(self) -> None:
         self._at = ""
-        for at, error in list(self._retrying.run(self._sink.end)):
+        for at, error in list(self._retrying.run(self._ended)):
             self._refuse(self._chain.refused(self._given[at].origin, error))
+
+    def _written(self, batch: Batch) -> Verdicts:
+        self._sink.require_ours()
+        return self._sink.write(batch)
+
+    def _ended(self) -> Verdicts:
+        self._sink.require_ours()
+        return self._sink.end()
 
     def _refuse(self, letter: Letter) -> None:
         if not self._tolerates_all:

@@ -27,6 +27,10 @@ class DeltaSink(TableSink[DeltaConfig]):
         super().__init__(config, name)
         self._tables: dict[str, DeltaTable | None] = {}
 
+    def begin(self, spans: Sequence[spi.Span]) -> None:
+        self._tables.clear()  # others commit to them too
+        super().begin(spans)
+
     def written_until(self, span: spi.Span) -> int:
         table = self._table(span.topic)
         version = None if table is None else table.transaction_version(self.application(span))
@@ -37,16 +41,21 @@ class DeltaSink(TableSink[DeltaConfig]):
         return None if table is None else pa.schema(table.schema().to_arrow())
 
     def append(self, topic: str, rows: pa.Table, spans: Sequence[spi.Span]) -> None:
-        if self._table(topic) is None and not self.config.auto_create:
+        if self._table(topic) is None:
+            del self._tables[topic]  # another task may have made it
+        self.require_unwritten(spans)
+        table = self._table(topic)
+        if table is None and not self.config.auto_create:
             raise spi.ConnectorFailed(f"{self._uri(topic)} is no Delta table, and auto.create=false")
         try:
+            # As it was when its offsets were looked at: Delta refuses the commit if another has set them since.
             write_deltalake(
-                self._uri(topic),
+                self._uri(topic) if table is None else table,
                 rows,
                 mode="append",
                 schema_mode="merge" if self.config.auto_evolve else None,
                 partition_by=list(self.config.partition_fields) or None,
-                storage_options=self._storage(),
+                storage_options=self._storage() if table is None else None,
                 commit_properties=self._properties(spans),
             )
         except CommitFailedError as error:
@@ -63,6 +72,7 @@ class DeltaSink(TableSink[DeltaConfig]):
         keys: Sequence[str],
         spans: Sequence[spi.Span],
     ) -> None:
+        self.require_unwritten(spans)
         table = self._table(topic)
         if deleted and table is not None:
             # Before the rows, and without the offsets where there are some: deleting again changes nothing.
@@ -92,6 +102,7 @@ class DeltaSink(TableSink[DeltaConfig]):
             raise spi.TryAgain(f"another writer was faster: {error}") from error
         finally:
             self._tables.pop(topic, None)
+        self._tidy(topic)
 
     def _tidy(self, topic: str) -> None:
         every = self.config.compaction_commits

@@ -21,6 +21,7 @@ from ottla.connect.connectors.tables.sink import TableSink
 
 _OFFSETS: Final = "ottla.offsets."
 _TRIES: Final = 20
+_PYICEBERGS_OWN_TRIES: Final = "commit.retry.num-retries"
 
 
 class IcebergConfig(TableConfig, kw_only=True):
@@ -81,10 +82,14 @@ class IcebergSink(TableSink[IcebergConfig]):
         self, topic: str, rows: pa.Table | None, spans: Sequence[spi.Span], change_rows: Callable[[Transaction], None]
     ) -> None:
         for _ in range(_TRIES):
+            self.require_unwritten(spans)
             table = self._table(topic)
             if table is None:
                 assert rows is not None
                 table = self._made(topic, rows)
+            # Only here, not in the catalog: pyiceberg would put the same rows behind those of another who has committed
+            # meanwhile, perhaps these.
+            table.metadata.properties[_PYICEBERGS_OWN_TRIES] = "0"
             try:
                 with table.transaction() as change:
                     if rows is not None and self.config.auto_evolve:
