@@ -193,6 +193,24 @@ def test_keys_that_contradict_each_other_are_refused(lake: Lake, config: dict[st
     assert refused.value.key == key
 
 
+def test_iceberg_refuses_to_be_told_when_to_put_files_together(tmp_path: Path) -> None:
+    with pytest.raises(spi.ConfigRefused, match="rewrite_data_files") as refused:
+        Lake("iceberg", tmp_path).sink(compaction_commits="100").validate()
+    assert refused.value.key == "compaction.commits"
+    Lake("iceberg", tmp_path).sink().validate()
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_small_files_of_delta_are_put_together(tmp_path: Path, mode: str) -> None:
+    lake = Lake("delta", tmp_path)
+    keyed = {"pk_mode": "record_key", "pk_fields": "id"} if mode == "upsert" else {}
+    sink = lake.sink(insert_mode=mode, compaction_commits="4", **keyed)
+    for offset in range(5):
+        assert _batch(sink, "orders", {"n": offset}, first=offset, keys=(offset,)) == []
+    assert [row["n"] for row in lake.rows("orders", "n")] == [0, 1, 2, 3, 4]
+    assert len(DeltaTable(str(tmp_path / "orders")).file_uris()) == 2, "four in one, and the last"
+
+
 def test_types_of_schemas_are_types_of_columns() -> None:
     schema = Schema(
         Type.STRUCT,

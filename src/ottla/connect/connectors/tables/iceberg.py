@@ -37,6 +37,18 @@ class IcebergConfig(TableConfig, kw_only=True):
     iceberg_tables: Annotated[
         str, Meta(description="namespace.table, with ${topic} for the topic; dots in a topic become _.")
     ] = "default.${topic}"
+    compaction_commits: Annotated[
+        int, Meta(ge=0, description="Only 0: files of Iceberg tables are put together by the catalog's own tools.")
+    ] = 0
+
+    def check(self) -> None:
+        super().check()
+        if self.compaction_commits:
+            raise spi.ConfigRefused(
+                "compaction.commits",
+                "is for Delta: pyiceberg cannot put files together. Leave it out, and let rewrite_data_files of Spark "
+                "or Trino do it",
+            )
 
 
 class IcebergSink(TableSink[IcebergConfig]):
