@@ -8,8 +8,8 @@ import pytest
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.blocking.cluster import Cluster as Client
-from ottla.client.groups import decided
-from ottla.connect.jobs import fence
+from ottla.client.groups import decided, delete_offsets
+from ottla.connect.jobs import fence, sink_query
 from ottla.connect.jobs.reports import SinkReport
 from ottla.connect.jobs.sink_planning import Portion, columns_in, told_spans
 from ottla.connect.jobs.sink_query import SinkDelivery
@@ -155,6 +155,22 @@ def test_what_one_has_written_that_was_fenced_since_is_not_committed(kafka: Clus
         with Life(spec) as after:
             (portion,) = after.look()
             assert [(span.start, span.end) for span in portion.spans] == [(0, 1)]
+
+
+def test_one_that_has_nothing_to_do_keeps_its_place_from_being_forgotten(
+    kafka: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.create_topic("idle", partitions=1)
+    kafka.produce("idle", "0", partition=0)
+    spec = spec_of(kafka, tmp_path, "idle")
+    with Life(spec) as life, Client(parse_bootstrap(kafka.bootstrap_servers)) as client:
+        life.batch()
+        delete_offsets(client, spec.group, [TopicPartition("idle", 0)])
+        assert life.look() == []
+        assert decided(client, spec.group, [TopicPartition("idle", 0)]) == {}
+        monkeypatch.setattr(sink_query, "AGAIN_S", 0.0)
+        assert life.look() == []
+        assert offset_of(kafka, spec, "idle") == 1
 
 
 def test_whose_user_may_not_write_as_the_transactional_id_goes_on_and_says_so(tmp_path: Path) -> None:

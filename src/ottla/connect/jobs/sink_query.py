@@ -44,6 +44,9 @@ TARGET_MS: Final = 1000
 LOOK_S: Final = 0.5
 """How often brokers are asked whether there is something new."""
 
+AGAIN_S: Final = 86_400.0
+"""How often offsets are committed that have not changed: brokers forget those of a group without members, and an id
+that nobody writes with, after a week."""
 
 class SinkDelivery:
     def __init__(self, spec: JobSpec) -> None:
@@ -60,6 +63,7 @@ class SinkDelivery:
         """Why it is not fenced."""
         self._sequences = Sequences()
         self._planner: SinkPlanner | None = None
+        self._committed_s = time.monotonic()
 
     def open(self) -> Work:
         policy = self._spec.policy
@@ -155,7 +159,7 @@ class SinkDelivery:
             if self._task.prepares and not self._unfenced:
                 self._fence.check()
             self._task.prepare([span for portion in portions for span in told_spans(portion)])
-        elif self._planner.has_moved:
+        elif self._planner.has_moved or time.monotonic() - self._committed_s > AGAIN_S:
             self._commit(self._planner.ends, ())
         sender = None if self._unfenced else self._transaction.sender
         return [portion._replace(sender=sender) for portion in portions]
@@ -194,6 +198,7 @@ class SinkDelivery:
         if self._unfenced:
             self._commit_plainly(ends)
         elif ends or letters:
+        self._committed_s = time.monotonic()
             self._commit_with(ends, letters)
 
     def _commit_plainly(self, ends: Mapping[TopicPartition, int]) -> None:
