@@ -20,6 +20,7 @@ from ottla.connect.dead_letters import Letter, letter_headers
 from ottla.connect.jobs.account import Outcome
 from ottla.connect.jobs.feed import Work
 from ottla.connect.jobs.fence import Fence
+from ottla.connect.jobs.gathering import Gathering
 from ottla.connect.jobs.internal_topics import ensure_letters
 from ottla.connect.jobs.looking import Pause
 from ottla.connect.jobs.outgoing import Outgoing
@@ -39,8 +40,6 @@ from ottla.pipelines.source.options import SourceOptions, parse_options
 
 TIMEOUT_S: Final = 60.0
 TRANSACTION_TIMEOUT_MS: Final = 60_000
-TARGET_MS: Final = 1000
-"""A batch of a backlog takes about so long."""
 LOOK_S: Final = 0.5
 """How often brokers are asked whether there is something new."""
 
@@ -53,7 +52,8 @@ class SinkDelivery:
         """Raises ConfigRefused."""
         self._spec = spec
         self._task = SinkTask(spec)
-        self.gather_ms = self._task.gather_ms()
+        self.gather_ms = 0
+        """Nothing is gathered before it is looked for: how much there is decides, too."""
         self._consuming = spec.reach("consumer")
         self._cluster = spec.cluster("consumer", TIMEOUT_S)
         self._committing = spec.cluster(spec.committing, TIMEOUT_S)
@@ -72,7 +72,9 @@ class SinkDelivery:
         # Puts whoever had this connector before out of action, and ends what it left open.
         self._initialise()
         options = self._options()
-        self._planner = SinkPlanner(self._spec, options, self._task.first_records)
+        every_s = 0.0 if self._spec.once else self._task.gather_ms() / 1000
+        gathering = Gathering(every_s, self._task.gather_records(), self._task.most_records)
+        self._planner = SinkPlanner(self._spec, options, self._task.first_records, gathering)
         return sink_work(self._spec, options)
 
     def _initialise(self) -> None:
@@ -107,8 +109,6 @@ class SinkDelivery:
                 "clientSettingsFile": self._consuming.settings_file,
                 "subscribePattern": pattern,
                 "startingOffsets": json.dumps(to_json(self._starting(pattern))),
-                # Between two triggers a backlog waits too: what is gathered for long has to be as much.
-                "targetMillisPerTrigger": str(max(TARGET_MS, self.gather_ms)),
                 "includeHeaders": str(not self._task.by_columns or bool(self._spec.policy.topic)).lower(),
                 "isolationLevel": isolation,
                 "brokerTimeoutMillis": str(int(TIMEOUT_S * 1000)),

@@ -19,8 +19,12 @@ from ottla.connect.spi import Batch, Columns, Sink, Span, Verdicts
 from ottla.pipelines.sink.encoding import Sender
 from ottla.pipelines.sink.transaction import Transaction
 
-MOST_LETTERS: Final = 100_000
-"""In one micro-batch of one task: who refuses more is broken itself."""
+MOST_TOLERATED: Final = 50_000
+"""Records of one micro-batch, if each may become a letter: all letters go to the driver, in one answer to Spark."""
+WHOLE_TRACES: Final = 1_000
+"""Letters of one task and micro-batch; behind these a trace is only its end."""
+SHORT_TRACE: Final = 1_000
+"""Characters."""
 ASKING_S: Final = 60.0
 """How long a coordinator that is away is waited for."""
 
@@ -47,8 +51,16 @@ class SinkTask:
     def first_records(self) -> int:
         return self._sink.first_records
 
+    @property
+    def most_records(self) -> int | None:
+        """Of a micro-batch; None: it is for the time to say."""
+        return MOST_TOLERATED if self._policy.tolerates_all and not self.by_columns else None
+
     def gather_ms(self) -> int:
         return self._sink.gather_ms()
+
+    def gather_records(self) -> int:
+        return self._sink.gather_records()
 
     @property
     def prepares(self) -> bool:
@@ -175,10 +187,9 @@ class _Run:
                 "Mend the record or the config, or set errors.tolerance=all and errors.deadletterqueue.topic.name"
                 f"\n{failure.trace}"
             )
-        if len(self.letters) >= MOST_LETTERS:
-            raise Refusal(
-                f"more than {MOST_LETTERS:,} records of one micro-batch were refused, the last: {letter.where}"
-            )
+        if len(self.letters) >= WHOLE_TRACES:
+            failure = letter.failure
+            letter = letter._replace(failure=failure._replace(trace=failure.trace[-SHORT_TRACE:]))
         self.letters.append(letter)
 
 

@@ -127,7 +127,11 @@ class Sink(Generic[C]):
         return ()
 
     def gather_ms(self) -> int:
-        """How long records are gathered into a micro-batch, at least: 0 for as they come."""
+        """How long records are gathered into a micro-batch: 0 for as they come."""
+        return 0
+
+    def gather_records(self) -> int:
+        """A partition that has so many is gathered no longer; 0 for only by time."""
         return 0
 
     def validate(self) -> None:

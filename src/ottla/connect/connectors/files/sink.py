@@ -58,6 +58,9 @@ class FilesSink(spi.Sink[FilesConfig]):
     def gather_ms(self) -> int:
         return max(self.config.rotate_interval_ms, self.config.rotate_schedule_interval_ms, 0)
 
+    def gather_records(self) -> int:
+        return self.config.flush_size
+
     def prepare(self, spans: Sequence[spi.Span]) -> None:
         store = self._reached()
         for path in self._notes.stale(store, spans):
