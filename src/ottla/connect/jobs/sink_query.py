@@ -16,12 +16,13 @@ from typing import Any, Final
 from ottla.client import groups
 from ottla.client.errors import KafkaError
 from ottla.client.offsets import Found, list_offsets
-from ottla.connect.dead_letters import Letter, letter_headers
+from ottla.connect.dead_letters import Letter
 from ottla.connect.jobs.account import Outcome
 from ottla.connect.jobs.feed import Work
 from ottla.connect.jobs.fence import Fence
 from ottla.connect.jobs.gathering import Gathering
 from ottla.connect.jobs.internal_topics import ensure_letters
+from ottla.connect.jobs.letters import fitted, letter_record
 from ottla.connect.jobs.looking import Pause
 from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.query import BatchFailed
@@ -29,6 +30,7 @@ from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.reports import Counts, Failed, SinkReport
 from ottla.connect.jobs.sink_planning import Portion, SinkPlanner, sink_work, told_spans
 from ottla.connect.jobs.sink_task import SinkTask
+from ottla.connect.jobs.sizes import ASKED_FROM, DEFAULT, Sizes, size_of
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import ConfigRefused, Observed
 from ottla.model.errors import Errors
@@ -42,10 +44,10 @@ TIMEOUT_S: Final = 60.0
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 LOOK_S: Final = 0.5
 """How often brokers are asked whether there is something new."""
-
 AGAIN_S: Final = 86_400.0
 """How often offsets are committed that have not changed: brokers forget those of a group without members, and an id
 that nobody writes with, after a week."""
+
 
 class SinkDelivery:
     def __init__(self, spec: JobSpec) -> None:
@@ -61,9 +63,10 @@ class SinkDelivery:
         self._fence = Fence(self._transaction)
         self._unfenced = ""
         """Why it is not fenced."""
-        self._sequences = Sequences()
-        self._planner: SinkPlanner | None = None
         self._committed_s = time.monotonic()
+        self._sequences = Sequences()
+        self._sizes = Sizes(self._committing)
+        self._planner: SinkPlanner | None = None
 
     def open(self) -> Work:
         policy = self._spec.policy
@@ -195,10 +198,10 @@ class SinkDelivery:
     def _commit(self, ends: Mapping[TopicPartition, int], letters: Sequence[tuple[int, Letter]]) -> None:
         if not self._spec.policy.topic:
             letters = ()
+        self._committed_s = time.monotonic()
         if self._unfenced:
             self._commit_plainly(ends)
         elif ends or letters:
-        self._committed_s = time.monotonic()
             self._commit_with(ends, letters)
 
     def _commit_plainly(self, ends: Mapping[TopicPartition, int]) -> None:
@@ -228,7 +231,7 @@ class SinkDelivery:
             second=transaction.second,
             sequences=dict(self._sequences.of(sender)),
         )
-        out = Outgoing(self._committing, errand)
+        out = Outgoing(self._committing, errand, sizes=self._sizes)
         out.send(self._letter(*each) for each in letters)
         out.flush()
         for place, records in out.written.items():
@@ -236,9 +239,11 @@ class SinkDelivery:
 
     def _letter(self, task: int, letter: Letter) -> RawRecord:
         policy = self._spec.policy
-        headers = letter_headers(letter, self._spec.name, task) if policy.with_headers else letter.headers
         timestamp = letter.timestamp if letter.timestamp is not None and letter.timestamp >= 0 else _now_ms()
-        return RawRecord(letter.key, letter.value, policy.topic, None, timestamp, headers)
+        record = letter_record(letter, policy, self._spec.name, task, timestamp)
+        if size_of(record) < ASKED_FROM:
+            return record
+        return fitted(record, len(letter.headers), self._sizes.most(policy.topic) or DEFAULT)
 
 
 def _now_ms() -> int:
