@@ -211,6 +211,19 @@ def test_small_files_of_delta_are_put_together(tmp_path: Path, mode: str) -> Non
     assert len(DeltaTable(str(tmp_path / "orders")).file_uris()) == 2, "four in one, and the last"
 
 
+def test_they_are_where_each_batch_is_two_commits(tmp_path: Path) -> None:
+    """One deletes, one merges."""
+    lake = Lake("delta", tmp_path)
+    keyed = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
+    sink = lake.sink(compaction_commits="4", **keyed)
+    for batch in range(6):
+        given = ({"n": batch}, {"n": batch}, None)
+        keys = (2 * batch, 2 * batch + 1, 2 * batch - 2)
+        assert _batch(sink, "orders", *given, first=3 * batch, keys=keys) == []
+    assert [row["id"] for row in lake.rows("orders", "n")] == [1, 3, 5, 7, 9, 10, 11]
+    assert len(DeltaTable(str(tmp_path / "orders")).file_uris()) <= 3
+
+
 def test_types_of_schemas_are_types_of_columns() -> None:
     schema = Schema(
         Type.STRUCT,
