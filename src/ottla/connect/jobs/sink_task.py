@@ -77,9 +77,9 @@ class SinkTask:
         self._fence.begin(sender)
 
     def close(self) -> None:
-        self._sink.close()
         if self._asking is not None:
             self._asking.close()
+        self._sink.close()
 
     def prepare(self, spans: Sequence[Span]) -> None:
         """For all tasks of a micro-batch. Raises what the connector raises."""

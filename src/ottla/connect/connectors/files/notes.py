@@ -7,7 +7,7 @@ the same offset once more deletes what is noted for it first; a batch that was c
 behind it. The first file of a folder needs no note: it begins at the same record whenever it is written.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -39,7 +39,13 @@ class Notes:
         self._folder = f"{topics_dir}/{hidden}" if topics_dir else hidden
         self._noted: dict[Log, list[_Note]] | None = None
 
-    def write(self, store: Store, spans: Sequence[spi.Span], files: Mapping[tuple[str, int], Sequence[str]]) -> None:
+    def write(
+        self,
+        store: Store,
+        spans: Sequence[spi.Span],
+        files: Mapping[tuple[str, int], Sequence[str]],
+        allowed: Callable[[], None],
+    ) -> None:
         """By topic and partition: files of a batch that is about to be written. Raises TryAgain."""
         notes = [
             _Note((span.log, span.partition), span.start, list(files[span.topic, span.partition]))
@@ -48,7 +54,7 @@ class Notes:
         ]
         # Another task of this batch has other partitions.
         first = min(spans)
-        store.put(f"{self._folder}/.{first.topic}-{first.partition}", msgspec.json.encode(notes))
+        store.put(f"{self._folder}/.{first.topic}-{first.partition}", msgspec.json.encode(notes), allowed)
 
     def stale(self, store: Store, spans: Iterable[spi.Span]) -> list[str]:
         """Files of batches that begin as these do, of a former life. Raises TryAgain."""

@@ -115,7 +115,7 @@ class FilesSink(spi.Sink[FilesConfig]):
             if not file.is_first or self._by_clock:
                 named.setdefault(_origin(file.records[0]), []).append(self._path(place, file))
         if named and self._spans:
-            self._notes.write(self._reached(), self._spans, named)
+            self._notes.write(self._reached(), self._spans, named, self.require_ours)
 
     def _put(self, place: Place, file: _File) -> None:
         written = self._format.write(file.records)
