@@ -4,7 +4,9 @@ import csv
 import gzip
 import io
 import json
+import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +17,7 @@ import pytest
 from ottla.connect import spi
 from ottla.connect.connectors.files.config import FilesConfig
 from ottla.connect.connectors.files.sink import FilesSink
-from ottla.connect.connectors.files.stores import Store
+from ottla.connect.connectors.files.stores import Store, store_of
 from ottla.connect.data.record import ConnectRecord
 
 
@@ -34,9 +36,9 @@ def _batch(sink: FilesSink, *values: Any, first: int = 0, time_ms: int = 0) -> l
 
 
 def _files(directory: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()
-    }
+    """All that are to be seen."""
+    found = (path for path in sorted(directory.rglob("*")) if path.is_file() and not path.name.startswith("."))
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found}
 
 
 def test_a_file_is_named_after_the_first_offset_in_it_and_full_at_its_size(tmp_path: Path) -> None:
@@ -62,18 +64,16 @@ def test_a_store_that_was_away_is_given_only_what_it_lacks(tmp_path: Path) -> No
             self.calls: list[str] = []
             self._behind = behind
 
-        def put(self, path: str, data: bytes) -> None:
+        def put(self, path: str, data: bytes, allowed: Callable[[], None]) -> None:
             self.calls.append(path)
             if len(self.calls) == 2:
                 raise spi.TryAgain("away")
-            self._behind.put(path, data)
+            self._behind.put(path, data, allowed)
 
     sink = _sink(tmp_path, flush_size="1")
     records = [ConnectRecord("orders", 0, value={"n": n}, offset=n) for n in range(3)]
     sink.begin([])
     sink.write(spi.Batch(records, []))
-    from ottla.connect.connectors.files.stores import store_of  # noqa: PLC0415
-
     flaky = Flaky(store_of(sink.config))
     sink._store = cast("Store", flaky)
     with pytest.raises(spi.TryAgain):
@@ -81,6 +81,116 @@ def test_a_store_that_was_away_is_given_only_what_it_lacks(tmp_path: Path) -> No
     assert list(sink.end()) == []
     assert len(_files(tmp_path)) == 3
     assert len(flaky.calls) == 4
+
+
+class Died(Exception):
+    """Stands for a process that is gone."""
+
+
+class Mortal:
+    """A store whose user dies before it has put so many files."""
+
+    def __init__(self, behind: Store, lives: int) -> None:
+        self.shows_halves = behind.shows_halves
+        self._behind = behind
+        self._lives = lives
+        self.delete, self.notes, self.files, self.get = behind.delete, behind.notes, behind.files, behind.get
+
+    def put(self, path: str, data: bytes, allowed: Callable[[], None] = lambda: None) -> None:
+        if not self._lives:
+            raise Died
+        self._lives -= 1
+        self._behind.put(path, data, allowed)
+
+
+def _life(directory: Path, dice: random.Random, starts: list[int], ends: list[int], **config: str) -> None:
+    """Batches of portions as they come, until it dies or all is written; `starts` is what was committed."""
+    preparing, writing = _sink(directory, **config), _sink(directory, **config)
+    for sink in (preparing, writing):
+        sink._store = Mortal(store_of(sink.config), dice.choice((0, 1, 3, 7, 50)))
+    while starts != ends:
+        until = [dice.randint(min(start + 1, end), end) for start, end in zip(starts, ends, strict=True)]
+        spans = [
+            spi.Span("orders", partition, start, end)
+            for partition, (start, end) in enumerate(zip(starts, until, strict=True))
+            if start < end
+        ]
+        preparing.prepare(spans)
+        writing.begin(spans)
+        for span in spans:
+            numbers = range(span.start, span.end)
+            records = [
+                ConnectRecord("orders", span.partition, value={"n": n, "f": n % 3, "p": span.partition}, offset=n)
+                for n in numbers
+            ]
+            assert list(writing.write(spi.Batch(records, spans))) == []
+        assert list(writing.end()) == []
+        if dice.random() < 0.3:
+            raise Died
+        starts[:] = until
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"flush_size": "7"},
+        {"flush_size": "100", "flush_size_bytes": "60"},
+        {"flush_size": "5", "partitioner_class": "FieldPartitioner", "partition_field_name": "f"},
+    ],
+    ids=["count", "bytes", "folders"],
+)
+def test_lives_that_die_anywhere_leave_every_record_once(tmp_path: Path, config: dict[str, str], seed: int) -> None:
+    dice = random.Random(seed)
+    starts, ends = [0, 0, 0], [90, 40, 120]
+    while starts != ends:
+        with suppress(Died):
+            _life(tmp_path, dice, starts, ends, **config)
+    found = [
+        (row["p"], row["n"])
+        for path in tmp_path.rglob("orders+*.json")
+        for row in map(json.loads, path.read_text().splitlines())
+    ]
+    assert sorted(found) == [(partition, n) for partition, end in enumerate(ends) for n in range(end)]
+
+
+def test_what_was_committed_is_not_deleted_nor_what_is_of_another_topic_of_that_name(tmp_path: Path) -> None:
+    def prepared(start: int, topic_id: str) -> dict[str, bytes]:
+        _sink(tmp_path, flush_size="1").prepare([spi.Span("orders", 0, start, 9, topic_id)])
+        return _files(tmp_path)
+
+    sink = _sink(tmp_path, flush_size="1")
+    sink.begin([spi.Span("orders", 0, 4, 6, "id")])
+    sink.write(spi.Batch([ConnectRecord("orders", 0, value={"n": n}, offset=n) for n in (4, 5)], []))
+    sink.end()
+    names = [f"topics/orders/partition=0/orders+0+000000000{n}.json" for n in (4, 5)]
+    assert list(prepared(6, "id")) == names, "it went on behind them"
+    assert list(prepared(4, "another")) == names
+    assert list(prepared(4, "id")) == names[:1], "the first is written over"
+
+
+def test_a_batch_that_comes_again_in_another_hour_leaves_no_second_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = iter((0, 3_600))
+    monkeypatch.setattr("ottla.connect.connectors.files.sink.time.time", lambda: next(hours))
+    config = {"partitioner_class": "HourlyPartitioner", "timestamp_extractor": "Wallclock"}
+    for _ in range(2):
+        sink = _sink(tmp_path, **config)
+        sink.prepare([spi.Span("orders", 0, 0, 1)])
+        assert _batch(sink, {"n": 1}) == []
+    assert list(_files(tmp_path)) == ["topics/orders/year=1970/month=01/day=01/hour=01/orders+0+0000000000.json"]
+
+
+def test_nothing_is_made_visible_for_whom_another_has_taken_over(tmp_path: Path) -> None:
+    def taken_over() -> None:
+        raise Died
+
+    sink = _sink(tmp_path)
+    sink.require_ours = taken_over
+    with pytest.raises(Died):
+        _batch(sink, {"n": 1})
+    assert _files(tmp_path) == {}
 
 
 def _parquet(data: bytes) -> list[dict[str, Any]]:

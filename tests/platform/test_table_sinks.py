@@ -147,6 +147,33 @@ def test_tasks_that_commit_side_by_side_lose_nothing(lake: Lake) -> None:
     assert [row["n"] for row in lake.rows("orders", "n")] == [0, 1, 2]
 
 
+def test_a_batch_that_another_has_committed_since_it_began_is_not_committed_again(lake: Lake) -> None:
+    """Of two lives of one task, the first stood still."""
+    slow, quick = lake.sink(), lake.sink()
+    assert _batch(slow, "orders", {"n": 0}) == []
+    spans = [spi.Span("orders", 0, 1, 2)]
+    given = spi.Batch([ConnectRecord("orders", 0, value={"n": 1}, offset=1)], spans)
+    for sink in (slow, quick):
+        sink.begin(spans)
+        assert list(sink.write(given)) == []
+    assert list(quick.end()) == []
+    with pytest.raises((spi.TryAgain, spi.ConnectorFailed)):
+        slow.end()
+    with pytest.raises(spi.ConnectorFailed, match="others than when this batch began"):
+        slow.end()
+    slow.begin(spans)
+    assert [*slow.write(given), *slow.end()] == []
+    assert [row["n"] for row in lake.rows("orders", "n")] == [0, 1]
+
+
+def test_a_sink_that_stays_open_looks_at_the_offsets_anew_in_each_batch(lake: Lake) -> None:
+    kept = lake.sink()
+    assert _batch(kept, "orders", {"n": 0}) == []
+    assert _batch(lake.sink(), "orders", {"n": 1}, first=1) == []
+    assert _batch(kept, "orders", {"n": 1}, {"n": 2}, first=1) == []
+    assert [row["n"] for row in lake.rows("orders", "n")] == [0, 1, 2]
+
+
 def test_a_table_that_must_be_there_and_is_not_fails_the_connector(lake: Lake) -> None:
     with pytest.raises(spi.ConnectorFailed, match=r"auto\.create=false"):
         _batch(lake.sink(auto_create="false"), "orders", {"n": 1})
@@ -164,6 +191,37 @@ def test_keys_that_contradict_each_other_are_refused(lake: Lake, config: dict[st
     with pytest.raises(spi.ConfigRefused) as refused:
         lake.sink(**config).validate()
     assert refused.value.key == key
+
+
+def test_iceberg_refuses_to_be_told_when_to_put_files_together(tmp_path: Path) -> None:
+    with pytest.raises(spi.ConfigRefused, match="rewrite_data_files") as refused:
+        Lake("iceberg", tmp_path).sink(compaction_commits="100").validate()
+    assert refused.value.key == "compaction.commits"
+    Lake("iceberg", tmp_path).sink().validate()
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_small_files_of_delta_are_put_together(tmp_path: Path, mode: str) -> None:
+    lake = Lake("delta", tmp_path)
+    keyed = {"pk_mode": "record_key", "pk_fields": "id"} if mode == "upsert" else {}
+    sink = lake.sink(insert_mode=mode, compaction_commits="4", **keyed)
+    for offset in range(5):
+        assert _batch(sink, "orders", {"n": offset}, first=offset, keys=(offset,)) == []
+    assert [row["n"] for row in lake.rows("orders", "n")] == [0, 1, 2, 3, 4]
+    assert len(DeltaTable(str(tmp_path / "orders")).file_uris()) == 2, "four in one, and the last"
+
+
+def test_they_are_where_each_batch_is_two_commits(tmp_path: Path) -> None:
+    """One deletes, one merges."""
+    lake = Lake("delta", tmp_path)
+    keyed = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
+    sink = lake.sink(compaction_commits="4", **keyed)
+    for batch in range(6):
+        given = ({"n": batch}, {"n": batch}, None)
+        keys = (2 * batch, 2 * batch + 1, 2 * batch - 2)
+        assert _batch(sink, "orders", *given, first=3 * batch, keys=keys) == []
+    assert [row["id"] for row in lake.rows("orders", "n")] == [1, 3, 5, 7, 9, 10, 11]
+    assert len(DeltaTable(str(tmp_path / "orders")).file_uris()) <= 3
 
 
 def test_types_of_schemas_are_types_of_columns() -> None:

@@ -80,6 +80,10 @@ class Program:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def printed(self) -> str:
         return self._log.read_text(errors="replace")
 

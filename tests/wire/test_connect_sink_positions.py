@@ -2,6 +2,7 @@
 are not in the log any more."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,25 @@ def test_offsets_that_are_not_in_the_log_are_reset_as_the_consumer_says(kafka: C
             strict.open()
     finally:
         strict.close()
+
+
+def test_records_are_gathered_until_files_are_full_or_their_time_is_over(kafka: Cluster, tmp_path: Path) -> None:
+    kafka.create_topic("gathered", partitions=1)
+    files = {"connector_class": "files-sink", "directory": str(tmp_path), "flush_size": "100"}
+    sink = SinkDelivery(_spec(kafka, tmp_path, "gathered", rotate_interval_ms="3600000", **files))
+    try:
+        sink.open()
+        kafka.produce("gathered", *map(str, range(99)), partition=0)
+        assert _looked(sink) == []
+        kafka.produce("gathered", *map(str, range(150)), partition=0)
+        assert _looked(sink) == [(0, 200)]
+        assert _looked(sink) == []
+        assert sink.gather_ms == 0, "a look every hour would find a backlog once an hour"
+    finally:
+        sink.close()
+    once = SinkDelivery(replace(_spec(kafka, tmp_path, "gathered", rotate_interval_ms="3600000", **files), once=True))
+    try:
+        once.open()
+        assert _looked(once) == [(0, 249)]
+    finally:
+        once.close()

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from ottla.client.admin import features
-from ottla.client.errors import ClientError, KafkaError, known
+from ottla.client.errors import ClientError, KafkaError, UnsupportedApi, known
 from ottla.client.producing import Identity, Transactional
 from ottla.client.routing import GROUP, TRANSACTION, Routing, asking, at_coordinator
-from ottla.client.steps import NEWEST, Steps
-from ottla.client.transactions import INIT_PRODUCER_ID_STABLE
+from ottla.client.steps import NEWEST, Steps, begin
+from ottla.client.transactions import INIT_PRODUCER_ID_STABLE, describe
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
 from ottla.protocol import messages
@@ -96,6 +96,22 @@ class Transacting:
         except ClientError as error:
             return error
         return TransactionTimedOut(self.name, self._timeout_ms)
+
+    def require_ours(self, routing: Routing) -> Steps[None]:
+        """Between two transactions: raises Fenced if a successor has initialised. It changes nothing, so whoever has a
+        copy of the identity may ask. Brokers before 3.0 cannot be asked."""
+        attempts = yield from begin(f"asking who writes as {self.name}", routing.timeout_s)
+        while True:
+            try:
+                found = yield from describe.steps(routing, self.name)
+            except UnsupportedApi:
+                return
+            if (found.producer_id, found.producer_epoch) == self.identity:
+                return
+            # When epochs are used up, the next producer id is there only once the last commit is through.
+            if not found.state.startswith("Prepare"):
+                raise self._fenced()
+            yield from attempts.again(KafkaError(Errors.CONCURRENT_TRANSACTIONS, self.name))
 
     def _fenced(self) -> Fenced:
         # Before KIP-890 the broker's own epoch for a transaction it gave up looks like a successor's.

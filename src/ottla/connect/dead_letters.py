@@ -17,6 +17,8 @@ from ottla.connect.data.errors import java_class_of
 PREFIX: Final = "__connect.errors."
 SOURCE_PARTITION: Final = f"{PREFIX}source.partition"
 """Ours: where a source read it."""
+CUT: Final = f"{PREFIX}cut"
+"""Ours: what is not in the letter, or not all of it, as its topic takes no larger ones."""
 MOST_TRACE: Final = 32 << 10
 """Characters of a stack trace in a header, and in a status."""
 

@@ -40,6 +40,7 @@ _WORDS: Final = {
     "class": "class.name",
     "exception": "exception.class.name",
     "message": "exception.message",
+    "cut": "cut",
 }
 
 
@@ -185,11 +186,23 @@ class Letters:
         return {place: self._done[place].first for place in offsets}, said
 
 
+def require_whole(found: Iterable[DeadLetter]) -> None:
+    """Raises RedriveRefused for a letter that lacks something of its record: what was sent would be another one."""
+    for letter in found:
+        gone = [part for part in letter.said.get("cut", "").split(", ") if part and not part.startswith("exception.")]
+        if gone:
+            raise RedriveRefused(
+                f"letter {letter.place.partition}:{letter.record.offset} was too large for its topic: it has no "
+                f"{', '.join(gone)}; --filter cut= takes those that nothing was cut from"
+            )
+
+
 def to_topics(
     cluster: Cluster, letters: Letters, found: Sequence[DeadLetter], topic: str | None = None
 ) -> Mapping[str, int]:
     """Back to the topic that each came from, or all to one. Gives how many went where. Raises RedriveRefused before any
-    is sent, if one does not tell its topic."""
+    is sent, if one does not tell its topic or is not whole."""
+    require_whole(found)
     targets = [topic or letter.said.get("topic", "") for letter in found]
     if not all(targets):
         raise RedriveRefused(

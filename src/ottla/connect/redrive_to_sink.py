@@ -22,7 +22,7 @@ from ottla.connect.dead_letters import Letter
 from ottla.connect.jobs.sink_task import SinkTask
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.plugins import PluginType
-from ottla.connect.redrive import AT_ONCE, DeadLetter, Letters, RedriveRefused
+from ottla.connect.redrive import AT_ONCE, DeadLetter, Letters, RedriveRefused, require_whole
 from ottla.connect.spi import ConfigRefused
 from ottla.connect.spi.sink import Columns, Span
 from ottla.pipelines.sink.transaction import Transaction
@@ -44,6 +44,7 @@ class _Origin(NamedTuple):
 def to_sink(cluster: Cluster, letters: Letters, found: Sequence[DeadLetter], spec: JobSpec) -> Taken:
     """Raises RedriveRefused: for letters that do not tell where they came from, before any is written, and when the
     sink cannot go on; what was written until then is remembered."""
+    require_whole(found)
     origins = {letter: _origin(letter) for letter in found}
     ordered = sorted(found, key=origins.__getitem__)
     # Whoever redrives the same letters elsewhere is put out of action.

@@ -115,6 +115,37 @@ def test_a_row_that_the_database_refuses_is_a_verdict_and_the_others_are_written
     assert ask(url, "SELECT count(*) FROM t") == [(18,)]
 
 
+def test_a_table_that_was_dropped_is_made_again_or_fails_the_connector(url: str) -> None:
+    target = sink(url, insert_mode="upsert", pk_mode="record_key", auto_create="true", errors_tolerance="all")
+    assert written(target, [row(0, 1, "a")]) == []
+    run(url, "DROP TABLE t")
+    assert written(target, [row(1, 2, "b"), row(2, 3, "c")]) == []
+    assert ask(url, "SELECT id, name FROM t ORDER BY id") == [(2, "b"), (3, "c")]
+    target.close()
+    strict = sink(url, insert_mode="upsert", pk_mode="record_key", errors_tolerance="all")
+    assert written(strict, [row(3, 4, "d")]) == []
+    run(url, "DROP TABLE t")
+    with pytest.raises(spi.ConnectorFailed, match="There is no table t"):
+        written(strict, [row(4, 5, "e")])
+
+
+def test_a_column_that_was_dropped_is_added_again_or_fails_the_connector(url: str) -> None:
+    target = sink(url, insert_mode="upsert", pk_mode="record_key", auto_create="true", auto_evolve="true")
+    assert written(target, [row(0, 1, "a", note="x")]) == []
+    run(url, "ALTER TABLE t DROP COLUMN note")
+    if "mariadb" in url:
+        with pytest.raises(spi.ConnectorFailed, match="it is changed now, and the batch is written when"):
+            written(target, [row(1, 2, "b", note="y")])
+    assert written(target, [row(1, 2, "b", note="y")]) == []
+    assert ask(url, "SELECT id, note FROM t ORDER BY id") == [(1, None), (2, "y")]
+    target.close()
+    strict = sink(url, insert_mode="upsert", pk_mode="record_key")
+    assert written(strict, [row(2, 3, "c")]) == []
+    run(url, "ALTER TABLE t DROP COLUMN note")
+    with pytest.raises(spi.ConnectorFailed, match="Table t lacks note"):
+        written(strict, [row(3, 4, "d")])
+
+
 def test_columns_are_added_where_that_is_allowed(url: str) -> None:
     run(url, "CREATE TABLE t (id bigint PRIMARY KEY, name text, size real)")
     strict = sink(url, insert_mode="upsert", pk_mode="record_key")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.cli.connect.run import told_counts
-from ottla.connect.redrive import DeadLetter, Done, RedriveRefused, condition
+from ottla.connect.redrive import DeadLetter, Done, RedriveRefused, condition, require_whole
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import Record
 
@@ -51,6 +51,14 @@ def test_conditions(text: str, holds: bool) -> None:
 def test_a_condition_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(RedriveRefused):
         condition(text)
+
+
+def test_a_letter_that_lacks_something_of_its_record_is_not_sent_again() -> None:
+    whole = letter(cut="exception.stacktrace of 9000 bytes, exception.message of 70 bytes")
+    require_whole([letter(), whole])
+    with pytest.raises(RedriveRefused, match="letter 0:0 was too large for its topic: it has no value of 5000 bytes"):
+        require_whole([whole, letter(cut="exception.stacktrace of 9000 bytes, value of 5000 bytes")])
+    assert condition("cut=")(letter()) is True
 
 
 def test_a_letter_keeps_its_own_headers_and_loses_what_was_said_of_its_failure() -> None:

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+import pyarrow as pa
+
 from ottla.connect import spi
-from ottla.connect.jobs.sink_task import SinkTask
+from ottla.connect.jobs.sink_task import MOST_TOLERATED, SHORT_TRACE, WHOLE_TRACES, SinkTask
 from ottla.connect.jobs.spec import JobSpec
 
 
@@ -46,3 +49,25 @@ def test_what_begins_and_ends_a_batch_is_tried_again_as_what_writes_it() -> None
     assert report.failed is None
     assert sink.called == ["begin", "begin", "end", "end"]
     assert report.counts.retries == 2
+
+
+class Picky(spi.Sink[spi.Config]):
+    """Takes nothing."""
+
+    def write(self, batch: spi.Batch) -> spi.Verdicts:
+        return [spi.Refused(at, "-" * 5_000) for at in range(len(batch.records))]
+
+
+def test_however_many_are_refused_they_become_letters_and_traces_are_told_in_few() -> None:
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    config = {"connector.class": "FileStreamSink", "errors.tolerance": "all", "value.converter": text}
+    task = SinkTask(JobSpec("picky", {**config, "key.converter": text}, "", "", "", ""), Picky(spi.Config(), "picky"))
+    count = 100_100
+    columns = spi.Columns(
+        "t", 0, pa.nulls(count, pa.binary()), pa.array([b"v"] * count), np.arange(count), np.zeros(count, np.int64)
+    )
+    report = task.run(0, [spi.Span("t", 0, 0, count)], iter((columns,)))
+    assert (report.failed, len(report.letters), report.counts.failed) == (None, count, count)
+    traces = [len(letter.failure.trace) for letter in report.letters]
+    assert traces == [5_000] * WHOLE_TRACES + [SHORT_TRACE] * (count - WHOLE_TRACES)
+    assert task.most_records == MOST_TOLERATED

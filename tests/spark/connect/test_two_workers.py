@@ -5,14 +5,19 @@ What dies is the worker, by kill -9; its Spark host notices, and ends behind it,
 """
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ottla.client.addresses import parse_bootstrap
+from ottla.client.blocking.cluster import Cluster as Client
+from ottla.client.blocking.producer import Producer
 from tests.platform.connect.cdc import Database
 from tests.platform.systems.postgresql import postgresql
 from tests.spark.connect.connectors import JSON, TEXTS
@@ -133,6 +138,74 @@ def test_the_one_that_works_is_killed_ten_times_and_every_line_is_there_once_and
     give()
     eventually(all_written, "the last lines")
     assert [record.value for record in committed(broker.bootstrap, "lines")] == lines
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it has started: its Spark host, and what runs in that."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            number, _, rest = stat.read_text().partition(" ")
+            children.setdefault(int(rest.rpartition(")")[2].split()[1]), []).append(int(number))
+    found = [pid]
+    for each in found:
+        found += children.get(each, [])
+    return found
+
+
+@contextmanager
+def standing_still(worker: Worker) -> Iterator[None]:
+    processes = family(worker.program.pid)
+    try:
+        for pid in processes:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in reversed(processes):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def test_one_that_stands_still_and_comes_back_undoes_nothing_of_what_the_other_wrote(
+    broker: Ottla, workers: dict[str, Worker], tmp_path: Path
+) -> None:
+    config = {**TEXTS, "connector.class": "files-sink", "directory": str(tmp_path / "out"), "topics": "lines"}
+    given = 0
+
+    def give(client: Client) -> None:
+        nonlocal given
+        producer = Producer(client)
+        for _ in range(LINES):
+            producer.send("lines", b"%d" % given)
+            given += 1
+        producer.flush()
+
+    def written() -> list[int]:
+        files = [path.read_text() for path in (tmp_path / "out").rglob("lines+*.json")]
+        return sorted(int(json.loads(line)) for text in files for line in text.splitlines())
+
+    with Client(parse_bootstrap(broker.bootstrap)) as client:
+        give(client)
+        first, second = workers.values()
+        assert ask(first.url, "PUT", "/connectors/sink/config", {**config, "flush.size": "7"}).status == 201
+        eventually(lambda: written() == list(range(given)), "the first records")
+        asked = first
+        for time_ in range(1, 4):
+            still = workers[works(asked, "sink")]
+            other = second if still is first else first
+            give(client)
+            if time_ % 2:  # else before it has read them
+                eventually(lambda: len(written()) > given - LINES, "the first file of a batch")
+            with standing_still(still):
+                give(client)
+                taken_over(other, f"a take-over, time {time_}", "sink")
+                eventually(lambda: written() == list(range(given)), "what the other writes meanwhile")
+            give(client)
+            eventually(lambda: written() == list(range(given)), f"the records after it came back, time {time_}")
+            until(still.url, "/health", lambda answer: answer.status == 200)
+            asked = other
+        give(client)
+        eventually(lambda: written() == list(range(given)), "the last records")
 
 
 class Shop:

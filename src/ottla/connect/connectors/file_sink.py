@@ -78,9 +78,11 @@ class FileStreamSink(spi.Sink[FileSinkConfig]):
             if values.null_count:
                 values = pc.fill_null(values, _NULL)
             lines = pc.binary_join_element_wise(values, b"", b"\n")
+            self.require_ours()  # as late as can be: others add to the same file
             _write(self._file, _bytes_of(lines))
         if batch.records:
             text = "".join(f"{java_text(record.value)}\n" for record in batch.records)
+            self.require_ours()
             _write(self._file, memoryview(text.encode(errors="surrogatepass")))
         return ()
 

@@ -51,6 +51,12 @@ class IndexOutOfBoundsException(ConnectException):
     java_class = "java.lang.IndexOutOfBoundsException"
 
 
+class RecordTooLargeException(ConnectException):
+    """A record that is larger than its topic takes."""
+
+    java_class = "org.apache.kafka.common.errors.RecordTooLargeException"
+
+
 def java_class_of(error: BaseException) -> str:
     """What Java would call it; an exception that is not from here goes by its own name."""
     named: str | None = getattr(error, "java_class", None)

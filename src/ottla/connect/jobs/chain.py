@@ -6,7 +6,7 @@ Made anew in each process from the config. `is_raw` says that bytes pass as they
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ from ottla.connect.catalogue import catalogue
 from ottla.connect.chain import Chain as TransformChain
 from ottla.connect.converters.base import Converter, Role
 from ottla.connect.converters.json import JsonConverter
-from ottla.connect.data.errors import ConnectException
+from ottla.connect.data.errors import ConnectException, RecordTooLargeException
 from ottla.connect.data.record import NOTHING, ConnectRecord, Header, SchemaAndValue
 from ottla.connect.data.struct import Struct
 from ottla.connect.dead_letters import Failure, Letter, RawHeader, Stage, as_bytes
@@ -62,6 +62,10 @@ class Outbound(NamedTuple):
     records: list[RawRecord]
     letters: list[Letter]
     skipped: int
+
+
+def _never(_: RawRecord) -> str:
+    return ""
 
 
 class Chain:
@@ -143,7 +147,10 @@ class Chain:
 
     # Out of a source.
 
-    def outbound(self, rows: Sequence[Row], partition: Partition) -> Outbound:
+    def outbound(
+        self, rows: Sequence[Row], partition: Partition, too_large: Callable[[RawRecord], str] = _never
+    ) -> Outbound:
+        """`too_large`: why a record's topic will not take it, if it will not."""
         letters: list[Letter] = []
         now_ms = time.time_ns() // 1_000_000
         read: list[ConnectRecord] = []
@@ -166,12 +173,31 @@ class Chain:
             )
             for record, key, value, header in zip(these, keys, values, told, strict=True):
                 made = self._raw(record, key, value, header)
+                if isinstance(made, RawRecord) and (reason := too_large(made)):
+                    made = self._unsent(reason)
                 if isinstance(made, RawRecord):
                     records.append(made)
                 else:
                     assert isinstance(record.origin, Row)
                     letters.append(_source_letter(record.origin, partition, made))
         return Outbound(records, letters, skipped)
+
+    def judged(
+        self, records: Sequence[RawRecord], partition: Partition, too_large: Callable[[RawRecord], str]
+    ) -> Outbound:
+        """Of a source that has converted its records itself."""
+        kept: list[RawRecord] = []
+        letters: list[Letter] = []
+        for record in records:
+            if reason := too_large(record):
+                row = Row(record.topic, record.value, record.key, timestamp=record.timestamp)
+                letters.append(_source_letter(row, partition, self._unsent(reason)))
+            else:
+                kept.append(record)
+        return Outbound(kept, letters, 0)
+
+    def _unsent(self, reason: str) -> Failure:
+        return Failure.of(Stage.KAFKA_PRODUCE, self._class_name, RecordTooLargeException(reason))
 
     def _unreadable(self, row: Row, found: Unreadable, partition: Partition) -> Letter:
         failure = Failure.of(Stage.TASK_POLL, self._class_name, found.reason)

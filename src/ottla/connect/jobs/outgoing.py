@@ -11,10 +11,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.client.blocking.cluster import Cluster
 from ottla.connect.jobs.internal_topics import ensure
 from ottla.connect.jobs.raw_record import RawRecord
+from ottla.connect.jobs.sizes import ASKED_FROM, DEFAULT, Sizes, size_of
 from ottla.connect.spi import Copies, Texts
 from ottla.connect.topic_creation import CreationRule
 from ottla.model.ids import TopicPartition
@@ -43,13 +45,16 @@ ROWS: Final = pa.schema(
 class Outgoing:
     """`send` any number of times, then `flush`. Raises ClientError."""
 
-    __slots__ = ("_cluster", "_delivery", "_errand", "_packer", "_sequences", "_spread", "_topics", "topics")
+    __slots__ = ("_cluster", "_delivery", "_errand", "_packer", "_sequences", "_sizes", "_spread", "_topics", "topics")
 
-    def __init__(self, cluster: Cluster, errand: Errand, rules: Sequence[CreationRule] = ()) -> None:
-        """`rules`: how topics are made that are not there."""
+    def __init__(
+        self, cluster: Cluster, errand: Errand, rules: Sequence[CreationRule] = (), sizes: Sizes | None = None
+    ) -> None:
+        """`rules`: how topics are made that are not there. `sizes`: what is known of them already."""
         self._cluster = cluster
         self._errand = errand
         self._delivery = Delivery(cluster, errand.transactional_id, second=errand.second)
+        self._sizes = Sizes(cluster) if sizes is None else sizes
         self._topics = _Asked(cluster, errand.topics, rules)
         self._spread = errand.batch_id
         """Small batches shall not all go to the first partition."""
@@ -57,6 +62,39 @@ class Outgoing:
         self._sequences = dict(errand.sequences)
         self.topics: dict[str, int] = {}
         """Records by topic."""
+
+    def too_large(self, record: RawRecord) -> str:
+        """Why its topic will not take it, alone in a batch and compressed as it will be; empty if it will."""
+        size = size_of(record)
+        if size < ASKED_FROM:
+            return ""
+        self._topics.count(record.topic)  # made if it is not there
+        most = self._sizes.exceeded(record.topic, size)
+        if most is not None and self._errand.codec:
+            size = self._packed(record)
+            most = self._sizes.exceeded(record.topic, size)
+        if most is None:
+            return ""
+        return f"it takes {size:,} bytes in topic {record.topic}, whose max.message.bytes is {most:,}"
+
+    def take_all(self, topic: str, *columns: pa.Array) -> bool:
+        """Whether there is none among many that may be too large: one by one it is found which."""
+        largest = sum(pc.max(pc.binary_length(column)).as_py() or 0 for column in columns)
+        if largest < ASKED_FROM:
+            return True
+        self._topics.count(topic)
+        return self._sizes.exceeded(topic, largest + size_of(RawRecord(None, None, topic))) is None
+
+    def _packed(self, record: RawRecord) -> int:
+        told = [[{"key": name, "value": value} for name, value in record.headers] or None]
+        rows = Rows(
+            pa.array([record.key], pa.binary()),
+            pa.array([record.value], pa.binary()),
+            encode_headers(pa.array(told, HEADERS_TYPE)),
+            np.zeros(1, np.int64),
+        )
+        (alone,) = encode_batches(rows, self._errand.sender, 0, codec=self._errand.codec)
+        return len(alone.data)
 
     def send(self, records: Iterable[RawRecord]) -> None:
         columns = list(zip(*records, strict=True))
@@ -118,13 +156,18 @@ class Outgoing:
     def _encode(self, place: TopicPartition, portion: Rows) -> None:
         errand = self._errand
         sequence = self._sequences.get(place, 0)
-        for encoded in encode_batches(
-            portion, errand.sender, sequence, max_bytes=errand.max_batch_bytes, codec=errand.codec
-        ):
+        max_bytes = self._max_bytes(place.topic, portion)
+        for encoded in encode_batches(portion, errand.sender, sequence, max_bytes=max_bytes, codec=errand.codec):
             self._delivery.send(place, encoded)
             sequence = next_sequence(sequence, encoded.records)
             self.topics[place.topic] = self.topics.get(place.topic, 0) + encoded.records
         self._sequences[place] = sequence
+
+    def _max_bytes(self, topic: str, portion: Rows) -> int:
+        """Of a batch."""
+        if portion.key.nbytes + portion.value.nbytes < ASKED_FROM:
+            return self._errand.max_batch_bytes
+        return min(self._errand.max_batch_bytes, self._sizes.most(topic) or DEFAULT)
 
     def flush(self) -> None:
         """Returns when all is acknowledged."""

@@ -5,12 +5,14 @@ The planning is that of `pipelines.source`: offsets by wire, a backlog in portio
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from ottla.connect.jobs.feed import Work
+from ottla.connect.jobs.gathering import Gathering
 from ottla.connect.jobs.reports import Counts, Failed, SinkReport
 from ottla.connect.jobs.sink_task import SinkTask, spi_columns
 from ottla.connect.jobs.spec import JobSpec
@@ -18,9 +20,14 @@ from ottla.connect.jobs.workers import forget, kept
 from ottla.connect.spi import Columns
 from ottla.connect.spi import Span as SpiSpan
 from ottla.model.ids import TopicPartition, uuid_text
+from ottla.pipelines.sink.encoding import Sender
+from ottla.pipelines.source.batch_size import BatchSize
 from ottla.pipelines.source.data_source import OttlaStreamReader, Span, columns_of
-from ottla.pipelines.source.offsets import from_json
+from ottla.pipelines.source.offsets import from_json, to_json
 from ottla.pipelines.source.options import SourceOptions
+
+TARGET_S: Final = 1.0
+"""A batch of a backlog takes about so long."""
 
 
 class Portion(NamedTuple):
@@ -30,14 +37,18 @@ class Portion(NamedTuple):
     spans: Sequence[Span]
     topic_ids: Mapping[str, bytes]
     """Of all topics that are read."""
+    sender: Sender | None = None
+    """Under which it will be committed; None: by anybody."""
 
 
 class SinkPlanner:
     """Where a sink stands in its topics. Asked by one thread."""
 
-    def __init__(self, spec: JobSpec, options: SourceOptions, first_records: int) -> None:
+    def __init__(self, spec: JobSpec, options: SourceOptions, first_records: int, gathering: Gathering) -> None:
         self._tasks = spec.tasks
-        self._reader = OttlaStreamReader(options, first_records)
+        self._reader = OttlaStreamReader(options)
+        self._size = BatchSize(TARGET_S, first_records)
+        self._gathering = gathering
         self._at = self._end = self._reader.initialOffset()
         if spec.once:
             self._reader.prepareForTriggerAvailableNow()
@@ -50,7 +61,9 @@ class SinkPlanner:
     def look(self) -> list[Portion]:
         """What lies behind where the last look's portions ended: they are written by now."""
         self._at = self._end
-        self._end = self._reader.latestOffset(self._at, ReadAllAvailable())
+        begin, now = from_json(self._at), time.monotonic()
+        latest = from_json(self._reader.latestOffset(self._at, ReadAllAvailable()))
+        self._end = to_json(self._gathering.end(begin, latest, self._size.next(begin, now), now))
         spans = [each for each in self._reader.partitions(self._at, self._end) if isinstance(each, Span)]
         return portions_of(spans, self._tasks, dict(self._reader.topic_ids))
 
@@ -84,6 +97,7 @@ def sink_work(spec: JobSpec, options: SourceOptions) -> Work:
             task = kept(SinkTask, spec)
         except Exception as error:  # noqa: BLE001  a connector may raise anything when it is opened
             return SinkReport(portion.task, Counts(), (), Failed.of(error))
+        task.belongs_to(portion.sender)
         report = task.run(portion.task, told_spans(portion), columns_in(options, portion.spans))
         if report.failed is not None:
             forget(spec)

@@ -1,7 +1,8 @@
 """A sink on the driver's side: where its group stands, and the commit of each batch.
 
-Offsets are committed when the target has taken the batch. Dead letters are written in one transaction with them, so
-there is one letter for each bad record however often its batch was tried.
+Offsets are committed when the target has taken the batch, in a transaction: whoever begins takes its id over, so the
+life before can commit no more, and its tasks are told so before they write (`fence`). Dead letters are in that
+transaction, so there is one for each bad record however often its batch was tried.
 """
 
 from __future__ import annotations
@@ -15,31 +16,37 @@ from typing import Any, Final
 from ottla.client import groups
 from ottla.client.errors import KafkaError
 from ottla.client.offsets import Found, list_offsets
-from ottla.connect.dead_letters import Letter, letter_headers
+from ottla.connect.dead_letters import Letter
 from ottla.connect.jobs.account import Outcome
 from ottla.connect.jobs.feed import Work
+from ottla.connect.jobs.fence import Fence
+from ottla.connect.jobs.gathering import Gathering
 from ottla.connect.jobs.internal_topics import ensure_letters
+from ottla.connect.jobs.letters import fitted, letter_record
 from ottla.connect.jobs.looking import Pause
 from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.query import BatchFailed
 from ottla.connect.jobs.raw_record import RawRecord
-from ottla.connect.jobs.reports import Counts, SinkReport
+from ottla.connect.jobs.reports import Counts, Failed, SinkReport
 from ottla.connect.jobs.sink_planning import Portion, SinkPlanner, sink_work, told_spans
 from ottla.connect.jobs.sink_task import SinkTask
+from ottla.connect.jobs.sizes import ASKED_FROM, DEFAULT, Sizes, size_of
 from ottla.connect.jobs.spec import JobSpec
 from ottla.connect.spi import ConfigRefused, Observed
+from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
-from ottla.pipelines.sink.transaction import Sequences, Transaction
+from ottla.pipelines.sink.transaction import FENCING, Fenced, Sequences, Transaction
 from ottla.pipelines.sink.writer import Errand
 from ottla.pipelines.source.offsets import EARLIEST, LATEST, to_json
 from ottla.pipelines.source.options import SourceOptions, parse_options
 
 TIMEOUT_S: Final = 60.0
 TRANSACTION_TIMEOUT_MS: Final = 60_000
-TARGET_MS: Final = 1000
-"""A batch of a backlog takes about so long."""
 LOOK_S: Final = 0.5
 """How often brokers are asked whether there is something new."""
+AGAIN_S: Final = 86_400.0
+"""How often offsets are committed that have not changed: brokers forget those of a group without members, and an id
+that nobody writes with, after a week."""
 
 
 class SinkDelivery:
@@ -47,31 +54,52 @@ class SinkDelivery:
         """Raises ConfigRefused."""
         self._spec = spec
         self._task = SinkTask(spec)
-        self.gather_ms = self._task.gather_ms()
+        self.gather_ms = 0
+        """Nothing is gathered before it is looked for: how much there is decides, too."""
         self._consuming = spec.reach("consumer")
         self._cluster = spec.cluster("consumer", TIMEOUT_S)
-        self._producing = spec.cluster("producer", TIMEOUT_S)
-        self._transaction = Transaction(self._producing, spec.transactional_id(0), timeout_ms=TRANSACTION_TIMEOUT_MS)
+        self._committing = spec.cluster(spec.committing, TIMEOUT_S)
+        self._transaction = Transaction(self._committing, spec.transactional_id(0), timeout_ms=TRANSACTION_TIMEOUT_MS)
+        self._fence = Fence(self._transaction)
+        self._unfenced = ""
+        """Why it is not fenced."""
+        self._committed_s = time.monotonic()
         self._sequences = Sequences()
+        self._sizes = Sizes(self._committing)
         self._planner: SinkPlanner | None = None
 
     def open(self) -> Work:
         policy = self._spec.policy
         with self._spec.cluster("admin", TIMEOUT_S) as cluster:
             ensure_letters(cluster, policy)
-        if policy.topic:
-            # Ends what a former life left open, so that its offsets are decided.
-            self._transaction.initialise()
+        # Puts whoever had this connector before out of action, and ends what it left open.
+        self._initialise()
         options = self._options()
-        self._planner = SinkPlanner(self._spec, options, self._task.first_records)
+        every_s = 0.0 if self._spec.once else self._task.gather_ms() / 1000
+        gathering = Gathering(every_s, self._task.gather_records(), self._task.most_records)
+        self._planner = SinkPlanner(self._spec, options, self._task.first_records, gathering)
         return sink_work(self._spec, options)
+
+    def _initialise(self) -> None:
+        try:
+            self._transaction.initialise()
+        except KafkaError as error:
+            # Java's workers need no such right for a sink.
+            if error.error is not Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED or self._spec.policy.topic:
+                raise
+            self._unfenced = (
+                f"its user may not write as transactional id {self._transaction.name}: a worker that stood still and "
+                "comes back may write over what the next one wrote. Allow it WRITE there"
+            )
+        else:
+            self._fence.held()
 
     def close(self) -> None:
         self._task.close()
         if self._planner is not None:
             self._planner.close()
         self._cluster.close()
-        self._producing.close()
+        self._committing.close()
 
     # Where it begins.
 
@@ -84,8 +112,6 @@ class SinkDelivery:
                 "clientSettingsFile": self._consuming.settings_file,
                 "subscribePattern": pattern,
                 "startingOffsets": json.dumps(to_json(self._starting(pattern))),
-                # Between two triggers a backlog waits too: what is gathered for long has to be as much.
-                "targetMillisPerTrigger": str(max(TARGET_MS, self.gather_ms)),
                 "includeHeaders": str(not self._task.by_columns or bool(self._spec.policy.topic)).lower(),
                 "isolationLevel": isolation,
                 "brokerTimeoutMillis": str(int(TIMEOUT_S * 1000)),
@@ -133,10 +159,13 @@ class SinkDelivery:
         assert self._planner is not None, "it was opened"
         portions = self._planner.look()
         if portions:
+            if self._task.prepares and not self._unfenced:
+                self._fence.check()
             self._task.prepare([span for portion in portions for span in told_spans(portion)])
-        elif self._planner.has_moved:
+        elif self._planner.has_moved or time.monotonic() - self._committed_s > AGAIN_S:
             self._commit(self._planner.ends, ())
-        return portions
+        sender = None if self._unfenced else self._transaction.sender
+        return [portion._replace(sender=sender) for portion in portions]
 
     def rest_s(self) -> float:
         return LOOK_S
@@ -145,14 +174,14 @@ class SinkDelivery:
         return ()
 
     def alerts(self) -> Sequence[str]:
-        return ()
+        return (self._unfenced,) if self._unfenced else ()
 
     def settle(self, reports: Sequence[SinkReport]) -> Outcome:
         assert self._planner is not None, "it was opened"
         ends = self._planner.ends
         for report in reports:
             if report.failed is not None:
-                raise BatchFailed(report.failed)
+                raise self._failure(report.failed)
         letters = [(report.task, letter) for report in reports for letter in report.letters]
         self._commit(ends, letters)
         counts = Counts()
@@ -162,41 +191,59 @@ class SinkDelivery:
             counts = counts._replace(letters=0)
         return Outcome(counts, dict.fromkeys(place.topic for place in ends), [letter for _, letter in letters])
 
+    def _failure(self, failed: Failed) -> Fenced | BatchFailed:
+        fenced = failed.code and Errors(failed.code) in FENCING
+        return Fenced(self._transaction.name) if fenced else BatchFailed(failed)
+
     def _commit(self, ends: Mapping[TopicPartition, int], letters: Sequence[tuple[int, Letter]]) -> None:
-        if letters and self._spec.policy.topic:
+        if not self._spec.policy.topic:
+            letters = ()
+        self._committed_s = time.monotonic()
+        if self._unfenced:
+            self._commit_plainly(ends)
+        elif ends or letters:
             self._commit_with(ends, letters)
-            return
+
+    def _commit_plainly(self, ends: Mapping[TopicPartition, int]) -> None:
         for outcome in groups.commit(self._cluster, self._spec.group, ends).values():
             if isinstance(outcome, KafkaError):
                 raise outcome
 
     def _commit_with(self, ends: Mapping[TopicPartition, int], letters: Sequence[tuple[int, Letter]]) -> None:
-        transaction, spec = self._transaction, self._spec
+        transaction = self._transaction
+        try:
+            if letters:
+                self._send(letters)
+            transaction.commit_offsets(self._spec.group, ends)
+        except BaseException:
+            transaction.abort()
+            raise
+        transaction.commit()
+        self._fence.held()
+
+    def _send(self, letters: Sequence[tuple[int, Letter]]) -> None:
+        transaction = self._transaction
         sender = transaction.sender
         errand = Errand(
-            reach=spec.reach("producer"),
+            reach=self._spec.reach("producer"),
             transactional_id=transaction.name,
             sender=sender,
             second=transaction.second,
             sequences=dict(self._sequences.of(sender)),
         )
-        out = Outgoing(self._producing, errand)
-        try:
-            out.send(self._letter(*each) for each in letters)
-            out.flush()
-            for place, records in out.written.items():
-                self._sequences.wrote(sender, place, records)
-            transaction.commit_offsets(spec.group, ends)
-        except BaseException:
-            transaction.abort()
-            raise
-        transaction.commit()
+        out = Outgoing(self._committing, errand, sizes=self._sizes)
+        out.send(self._letter(*each) for each in letters)
+        out.flush()
+        for place, records in out.written.items():
+            self._sequences.wrote(sender, place, records)
 
     def _letter(self, task: int, letter: Letter) -> RawRecord:
         policy = self._spec.policy
-        headers = letter_headers(letter, self._spec.name, task) if policy.with_headers else letter.headers
         timestamp = letter.timestamp if letter.timestamp is not None and letter.timestamp >= 0 else _now_ms()
-        return RawRecord(letter.key, letter.value, policy.topic, None, timestamp, headers)
+        record = letter_record(letter, policy, self._spec.name, task, timestamp)
+        if size_of(record) < ASKED_FROM:
+            return record
+        return fitted(record, len(letter.headers), self._sizes.most(policy.topic) or DEFAULT)
 
 
 def _now_ms() -> int:

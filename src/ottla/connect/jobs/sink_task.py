@@ -7,16 +7,26 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from ottla.client.blocking.cluster import Cluster
 from ottla.connect.data.record import ConnectRecord
 from ottla.connect.dead_letters import Letter
 from ottla.connect.jobs.chain import Chain, RawIn, raw_records
+from ottla.connect.jobs.fence import Fence
 from ottla.connect.jobs.reports import Counts, Failed, SinkReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.spec import JobSpec, opened_sink
-from ottla.connect.spi import Batch, Columns, Sink, Span
+from ottla.connect.spi import Batch, Columns, Sink, Span, Verdicts
+from ottla.pipelines.sink.encoding import Sender
+from ottla.pipelines.sink.transaction import Transaction
 
-MOST_LETTERS: Final = 100_000
-"""In one micro-batch of one task: who refuses more is broken itself."""
+MOST_TOLERATED: Final = 50_000
+"""Records of one micro-batch, if each may become a letter: all letters go to the driver, in one answer to Spark."""
+WHOLE_TRACES: Final = 1_000
+"""Letters of one task and micro-batch; behind these a trace is only its end."""
+SHORT_TRACE: Final = 1_000
+"""Characters."""
+ASKING_S: Final = 60.0
+"""How long a coordinator that is away is waited for."""
 
 
 class Refusal(Exception):
@@ -34,15 +44,41 @@ class SinkTask:
         self._sink: Sink[Any] = opened_sink(spec) if sink is None else sink
         self.by_columns = self._chain.is_raw and self._sink.takes_columns
         """Whether its records need not be converted."""
+        self._asking: Cluster | None = None
+        self._fence: Fence | None = None
 
     @property
     def first_records(self) -> int:
         return self._sink.first_records
 
+    @property
+    def most_records(self) -> int | None:
+        """Of a micro-batch; None: it is for the time to say."""
+        return MOST_TOLERATED if self._policy.tolerates_all and not self.by_columns else None
+
     def gather_ms(self) -> int:
         return self._sink.gather_ms()
 
+    def gather_records(self) -> int:
+        return self._sink.gather_records()
+
+    @property
+    def prepares(self) -> bool:
+        return type(self._sink).prepare is not Sink.prepare
+
+    def belongs_to(self, sender: Sender | None) -> None:
+        """What is written next will be committed under this identity, or is not to be written any more."""
+        if sender is None:
+            return
+        if self._fence is None:
+            self._asking = self.spec.cluster(self.spec.committing, ASKING_S)
+            self._fence = Fence(Transaction(self._asking, self.spec.transactional_id(0), timeout_ms=0))
+            self._sink.require_ours = self._fence.check
+        self._fence.begin(sender)
+
     def close(self) -> None:
+        if self._asking is not None:
+            self._asking.close()
         self._sink.close()
 
     def prepare(self, spans: Sequence[Span]) -> None:
@@ -106,7 +142,7 @@ class _Run:
         self._told = self._told._replace(read=self._told.read + count)
         self._at = f"{columns.topic}-{columns.partition} from offset {int(columns.offsets[0])} on"
         batch = Batch((), self._spans, (columns,))
-        refused = list(self._retrying.run(lambda: self._sink.write(batch)))
+        refused = list(self._retrying.run(lambda: self._written(batch)))
         if refused:
             raws = raw_records(columns)
             for at, error in refused:
@@ -124,15 +160,23 @@ class _Run:
     def _write(self, records: list[ConnectRecord]) -> None:
         self._at = _at(records[0])
         batch = Batch(records, self._spans)
-        refused = list(self._retrying.run(lambda: self._sink.write(batch)))
+        refused = list(self._retrying.run(lambda: self._written(batch)))
         for at, error in refused:
             self._refuse(self._chain.refused(records[at].origin, error))
         self._given += records
 
     def finish(self) -> None:
         self._at = ""
-        for at, error in list(self._retrying.run(self._sink.end)):
+        for at, error in list(self._retrying.run(self._ended)):
             self._refuse(self._chain.refused(self._given[at].origin, error))
+
+    def _written(self, batch: Batch) -> Verdicts:
+        self._sink.require_ours()
+        return self._sink.write(batch)
+
+    def _ended(self) -> Verdicts:
+        self._sink.require_ours()
+        return self._sink.end()
 
     def _refuse(self, letter: Letter) -> None:
         if not self._tolerates_all:
@@ -143,10 +187,9 @@ class _Run:
                 "Mend the record or the config, or set errors.tolerance=all and errors.deadletterqueue.topic.name"
                 f"\n{failure.trace}"
             )
-        if len(self.letters) >= MOST_LETTERS:
-            raise Refusal(
-                f"more than {MOST_LETTERS:,} records of one micro-batch were refused, the last: {letter.where}"
-            )
+        if len(self.letters) >= WHOLE_TRACES:
+            failure = letter.failure
+            letter = letter._replace(failure=failure._replace(trace=failure.trace[-SHORT_TRACE:]))
         self.letters.append(letter)
 
 

@@ -10,16 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import pyarrow as pa
 
 from ottla.client.blocking.cluster import Cluster
-from ottla.connect.dead_letters import Letter, letter_headers
+from ottla.connect.dead_letters import Letter
 from ottla.connect.jobs.boundary import Boundary
-from ottla.connect.jobs.chain import Chain
+from ottla.connect.jobs.chain import Chain, Outbound
+from ottla.connect.jobs.letters import fitted, letter_record
 from ottla.connect.jobs.outgoing import Outgoing
 from ottla.connect.jobs.raw_record import RawRecord
 from ottla.connect.jobs.reports import Counts, Failed, SourceReport
 from ottla.connect.jobs.retrying import Retrying
 from ottla.connect.jobs.sink_task import Refusal
+from ottla.connect.jobs.sizes import DEFAULT, Sizes
 from ottla.connect.jobs.spec import JobSpec, opened_source
 from ottla.connect.offsets import value_of
 from ottla.connect.spi import (
@@ -72,6 +75,7 @@ class SourceTask:
             raise ConfigRefused("topic.creation", str(error)) from error
         self._boundary = Boundary.of(spec.config)
         self._sources: dict[bytes, Source[Any]] = {}
+        self._sizes: tuple[Cluster, Sizes] | None = None
 
     def close(self) -> None:
         for source in self._sources.values():
@@ -80,7 +84,8 @@ class SourceTask:
 
     def run(self, number: int, parts: Sequence[Part], limit: int, cluster: Cluster, errand: Errand) -> SourceReport:
         """What fails is told, not raised."""
-        run = _Run(self.spec, self._chain, Outgoing(cluster, errand, self._rules), number)
+        sizes = self._sizes_in(cluster)
+        run = _Run(self.spec, self._chain, Outgoing(cluster, errand, self._rules, sizes), sizes, number)
         try:
             for part in parts:
                 self._drain(run, part, limit, len(parts))
@@ -111,6 +116,11 @@ class SourceTask:
             read = None
         run.reached(part, start)
 
+    def _sizes_in(self, cluster: Cluster) -> Sizes:
+        if self._sizes is None or self._sizes[0] is not cluster:
+            self._sizes = cluster, Sizes(cluster)
+        return self._sizes[1]
+
     def _source(self, part: Part) -> Source[Any]:
         if part.key not in self._sources:
             self._sources[part.key] = opened_source(self.spec, part.partition)
@@ -120,11 +130,12 @@ class SourceTask:
 class _Run:
     """One micro-batch."""
 
-    def __init__(self, spec: JobSpec, chain: Chain, out: Outgoing, number: int) -> None:
+    def __init__(self, spec: JobSpec, chain: Chain, out: Outgoing, sizes: Sizes, number: int) -> None:
         self._spec = spec
         self._policy = spec.policy
         self._chain = chain
         self._out = out
+        self._sizes = sizes
         self._number = number
         self._ends: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = []
         self.full = False
@@ -155,7 +166,7 @@ class _Run:
             self._ends.append((part.partition, end))
 
     def _take_lines(self, lines: Lines, partition: Partition) -> None:
-        if not self._chain.is_raw:
+        if not self._chain.is_raw or not self._out.take_all(lines.topic, lines.values):
             self._take_rows(lines.as_rows(), partition)
             return
         count = len(lines.values)
@@ -167,7 +178,7 @@ class _Run:
         now_ms = time.time_ns() // 1_000_000
         for part in _portions(table):
             values = self._chain.column(part)
-            if values is None:
+            if values is None or not self._out.take_all(part.topic, values):
                 self._take_rows(part.as_rows(), partition)
                 continue
             for chunk in values.chunks:
@@ -176,7 +187,7 @@ class _Run:
             self.counts = self.counts.plus(Counts(count, count))
 
     def _take_copies(self, copies: Copies, partition: Partition) -> None:
-        if not self._chain.is_raw:
+        if not self._chain.is_raw or not self._out.take_all(copies.topic, copies.keys, copies.values):
             self._take_rows(copies.as_rows(), partition)
             return
         count = len(copies.values)
@@ -190,11 +201,23 @@ class _Run:
             return
         for found in prepared.as_json(form):
             if isinstance(found, Texts):
-                count = len(found.values)
-                self._out.send_texts(found, time.time_ns() // 1_000_000)
-                self.counts = self.counts.plus(Counts(count, count))
+                self._take_texts(found, partition)
             else:
                 self._take_rows(found, partition)
+
+    def _take_texts(self, texts: Texts, partition: Partition) -> None:
+        count, now_ms = len(texts.values), time.time_ns() // 1_000_000
+        columns = (pa.array(column, pa.binary()) for column in (texts.keys, texts.values))
+        if self._out.take_all(texts.topic, *columns):
+            self._out.send_texts(texts, now_ms)
+            self.counts = self.counts.plus(Counts(count, count))
+            return
+        records = [
+            RawRecord(key, value, texts.topic, None, now_ms)
+            for key, value in zip(texts.keys, texts.values, strict=True)
+        ]
+        found = self._chain.judged(records, partition, self._out.too_large)
+        self._take_found(found, count)
 
     def remember(self, source: Source[Any], read: Read) -> None:
         """For those who want to know where their records came to lie."""
@@ -214,14 +237,15 @@ class _Run:
             self._out.send(self._chain.outbound(more, source.partition).records)
 
     def _take_rows(self, rows: Sequence[Any], partition: Partition) -> None:
-        found = self._chain.outbound(rows, partition)
+        self._take_found(self._chain.outbound(rows, partition, self._out.too_large), len(rows))
+
+    def _take_found(self, found: Outbound, count: int) -> None:
         for letter in found.letters:
             self._refuse(letter)
         self._out.send(found.records)
         failed = len(found.letters)
         letters = failed if self._policy.topic else 0
-        counts = Counts(len(rows), len(found.records), found.skipped, failed, 0, letters)
-        self.counts = self.counts.plus(counts)
+        self.counts = self.counts.plus(Counts(count, len(found.records), found.skipped, failed, 0, letters))
 
     def _refuse(self, letter: Letter) -> None:
         failure = letter.failure
@@ -233,8 +257,9 @@ class _Run:
             )
         self._letters.append(letter)
         if self._policy.topic:
-            headers = letter_headers(letter, self._spec.name, self._number) if self._policy.with_headers else ()
-            record = RawRecord(letter.key, letter.value, self._policy.topic, None, letter.timestamp, headers)
+            record = letter_record(letter, self._policy, self._spec.name, self._number, letter.timestamp)
+            if self._out.too_large(record):
+                record = fitted(record, len(letter.headers), self._sizes.most(self._policy.topic) or DEFAULT)
             self._out.send([record])
 
     def finish(self) -> SourceReport:

@@ -58,6 +58,11 @@ class JobSpec:
         """As KIP-618 names it."""
         return f"{self.group_id}-{self.name}-{task}"
 
+    @property
+    def committing(self) -> Role:
+        """As whom a sink commits: dead letters and offsets are one transaction."""
+        return "producer" if self.policy.topic else "consumer"
+
     def client_settings(self, role: Role) -> dict[str, str]:
         """Of one of the connector's clients, under the names that Kafka's clients give them. The nearest wins: what the
         connector overrides, what the worker says of such clients, what it has itself. Java's connectors do not have

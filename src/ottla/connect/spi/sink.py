@@ -6,7 +6,7 @@ tell keeps the offsets with what it writes (`Batch.spans`); one that cannot is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ottla.connect.definitions import ConfigDef
@@ -73,6 +73,10 @@ Verdicts = Iterable[Refused]
 """Those that are not named are written."""
 
 
+def _nothing() -> None:
+    """Nobody else is there."""
+
+
 class Sink(Generic[C]):
     """One instance per task, and one that prepares. `prepare`, then in each task `begin`, `write` any number of times
     and `end`, for each micro-batch."""
@@ -102,6 +106,9 @@ class Sink(Generic[C]):
         """`name`: the connector's."""
         self.config = config
         self.name = name
+        self.require_ours: Callable[[], None] = _nothing
+        """Raises if another worker has this connector now. `write` and `end` are called only after it was asked; who
+        makes several things visible in one call, as files, calls it before each. Most calls cost nothing."""
 
     def prepare(self, spans: Sequence[Span]) -> None:
         """A micro-batch is about to be given to tasks, perhaps for the second time: what has to be done once for all of
@@ -120,7 +127,11 @@ class Sink(Generic[C]):
         return ()
 
     def gather_ms(self) -> int:
-        """How long records are gathered into a micro-batch, at least: 0 for as they come."""
+        """How long records are gathered into a micro-batch: 0 for as they come."""
+        return 0
+
+    def gather_records(self) -> int:
+        """A partition that has so many is gathered no longer; 0 for only by time."""
         return 0
 
     def validate(self) -> None:

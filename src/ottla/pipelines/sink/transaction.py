@@ -50,6 +50,10 @@ class Transaction:
         """Why the epoch is no longer good: a successor's, or the broker's for a transaction that took too long."""
         return self._cluster.run(self._core.refused(self._cluster.routing))
 
+    def require_ours(self) -> None:
+        """Between two transactions, also in a process that was only given the sender. Raises Fenced."""
+        self._cluster.run(self._core.require_ours(self._cluster.routing))
+
     def add_partitions(self, places: Iterable[TopicPartition]) -> None:
         """Before the first write to each; needless where `second` is true."""
         self._cluster.run(self._core.add_partitions(self._cluster.routing, places))

@@ -5,8 +5,8 @@ file holds, `stores` where files lie and how one appears whole or not at all, `s
 the way back: `places` which file is next and how far each was read, `contents` what a file holds.
 
 Delivery: a file is named after the first offset in it (`orders+0+0000000042.json`). A batch that comes again begins at
-the same offset and is cut at the same records, so it writes the same files over, the last one perhaps longer: every
-record is there once. Nothing waits for a file to be full: what a micro-batch holds is out at its end, and
-`rotate.interval.ms` says how long one gathers records. Files of a batch appear in the order of their offsets, so a
+the same offset and writes over what is named alike; what is not, since it ends elsewhere, was noted (`notes`) and is
+deleted first: every record is there once. What a micro-batch holds is out at its end; `rotate.interval.ms` says how
+long one gathers records that do not fill a file. Files of a batch appear in the order of their offsets, so a
 source that reads meanwhile finds each behind the one before; its position lies in the transaction of its records.
 """

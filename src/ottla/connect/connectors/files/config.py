@@ -38,7 +38,7 @@ class FilesConfig(StoreConfig, kw_only=True):
         128 << 20
     )
     rotate_interval_ms: Annotated[
-        int, Meta(ge=-1, description="How long records are gathered into one file; -1: as they come.")
+        int, Meta(ge=-1, description="How long records are gathered, unless flush.size is reached; -1: as they come.")
     ] = -1
     rotate_schedule_interval_ms: Annotated[int, Meta(ge=-1, description="The same: both go by the clock.")] = -1
     partitioner_class: Annotated[

@@ -1,5 +1,5 @@
 """Into which folder a record goes. `Wallclock` is not among the times that can be had twice: records that come again go
-where they went only if no folder began in between; the page says so."""
+where they went only if no folder began in between, so such files are noted before they are written (`notes`)."""
 
 import re
 from collections.abc import Callable
@@ -36,6 +36,12 @@ def partitioner_of(config: FilesConfig) -> Partitioner:
     if not formats[name]:
         raise spi.ConfigRefused("path.format", "is missing: the folders, as 'year'=YYYY/'month'=MM/'day'=dd")
     return _by_time(config, formats[name])
+
+
+def goes_by_clock(config: FilesConfig) -> bool:
+    """Whether a record that comes again may go into another folder."""
+    is_time = config.partitioner_class.rpartition(".")[2] not in ("DefaultPartitioner", "FieldPartitioner")
+    return is_time and config.timestamp_extractor == "Wallclock"
 
 
 def _by_fields(config: FilesConfig) -> Partitioner:

@@ -1,12 +1,15 @@
 """Where files lie. One that is put appears whole or not at all: under its name only once all of it is written."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from ottla.connect import spi
 from ottla.connect.connectors.files.config import StoreConfig
+
+_UNFINISHED: Final = ".part"
 
 
 class Listed(NamedTuple):
@@ -18,13 +21,24 @@ class Listed(NamedTuple):
     written_ms: int
 
 
+def _at_once() -> None:
+    """Nobody is asked."""
+
+
 class Store(Protocol):
     """Raises TryAgain where it cannot be reached."""
 
     shows_halves: bool
     """Whether a file can be seen that somebody is still writing."""
 
-    def put(self, path: str, data: bytes) -> None: ...
+    def put(self, path: str, data: bytes, allowed: Callable[[], None] = ...) -> None:
+        """`allowed` is called as late as can be before the file is seen; it is not, if that raises."""
+
+    def delete(self, path: str) -> None:
+        """It may have gone already."""
+
+    def notes(self, folder: str) -> list[str]:
+        """Paths of the hidden files of one folder."""
 
     def files(self, under: str) -> list[Listed]:
         """All in a folder and its folders, but hidden ones; none if it is not there."""
@@ -40,18 +54,34 @@ class Folder:
     def __init__(self, root: str) -> None:
         self._root = Path(root)
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, allowed: Callable[[], None] = _at_once) -> None:
         target = self._root / path
-        beside = target.with_name(f".{target.name}.part")
+        beside = target.with_name(f".{target.name}{_UNFINISHED}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with beside.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            allowed()
             beside.replace(target)
         except OSError as error:
             raise spi.TryAgain(f"{target} cannot be written: {error.strerror or error}") from error
+
+    def delete(self, path: str) -> None:
+        try:
+            (self._root / path).unlink(missing_ok=True)
+        except OSError as error:
+            raise spi.TryAgain(f"{self._root / path} cannot be deleted: {error.strerror or error}") from error
+
+    def notes(self, folder: str) -> list[str]:
+        try:
+            found = sorted(os.listdir(self._root / folder))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise spi.TryAgain(f"{self._root / folder} cannot be listed: {error.strerror or error}") from error
+        return [f"{folder}/{name}" for name in found if name.startswith(".") and not name.endswith(_UNFINISHED)]
 
     def files(self, under: str) -> list[Listed]:
         found: list[Listed] = []
@@ -100,7 +130,8 @@ class Bucket:
             **more,
         )
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, allowed: Callable[[], None] = _at_once) -> None:
+        allowed()
         try:
             # Else Arrow would pack what is named .gz, which is packed already.
             with self._files.open_output_stream(f"{self._name}/{path}", compression=None) as stream:
@@ -108,19 +139,37 @@ class Bucket:
         except OSError as error:
             raise spi.TryAgain(f"s3://{self._name}/{path} cannot be written: {error}") from error
 
+    def delete(self, path: str) -> None:
+        try:
+            self._files.delete_file(f"{self._name}/{path}")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise spi.TryAgain(f"s3://{self._name}/{path} cannot be deleted: {error}") from error
+
+    def notes(self, folder: str) -> list[str]:
+        found = self._listed(folder, recursive=False)
+        return sorted(self._path(each) for each in found if each.base_name.startswith("."))
+
     def files(self, under: str) -> list[Listed]:
+        return [
+            Listed(self._path(each), each.size, (each.mtime_ns or 0) // 1_000_000)
+            for each in self._listed(under, recursive=True)
+            if not each.base_name.startswith(".")
+        ]
+
+    def _path(self, found: Any) -> str:
+        return str(found.path).removeprefix(f"{self._name}/")
+
+    def _listed(self, under: str, *, recursive: bool) -> list[Any]:
         from pyarrow import fs  # noqa: PLC0415
 
         folder = f"{self._name}/{under}".rstrip("/")
         try:
-            found = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
+            found = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=recursive))
         except OSError as error:
             raise spi.TryAgain(f"s3://{folder} cannot be listed: {error}") from error
-        return [
-            Listed(each.path.removeprefix(f"{self._name}/"), each.size, (each.mtime_ns or 0) // 1_000_000)
-            for each in found
-            if each.is_file and not each.base_name.startswith(".")
-        ]
+        return [each for each in found if each.is_file]
 
     def get(self, path: str, most: int) -> bytes | None:
         try:

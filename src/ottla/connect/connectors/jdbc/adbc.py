@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.connect import spi
-from ottla.connect.connectors.jdbc.database import STAGE, STREAMED_BYTES, STREAMED_ROWS, Database, Rejected, said
+from ottla.connect.connectors.jdbc.database import (
+    STAGE,
+    STREAMED_BYTES,
+    STREAMED_ROWS,
+    Database,
+    Missing,
+    Rejected,
+    said,
+)
 from ottla.connect.connectors.jdbc.dialects import dialect_of
 from ottla.connect.connectors.jdbc.urls import Address
 
@@ -17,6 +25,10 @@ _AWAY_STATES: Final = ("08", "53", "57", "40", "55")
 """SQL states of a server that is away, full, going down, or in the middle of a deadlock."""
 _AWAY_WORDS: Final = ("is locked", "disk I/O error", "disk is full", "unable to open database")
 """Of SQLite, whose driver gives no state, and one status for these and for a value of a wrong type."""
+
+
+_MISSING_STATES: Final = ("42P01", "42703")
+_MISSING_WORDS: Final = ("no such table", "no such column", "has no column named")
 
 
 class AdbcDatabase(Database):
@@ -119,7 +131,13 @@ class AdbcDatabase(Database):
         except Error as error:
             if self._may_pass(error):
                 raise spi.TryAgain(said(error)) from error
-            raise Rejected(said(error)) from error
+            kind = Missing if self._is_missing(error) else Rejected
+            raise kind(said(error)) from error
+
+    def _is_missing(self, error: Exception) -> bool:
+        if not self._is_postgres:
+            return any(words in str(error) for words in _MISSING_WORDS)
+        return getattr(error, "sqlstate", None) in _MISSING_STATES
 
     def _may_pass(self, error: Exception) -> bool:
         if not self._is_postgres:

@@ -28,6 +28,10 @@ class Rejected(Exception):
     """The database does not take it, and will not."""
 
 
+class Missing(Rejected):
+    """A table or a column that the statement names is not there: no row is to blame."""
+
+
 class Database(ABC):
     """Errors are `Rejected` and spi.TryAgain."""
 

@@ -19,11 +19,13 @@ from pymysql.connections import Connection, MysqlPacket
 from pymysql.constants import CLIENT, FIELD_TYPE, FLAG
 
 from ottla.connect import spi
-from ottla.connect.connectors.jdbc.database import STAGE, STREAMED_ROWS, Database, Rejected, said
+from ottla.connect.connectors.jdbc.database import STAGE, STREAMED_ROWS, Database, Missing, Rejected, said
 from ottla.connect.connectors.jdbc.dialects import dialect_of
 from ottla.connect.connectors.jdbc.urls import Address
 
 _AWAY_NUMBERS: Final = frozenset((1040, 1053, 1205, 1213, 2002, 2003, 2006, 2013, 2055))
+_MISSING_NUMBERS: Final = frozenset((1054, 1146))
+"""A column, a table."""
 _REFUSES_WHO: Final = frozenset((1044, 1045, 1049))
 _LOADS_NOTHING: Final = frozenset((1148, 3948, 4166))
 """The server has local_infile=OFF, as MySQL has by itself."""
@@ -292,7 +294,8 @@ class MySQLDatabase(Database):
                 raise _NoLoading from error
             if number in _AWAY_NUMBERS or isinstance(error, pymysql.InterfaceError):
                 raise spi.TryAgain(said(error)) from error
-            raise Rejected(said(error)) from error
+            kind = Missing if number in _MISSING_NUMBERS else Rejected
+            raise kind(said(error)) from error
 
 
 class _NoLoading(Exception):

@@ -2,7 +2,8 @@
 
 Rows are staged by Arrow and put in place by one statement for each table; of several changes of one key in a batch the
 last counts. If the database does not take a statement, its rows are halved until the ones to blame are found: those
-are dead letters, and the others are written.
+are dead letters, and the others are written. A table or column that is gone is no row's fault: it is made again, or the
+connector fails.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 from ottla.connect import spi
 from ottla.connect.connectors.jdbc.config import SinkConfig
 from ottla.connect.connectors.jdbc.connecting import connected
-from ottla.connect.connectors.jdbc.database import STAGE, Database, Rejected
+from ottla.connect.connectors.jdbc.database import STAGE, Database, Missing, Rejected
 from ottla.connect.connectors.jdbc.ledger import Ledger
 from ottla.connect.connectors.jdbc.rows import Change, Shapes, staged
 from ottla.connect.connectors.jdbc.tables import Tables
@@ -123,10 +124,18 @@ class _Open:
         shape = group[0].shape
         return self.tables.columns(shape.table, shape.columns, shape.keys)
 
-    def written(self, group: Sequence[Change], types: Mapping[str, str]) -> Iterator[spi.Refused]:
+    def written(self, group: Sequence[Change], types: Mapping[str, str]) -> list[spi.Refused]:
         """Those that the database does not take."""
-        self.tables.touched.add(group[0].shape.table)
-        yield from self._halved(group, types)
+        table = group[0].shape.table
+        self.tables.touched.add(table)
+        try:
+            return list(self._halved(group, types))
+        except Missing:
+            self.tables.forget(table)  # somebody has changed it since it was looked at
+        try:
+            return list(self._halved(group, self.types(group)))
+        except Missing as error:
+            raise spi.ConnectorFailed(f"Table {table} cannot be written to: {error}") from error
 
     def _halved(self, group: Sequence[Change], types: Mapping[str, str]) -> Iterator[spi.Refused]:
         self.database.execute(f"SAVEPOINT {_SAVED}")
@@ -134,15 +143,21 @@ class _Open:
             self._put(group, types)
             self.database.execute(f"RELEASE SAVEPOINT {_SAVED}")
             return
+        except Missing:
+            self._undo()
+            raise
         except (Rejected, ValueError, TypeError, OverflowError, ArithmeticError) as error:
-            self.database.execute(f"ROLLBACK TO SAVEPOINT {_SAVED}")
-            self.database.execute(f"RELEASE SAVEPOINT {_SAVED}")
+            self._undo()
             if len(group) == 1:
                 yield spi.Refused(group[0].at, str(error))
                 return
         half = len(group) // 2
         yield from self._halved(group[:half], types)
         yield from self._halved(group[half:], types)
+
+    def _undo(self) -> None:
+        self.database.execute(f"ROLLBACK TO SAVEPOINT {_SAVED}")
+        self.database.execute(f"RELEASE SAVEPOINT {_SAVED}")
 
     def _put(self, group: Sequence[Change], types: Mapping[str, str]) -> None:
         dialect, shape = self.database.dialect, group[0].shape

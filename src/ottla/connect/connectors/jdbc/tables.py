@@ -33,8 +33,11 @@ class Tables:
         self.touched: set[str] = set()
         """Tables that the transaction has written to."""
 
-    def forget(self) -> None:
-        self._known.clear()
+    def forget(self, table: str) -> None:
+        """It is not as it was."""
+        self._known.pop(table, None)
+        if not self._looked(table):
+            self.touched.discard(table)  # what is not there is not locked either
 
     def quoted(self, table: str) -> str:
         """`schema.table` is two names."""

@@ -1,6 +1,7 @@
 """Sink into Delta tables by delta-rs: a commit for each micro-batch of a task, with the offsets that it ends at."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import pyarrow as pa
@@ -27,6 +28,10 @@ class DeltaSink(TableSink[DeltaConfig]):
         super().__init__(config, name)
         self._tables: dict[str, DeltaTable | None] = {}
 
+    def begin(self, spans: Sequence[spi.Span]) -> None:
+        self._tables.clear()  # others commit to them too
+        super().begin(spans)
+
     def written_until(self, span: spi.Span) -> int:
         table = self._table(span.topic)
         version = None if table is None else table.transaction_version(self.application(span))
@@ -37,23 +42,29 @@ class DeltaSink(TableSink[DeltaConfig]):
         return None if table is None else pa.schema(table.schema().to_arrow())
 
     def append(self, topic: str, rows: pa.Table, spans: Sequence[spi.Span]) -> None:
-        if self._table(topic) is None and not self.config.auto_create:
+        if self._table(topic) is None:
+            del self._tables[topic]  # another task may have made it
+        self.require_unwritten(spans)
+        table = self._table(topic)
+        if table is None and not self.config.auto_create:
             raise spi.ConnectorFailed(f"{self._uri(topic)} is no Delta table, and auto.create=false")
+        before = _version(table)
         try:
+            # As it was when its offsets were looked at: Delta refuses the commit if another has set them since.
             write_deltalake(
-                self._uri(topic),
+                self._uri(topic) if table is None else table,
                 rows,
                 mode="append",
                 schema_mode="merge" if self.config.auto_evolve else None,
                 partition_by=list(self.config.partition_fields) or None,
-                storage_options=self._storage(),
+                storage_options=self._storage() if table is None else None,
                 commit_properties=self._properties(spans),
             )
         except CommitFailedError as error:
             raise spi.TryAgain(f"another writer was faster: {error}") from error
         finally:
             self._tables.pop(topic, None)
-        self._tidy(topic)
+        self._tidy(topic, before)
 
     def upsert(
         self,
@@ -63,7 +74,9 @@ class DeltaSink(TableSink[DeltaConfig]):
         keys: Sequence[str],
         spans: Sequence[spi.Span],
     ) -> None:
+        self.require_unwritten(spans)
         table = self._table(topic)
+        before = _version(table)
         if deleted and table is not None:
             # Before the rows, and without the offsets where there are some: deleting again changes nothing.
             properties = None if rows is not None else self._properties(spans)
@@ -74,6 +87,7 @@ class DeltaSink(TableSink[DeltaConfig]):
             self.append(topic, rows, spans)
         else:
             self._merge(topic, table, rows, keys, spans)
+            self._tidy(topic, before)
 
     def _merge(
         self, topic: str, table: DeltaTable, rows: pa.Table, keys: Sequence[str], spans: Sequence[spi.Span]
@@ -93,11 +107,15 @@ class DeltaSink(TableSink[DeltaConfig]):
         finally:
             self._tables.pop(topic, None)
 
-    def _tidy(self, topic: str) -> None:
+    def _tidy(self, topic: str, before: int) -> None:
+        """Where another so many commits are full since the version `before`."""
         every = self.config.compaction_commits
         table = self._table(topic)
-        if every and table is not None and table.version() % every == every - 1:
-            table.optimize.compact()
+        if not every or table is None:
+            return
+        if (_version(table) + 1) // every > (before + 1) // every:
+            with suppress(CommitFailedError):  # somebody has just written: the next ones are not far
+                table.optimize.compact()
             self._tables.pop(topic, None)
 
     def _properties(self, spans: Sequence[spi.Span]) -> CommitProperties:
@@ -130,6 +148,10 @@ class DeltaSink(TableSink[DeltaConfig]):
         if self.config.store_url.startswith("http://"):
             given["AWS_ALLOW_HTTP"] = "true"
         return {name: value for name, value in given.items() if value}
+
+
+def _version(table: DeltaTable | None) -> int:
+    return -1 if table is None else table.version()
 
 
 def _quoted(name: str) -> str:

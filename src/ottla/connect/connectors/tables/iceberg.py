@@ -21,6 +21,7 @@ from ottla.connect.connectors.tables.sink import TableSink
 
 _OFFSETS: Final = "ottla.offsets."
 _TRIES: Final = 20
+_PYICEBERGS_OWN_TRIES: Final = "commit.retry.num-retries"
 
 
 class IcebergConfig(TableConfig, kw_only=True):
@@ -36,6 +37,18 @@ class IcebergConfig(TableConfig, kw_only=True):
     iceberg_tables: Annotated[
         str, Meta(description="namespace.table, with ${topic} for the topic; dots in a topic become _.")
     ] = "default.${topic}"
+    compaction_commits: Annotated[
+        int, Meta(ge=0, description="Only 0: files of Iceberg tables are put together by the catalog's own tools.")
+    ] = 0
+
+    def check(self) -> None:
+        super().check()
+        if self.compaction_commits:
+            raise spi.ConfigRefused(
+                "compaction.commits",
+                "is for Delta: pyiceberg cannot put files together. Leave it out, and let rewrite_data_files of Spark "
+                "or Trino do it",
+            )
 
 
 class IcebergSink(TableSink[IcebergConfig]):
@@ -81,10 +94,14 @@ class IcebergSink(TableSink[IcebergConfig]):
         self, topic: str, rows: pa.Table | None, spans: Sequence[spi.Span], change_rows: Callable[[Transaction], None]
     ) -> None:
         for _ in range(_TRIES):
+            self.require_unwritten(spans)
             table = self._table(topic)
             if table is None:
                 assert rows is not None
                 table = self._made(topic, rows)
+            # Only here, not in the catalog: pyiceberg would put the same rows behind those of another who has committed
+            # meanwhile, perhaps these.
+            table.metadata.properties[_PYICEBERGS_OWN_TRIES] = "0"
             try:
                 with table.transaction() as change:
                     if rows is not None and self.config.auto_evolve:

@@ -79,6 +79,17 @@ class TableSink(spi.Sink[T]):
         """What the offsets of a partition are filed under in the table."""
         return f"{self.name}/{span.log}/{span.partition}"
 
+    def require_unwritten(self, spans: Sequence[spi.Span]) -> None:
+        """Before each attempt to commit, by the table that the commit is based on: an attempt whose answer was lost may
+        have been made, and so may that of another life of this task. Raises ConnectorFailed."""
+        for span in spans:
+            if self.written_until(span) != self._written[span.topic, span.partition]:
+                raise spi.ConnectorFailed(
+                    f"The offsets of {span.topic}-{span.partition} in its table are others than when this batch began: "
+                    "an attempt to commit it has succeeded, or another worker writes here. It goes on from what is "
+                    "there when the connector is started again"
+                )
+
     @abstractmethod
     def written_until(self, span: spi.Span) -> int:
         """The offset behind the last record of the partition that is in the table."""
