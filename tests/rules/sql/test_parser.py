@@ -1,6 +1,7 @@
 """The language: what reads, where what does not is wrong, and that nothing can make the parser fail otherwise."""
 
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -209,3 +210,28 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         parse(text)
     except SqlError as error:
         assert error.code == BAD_STATEMENT
+
+
+@pytest.mark.parametrize("repeated", ["/* ", "${", "${a", "'\\", "$", '"', "`", "--", "-- \n", "'a' /* ", "1.", "(a,"])
+def test_reading_takes_ten_times_as_long_for_ten_times_the_text(repeated: str) -> None:
+    def taken(times: int) -> float:
+        text = "SELECT 1 " + repeated * times
+        best = float("inf")
+        for _ in range(3):
+            begun = time.thread_time()
+            substituted_or_not(text)
+            best = min(best, time.thread_time() - begun)
+        return best
+
+    assert taken(20_000) < 30 * taken(2_000) + 0.01
+
+
+def substituted_or_not(text: str) -> None:
+    with suppress(SqlError):
+        parse(substituted(text, {}))
+
+
+def test_a_comment_that_does_not_end_is_told_with_its_place_and_takes_what_follows() -> None:
+    assert [each.text for each in pieces("SELECT 1; SELECT /* 2; SELECT 3")] == ["SELECT 1", "SELECT /* 2; SELECT 3"]
+    with pytest.raises(SqlError, match="line 1:18: a comment begins here"):
+        parse("SHOW TOPICS; SHOW/* TOPICS; SHOW TOPICS")
