@@ -104,8 +104,9 @@ def _piece(text: str, at: Place) -> Iterator[Piece]:
         yield Piece(text[begin:].rstrip(), Lines(text, at).place(begin))
 
 
-def substituted(text: str, variables: Mapping[str, str]) -> str:
-    """`${name}` replaced by what is defined for it, inside quotes too. Names do not look at case."""
+def substituted(text: str, variables: Mapping[str, str], most: int = MAX_TEXT) -> str:
+    """`${name}` replaced by what is defined for it, inside quotes too. Names do not look at case. Raises SqlError, also
+    for more than `most` characters, before they are there: variables in variables multiply."""
 
     def value(match: re.Match[str]) -> str:
         if not match[0].endswith("}"):
@@ -116,6 +117,12 @@ def substituted(text: str, variables: Mapping[str, str]) -> str:
         found = variables.get(name.upper())
         return match[0] if found is None else found
 
+    length = len(text) + sum(len(value(match)) - len(match[0]) for match in _VARIABLE.finditer(text))
+    if length > most:
+        raise SqlError(
+            BAD_STATEMENT,
+            f"with its variables the text has more than the {MAX_TEXT:,} characters that are read at once",
+        )
     return _VARIABLE.sub(value, text)
 
 

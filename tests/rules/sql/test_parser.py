@@ -11,6 +11,7 @@ from ottla.sql import tree as t
 from ottla.sql.errors import BAD_STATEMENT, SqlError
 from ottla.sql.lexer import pieces, substituted
 from ottla.sql.parser import parse, parse_expression, parse_type
+from ottla.sql.session import Session
 from ottla.sql.text import text_of
 
 CORPUS = """
@@ -235,3 +236,23 @@ def test_a_comment_that_does_not_end_is_told_with_its_place_and_takes_what_follo
     assert [each.text for each in pieces("SELECT 1; SELECT /* 2; SELECT 3")] == ["SELECT 1", "SELECT /* 2; SELECT 3"]
     with pytest.raises(SqlError, match="line 1:18: a comment begins here"):
         parse("SHOW TOPICS; SHOW/* TOPICS; SHOW TOPICS")
+
+
+def test_variables_do_not_make_more_text_than_is_read() -> None:
+    ten = {"A": "x" * 100_000}
+    with pytest.raises(SqlError, match="with its variables the text has more than the 4,194,304 characters"):
+        substituted("${a}" * 50, ten)
+    doubling = "DEFINE a = 'xxxxxxxxxx';" + "DEFINE a = '${a}${a}';" * 30
+    session = Session()
+    with pytest.raises(SqlError, match="with its variables the text has more"):
+        for statement, _ in session.statements(doubling):
+            session.set(statement)
+    assert len(session.variables["A"]) < 4 << 20
+    assert session.longest("${a}${b}") >= 2 * len(session.variables["A"])
+    told = "DEFINE a = '" + "x" * 100_000 + "';" + "SHOW /* ${a} */ TOPICS;" * 50
+    seen = 0
+    with pytest.raises(SqlError, match="with its variables the text has more"):
+        for statement, own in session.statements(told):
+            session.set(statement)
+            seen += len(own)
+    assert seen < 4 << 20
