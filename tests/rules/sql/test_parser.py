@@ -256,3 +256,22 @@ def test_variables_do_not_make_more_text_than_is_read() -> None:
             session.set(statement)
             seen += len(own)
     assert seen < 4 << 20
+
+
+def test_an_expression_has_a_height_that_everything_can_climb() -> None:
+    def tall(times: int) -> str:
+        text = "v"
+        for _ in range(times):
+            text = f"({text}{'+1' * 90})"
+        return text
+
+    statement = f"SELECT {tall(2)}, {tall(2)} FROM s;"
+    (read,) = parse(statement)
+    assert hash(read) == hash(parse(statement)[0])
+    assert text_of(read).count("1") == repr(read).count("value=1") == 360
+    with pytest.raises(SqlError, match="more than 200 operators on top of each other") as refused:
+        parse(f"SELECT {tall(3)} FROM s;")
+    assert (refused.value.code, refused.value.line) == (BAD_STATEMENT, 1)
+    for repeated in ("ABS(", "-", "NOT ", "a[", "CASE WHEN ", "CAST(", "x => ", "ARRAY[", "(1 + "):
+        with pytest.raises(SqlError):
+            parse(f"SELECT {repeated * 100_000} FROM s;")
