@@ -110,6 +110,36 @@ def test_a_statement_tells_how_it_went(server: SqlServer, orders: str) -> None:
     assert again["commandStatus"]["message"] == "Stream already there"
 
 
+def test_a_request_has_so_many_statements_and_none_of_more_is_done(bootstrap: str) -> None:
+    settings = {"ksql.service.id": unique("sql"), "sql.request.max.statements": "2"}
+    with SqlServer(bootstrap, settings) as server:
+        status, told = server.ask("POST", "/ksql", {"ksql": "CREATE TYPE a AS INT; SHOW TYPES; SHOW TYPES;"})
+        assert (status, told["error_code"]) == (400, 40000)
+        assert told["message"].startswith("more than 2 statements in one request (sql.request.max.statements)")
+        assert server.ksql("SHOW TYPES; ;;")[0]["types"] == {}
+        status, told = server.ask("POST", "/query-stream", {"sql": "SELECT 1 FROM a; SELECT 1 FROM a; SHOW TYPES;"})
+        assert (status, told["error_code"]) == (400, 40000)
+
+
+def test_functions_in_python_are_switched_off_by_the_server_alone(bootstrap: str) -> None:
+    code = "CREATE FUNCTION f (s STRING) RETURNS STRING LANGUAGE PYTHON AS 'def f(s): return s';"
+    service = {"ksql.service.id": unique("sql")}
+    with SqlServer(bootstrap, service) as server:
+        server.ksql(code)
+    name = "ksql.functions.python.enabled"
+    with SqlServer(bootstrap, {**service, name: "false"}) as server:
+        status, told = server.ask("POST", "/ksql", {"ksql": code.replace("f (", "g (").replace("def f", "def g")})
+        assert (status, told["error_code"]) == (400, 40001)
+        assert told["message"] == f"line 1:1: functions in Python are switched off here ({name}=false)"
+        for statement in (f"SET '{name}'='true';", f"ALTER SYSTEM '{name}'='true';"):
+            status, told = server.ask("POST", "/ksql", {"ksql": statement + code})
+            assert (status, told["message"]) == (400, f"{name} is the server's to say, not a statement's")
+        status, told = server.ask("POST", "/ksql", {"ksql": code, "streamsProperties": {name: True}})
+        assert (status, told["message"]) == (400, f"{name} is the server's to say, not a statement's")
+        (found,) = server.ksql("DROP FUNCTION f;")
+        assert found["commandStatus"]["message"] == "Function F dropped"
+
+
 def test_a_source_is_described(server: SqlServer, orders: str) -> None:
     (found,) = server.ksql(f"DESCRIBE {orders};")
     fields = found["sourceDescription"]["fields"]

@@ -54,10 +54,12 @@ _TOKENS: Final = re.compile(
     re.VERBOSE,
 )
 
+# What never closes goes on to the end of the text: if it were passed over, each of many would be read to the end again.
 _ENDS: Final = re.compile(
-    r"--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\$\$(?:[^$]|\$(?!\$))*\$\$|;"
+    r"--[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|'(?:[^']|'')*'|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\""
+    r"|\$\$(?:[^$]|\$(?!\$))*\$\$|;"
 )
-_VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE: Final = re.compile(r"\$\{([^}]*+)(?:\}|\Z)")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _OPENINGS: Final = {"'": "a text", '"': "a name", "`": "a name"}
 
@@ -102,16 +104,25 @@ def _piece(text: str, at: Place) -> Iterator[Piece]:
         yield Piece(text[begin:].rstrip(), Lines(text, at).place(begin))
 
 
-def substituted(text: str, variables: Mapping[str, str]) -> str:
-    """`${name}` replaced by what is defined for it, inside quotes too. Names do not look at case."""
+def substituted(text: str, variables: Mapping[str, str], most: int = MAX_TEXT) -> str:
+    """`${name}` replaced by what is defined for it, inside quotes too. Names do not look at case. Raises SqlError, also
+    for more than `most` characters, before they are there: variables in variables multiply."""
 
     def value(match: re.Match[str]) -> str:
+        if not match[0].endswith("}"):
+            return match[0]
         name = match[1].strip()
         if not _VARIABLE_NAME.fullmatch(name):
             raise SqlError(BAD_STATEMENT, f"${{{name}}} names no variable: letters, digits and _ make a name")
         found = variables.get(name.upper())
         return match[0] if found is None else found
 
+    length = len(text) + sum(len(value(match)) - len(match[0]) for match in _VARIABLE.finditer(text))
+    if length > most:
+        raise SqlError(
+            BAD_STATEMENT,
+            f"with its variables the text has more than the {MAX_TEXT:,} characters that are read at once",
+        )
     return _VARIABLE.sub(value, text)
 
 

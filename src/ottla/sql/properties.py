@@ -105,12 +105,13 @@ _OF_THE_SERVER: Final = frozenset(
         "default.timestamp.extractor",
         "default.value.serde",
         "ensure.explicit.internal.resource.naming",
+        "ksql.functions.python.enabled",
         "processing.guarantee",
         "state.dir",
         "topology.optimization",
     }
 )
-"""Of a streams application, and none of a statement's business: the server says them."""
+"""Of a streams application or the server itself, and none of a statement's business: the server says them."""
 _ADMITTED: Final = frozenset({"processing.guarantee"})
 """Of these: what is said anyway, and changes nothing."""
 

@@ -1,5 +1,11 @@
-"""Calls of the code that users write, each with an end: what takes longer than its time is stopped."""
+"""Calls of the code that users write, each with an end: what takes longer than its time is stopped.
 
+Whoever is late has `Late` raised in it, again and again until it is out. Handlers of the code never see it: the
+code is compiled with one before each of them that lets it through, as a bare `except:` in a loop would hold it for
+ever.
+"""
+
+import ast
 import builtins
 import ctypes
 import threading
@@ -29,9 +35,22 @@ class Code:
 
 @cache
 def _compiled(source: str, name: str) -> Any:
-    names: dict[str, Any] = {"__builtins__": builtins, "__name__": f"sql_function_{name.lower()}"}
-    exec(compile(source, f"<{name}>", "exec"), names)
+    names: dict[str, Any] = {"__builtins__": builtins, "__name__": f"sql_function_{name.lower()}", _LATE: Late}
+    exec(compile(_LetsLateThrough().visit(ast.parse(source)), f"<{name}>", "exec"), names)
     return next(each for known, each in reversed(names.items()) if known.upper() == name)
+
+
+_LATE: Final = "__late__"
+
+
+class _LetsLateThrough(ast.NodeTransformer):
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        self.generic_visit(node)
+        if node.handlers:
+            first = ast.ExceptHandler(ast.Name(_LATE, ast.Load()), None, [ast.Raise()])
+            ast.fix_missing_locations(ast.copy_location(first, node.handlers[0]))
+            node.handlers.insert(0, first)
+        return node
 
 
 def limited(call: Callable[[], Any], timeout_ms: int, name: str) -> Any:
@@ -62,22 +81,33 @@ class _Watch:
         try:
             return call()
         finally:
-            with self._lock:
-                if self._deadlines.pop(here, None) is None:
-                    _raise_in(here, None)  # it was stopped just as it ended
+            while True:
+                try:
+                    self._forget(here)
+                    break
+                except Late:  # it was stopped just as it ended
+                    continue
+
+    def _forget(self, thread: int) -> None:
+        """From here on nothing is raised in it, also not what was about to be."""
+        with self._lock:
+            self._deadlines.pop(thread, None)
+            _raise_in(thread, None)
 
     def _look(self) -> None:
         pause = threading.Event()
-        while not pause.wait(_LOOK_S):
+        late: list[int] = []
+        while not pause.wait(_AGAIN_S if late else _LOOK_S):
             now = monotonic()
             with self._lock:
                 late = [thread for thread, deadline in self._deadlines.items() if deadline < now]
                 for thread in late:
-                    del self._deadlines[thread]
                     _raise_in(thread, Late)
 
 
 _LOOK_S: Final = 0.05
+_AGAIN_S: Final = 0.002
+"""Until it is raised again in whoever is late: what catches it is not in the same place each time."""
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:

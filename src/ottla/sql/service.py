@@ -114,6 +114,7 @@ class SqlService:
             connectors=Connectors(self._settings["ksql.connect.url"], self._safety.client),
             history=self._history,
             dead_letters=bool(self._settings["sql.dead.letter.topic"]),
+            python_functions=self._settings["ksql.functions.python.enabled"],
         )
         self._cluster_id = (await self._cluster.metadata([])).cluster_id or ""
         await engine.log.prepare(self._settings["ksql.internal.topic.replicas"])
@@ -152,6 +153,7 @@ class SqlService:
     def _limits(self) -> ClientLimits:
         settings = self._settings
         return ClientLimits(
+            statements=settings["sql.request.max.statements"],
             push_queries=settings["ksql.max.push.queries"],
             push_state_rows=settings["sql.push.state.max.rows"],
             views=ViewLimits(settings["sql.view.max.rows"], settings["sql.view.max.bytes"]),

@@ -8,7 +8,7 @@ from ottla.sql import tree as t
 from ottla.sql.analysis.inference import with_columns
 from ottla.sql.catalog import Catalog, Change, Settings
 from ottla.sql.errors import SqlError
-from ottla.sql.lexer import Piece, pieces, substituted
+from ottla.sql.lexer import MAX_TEXT, Piece, pieces, substituted
 from ottla.sql.parser import parse_piece
 
 if TYPE_CHECKING:
@@ -31,17 +31,23 @@ class Session:
 
     def statements(self, text: str) -> "Iterator[tuple[t.Statement, str]]":
         """Each is parsed when those before it have been done: variables may come from them."""
+        left = MAX_TEXT
         for piece in pieces(text):
             try:
-                changed = Piece(self.replaced(piece.text), piece.at)
+                changed = Piece(self.replaced(piece.text, left), piece.at)
             except SqlError as error:
                 raise error.of(piece.text) from None
+            left -= len(changed.text)
             yield parse_piece(changed), changed.text
 
-    def replaced(self, text: str) -> str:
-        """With variables in their places, unless that is switched off."""
+    def replaced(self, text: str, most: int = MAX_TEXT) -> str:
+        """With variables in their places, unless that is switched off. Raises SqlError."""
         switch = self.properties.get(_SUBSTITUTION, self.catalog.defaults.get(_SUBSTITUTION, "true"))
-        return text if switch.lower() == "false" else substituted(text, self.variables)
+        return text if switch.lower() == "false" else substituted(text, self.variables, most)
+
+    def longest(self, text: str) -> int:
+        """Characters that it has at most with its variables."""
+        return len(text) + text.count("${") * max(map(len, self.variables.values()), default=0)
 
     def set(self, statement: t.Statement) -> bool:
         """Whether it was a statement about the session itself, which is done now."""

@@ -58,6 +58,13 @@ SETTINGS: Final = table(
             "",
             "How other servers of this service id reach this one; empty: its first listener.",
         ),
+        Property(
+            "ksql.functions.python.enabled",
+            BOOLEAN,
+            True,
+            "Whether CREATE FUNCTION is taken. What the log of statements has already stays.",
+        ),
+        Property("sql.request.max.statements", INT, 1_000, "Statements of one request.", at_least=1),
         Property("ksql.max.push.queries", INT, 100, "Push queries at a time.", at_least=0),
         Property(
             "sql.push.state.max.rows",

@@ -248,6 +248,9 @@ UNIT_MS = {
     "HOUR": 3_600_000,
     "DAY": 86_400_000,
 }
+LONGEST: Final = "100,000,000 DAYS"
+LONGEST_MS: Final = 100_000_000 * UNIT_MS["DAY"]
+"""Of a duration: some of them added to a time are still a BIGINT."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """SELECT over history: what it reads, how far, and what it may not be."""
 
+import time
+
 import pytest
 
 from ottla.sql.errors import SqlError
@@ -114,3 +116,33 @@ def test_what_needs_an_end_of_the_input_is_about_history(text: str) -> None:
 )
 def test_other_statements_for_rows_are_not(text: str) -> None:
     assert not is_history(text, AGGREGATES)
+
+
+@pytest.mark.parametrize("repeated", ["\\'", "/* ", "(a) FROM ", ") FROM ", "FROM (a), ", "x(", '"', "BETWEEN 1 "])
+def test_looking_takes_ten_times_as_long_for_ten_times_the_text(repeated: str) -> None:
+    def taken(times: int) -> float:
+        text = "SELECT " + repeated * times
+        best = float("inf")
+        for _ in range(3):
+            begun = time.thread_time()
+            is_history(text, AGGREGATES)
+            best = min(best, time.thread_time() - begun)
+        return best
+
+    assert taken(20_000) < 30 * taken(2_000) + 0.01
+
+
+def test_what_is_longer_than_a_statement_may_be_is_not_looked_at() -> None:
+    assert not is_history("SELECT a FROM b ORDER BY a" + " " * 1_000_000 + ";", AGGREGATES)
+
+
+@pytest.mark.parametrize("text", ["SELECT 'a", "SELECT 'a''", "SELECT /* a", 'SELECT "a', "SELECT `a"])
+def test_what_begins_and_does_not_end_is_refused(text: str) -> None:
+    with pytest.raises(SqlError, match=r"line 1:\d+: what begins here with \S+ does not end"):
+        read(text)
+
+
+def test_a_bound_is_a_whole_number_of_an_offset() -> None:
+    for bound in ("1.5", "9" * 5_000):
+        with pytest.raises(SqlError, match="BETWEEN two times in quotes or two offsets"):
+            read(f"SELECT * FROM t BETWEEN 0 AND {bound}")

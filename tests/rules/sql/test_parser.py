@@ -1,6 +1,7 @@
 """The language: what reads, where what does not is wrong, and that nothing can make the parser fail otherwise."""
 
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from ottla.sql import tree as t
 from ottla.sql.errors import BAD_STATEMENT, SqlError
 from ottla.sql.lexer import pieces, substituted
 from ottla.sql.parser import parse, parse_expression, parse_type
+from ottla.sql.session import Session
 from ottla.sql.text import text_of
 
 CORPUS = """
@@ -209,3 +211,67 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         parse(text)
     except SqlError as error:
         assert error.code == BAD_STATEMENT
+
+
+@pytest.mark.parametrize("repeated", ["/* ", "${", "${a", "'\\", "$", '"', "`", "--", "-- \n", "'a' /* ", "1.", "(a,"])
+def test_reading_takes_ten_times_as_long_for_ten_times_the_text(repeated: str) -> None:
+    def taken(times: int) -> float:
+        text = "SELECT 1 " + repeated * times
+        best = float("inf")
+        for _ in range(3):
+            begun = time.thread_time()
+            substituted_or_not(text)
+            best = min(best, time.thread_time() - begun)
+        return best
+
+    assert taken(20_000) < 30 * taken(2_000) + 0.01
+
+
+def substituted_or_not(text: str) -> None:
+    with suppress(SqlError):
+        parse(substituted(text, {}))
+
+
+def test_a_comment_that_does_not_end_is_told_with_its_place_and_takes_what_follows() -> None:
+    assert [each.text for each in pieces("SELECT 1; SELECT /* 2; SELECT 3")] == ["SELECT 1", "SELECT /* 2; SELECT 3"]
+    with pytest.raises(SqlError, match="line 1:18: a comment begins here"):
+        parse("SHOW TOPICS; SHOW/* TOPICS; SHOW TOPICS")
+
+
+def test_variables_do_not_make_more_text_than_is_read() -> None:
+    ten = {"A": "x" * 100_000}
+    with pytest.raises(SqlError, match="with its variables the text has more than the 4,194,304 characters"):
+        substituted("${a}" * 50, ten)
+    doubling = "DEFINE a = 'xxxxxxxxxx';" + "DEFINE a = '${a}${a}';" * 30
+    session = Session()
+    with pytest.raises(SqlError, match="with its variables the text has more"):
+        for statement, _ in session.statements(doubling):
+            session.set(statement)
+    assert len(session.variables["A"]) < 4 << 20
+    assert session.longest("${a}${b}") >= 2 * len(session.variables["A"])
+    told = "DEFINE a = '" + "x" * 100_000 + "';" + "SHOW /* ${a} */ TOPICS;" * 50
+    seen = 0
+    with pytest.raises(SqlError, match="with its variables the text has more"):
+        for statement, own in session.statements(told):
+            session.set(statement)
+            seen += len(own)
+    assert seen < 4 << 20
+
+
+def test_an_expression_has_a_height_that_everything_can_climb() -> None:
+    def tall(times: int) -> str:
+        text = "v"
+        for _ in range(times):
+            text = f"({text}{'+1' * 90})"
+        return text
+
+    statement = f"SELECT {tall(2)}, {tall(2)} FROM s;"
+    (read,) = parse(statement)
+    assert hash(read) == hash(parse(statement)[0])
+    assert text_of(read).count("1") == repr(read).count("value=1") == 360
+    with pytest.raises(SqlError, match="more than 200 operators on top of each other") as refused:
+        parse(f"SELECT {tall(3)} FROM s;")
+    assert (refused.value.code, refused.value.line) == (BAD_STATEMENT, 1)
+    for repeated in ("ABS(", "-", "NOT ", "a[", "CASE WHEN ", "CAST(", "x => ", "ARRAY[", "(1 + "):
+        with pytest.raises(SqlError):
+            parse(f"SELECT {repeated * 100_000} FROM s;")

@@ -12,6 +12,7 @@ import pytest
 from ottla.serdes.types import STRING
 from ottla.sql.python_calls import Code
 from ottla.sql.server.job import application, query_of
+from ottla.sql.testing import run
 from ottla.streams.expressions import value
 from ottla.streams.expressions.functions.python import python_call
 from ottla.streams.test_driver import TopologyTestDriver
@@ -72,3 +73,40 @@ def test_a_call_in_any_thread_is_stopped_after_its_time() -> None:
     for each in threads:
         each.join(60)
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while True:\n  try:\n   sum(range(1000))\n  except:\n   pass",
+        "while True:\n  try:\n   sum(range(1000))\n  except BaseException as error:\n   str(error)",
+        "from contextlib import suppress\n while True:\n  with suppress(BaseException):\n   sum(range(1000))",
+    ],
+)
+def test_a_call_that_catches_everything_is_stopped_all_the_same(body: str) -> None:
+    code = Code(f"def f(x):\n {body}", "F", 50)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="F took longer than 50 ms and was stopped"):
+            code(1)
+    assert Code("def g(x):\n try:\n  return 1 / x\n except:\n  return 0", "G", 60_000)(0) == 0
+
+
+AGGREGATE = """
+CREATE AGGREGATE FUNCTION total (x INT) RETURNS INT KEEPS BIGINT LANGUAGE PYTHON WITH (TIMEOUT_MS=100) AS $$
+class Total:
+    def initial(self): return 0
+    def add(self, state, x):
+        while x == 7: pass
+        return 'much' if x == 8 else state + 6 // x
+    def merge(self, state, other): return state + other
+    def result(self, state): return state if state < 10 else 'much'
+$$;
+CREATE STREAM s (id INT KEY, x INT) WITH (kafka_topic='t', value_format='JSON');
+CREATE TABLE o AS SELECT id, total(x) AS n FROM s GROUP BY id;
+"""
+
+
+def test_an_aggregate_passes_over_rows_that_fail_and_a_result_that_fails_is_null() -> None:
+    inputs = [{"topic": "t", "key": 1, "value": {"X": each}} for each in (2, 0, 7, 8, 1, 6, 1)]
+    outputs, _ = run(AGGREGATE, inputs)
+    assert [each["value"]["N"] for each in outputs] == [3, 3, 3, 3, 9, None, None]

@@ -11,7 +11,9 @@ STREAM = (
 OTHER = "CREATE STREAM o (id INT KEY, u STRING) WITH (kafka_topic='o', value_format='JSON');"
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, w STRING) WITH (kafka_topic='t', value_format='JSON');"
 X = "CREATE STREAM x (a STRING) WITH (kafka_topic='x', value_format='JSON'"
-THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
+BARE = "CREATE STREAM k (v INT) WITH (kafka_topic='k', value_format='KAFKA');"
+COMMAS = "CREATE STREAM d (v INT) WITH (kafka_topic='d', value_format='DELIMITED');"
+THERE = "\n".join((STREAM, OTHER, TABLE + BARE + COMMAS)) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,36 @@ THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
         ("CREATE STREAM x AS SELECT id, v FROM s WHERE v = NULL;", 48, "write IS NULL"),
         # properties
         (f"{X}, timestamp='a', timestamp_format='yyyy-MM-ddTHH');", 1, "has the letter T, which is not understood"),
+        (
+            f"{X}, timestamp='a', timestamp_format='YYYY-MM-dd');",
+            1,
+            "has Y, which is of weeks as countries have them; y",
+        ),
+        (f"{X}, timestamp='a', timestamp_format='yyyy[-MM');", 1, "[ and ] that do not belong to each other"),
+        (f"{X}, timestamp='a', timestamp_format='yyyy Q');", 1, "a quarter is written, and not read"),
+        ("CREATE STREAM x AS SELECT id, PARSE_DATE(v, 'YYYY') AS c FROM s;", 31, "has Y, which is of weeks"),
+        ("CREATE STREAM x AS SELECT id, PARSE_DATE(v, 'yyyy HH') AS c FROM s;", 31, "of a date has parts of a time"),
+        ("CREATE STREAM x AS SELECT id, TIMESTAMPTOSTRING(n, 'w') AS c FROM s;", 31, "has w, which is of weeks"),
+        ("CREATE STREAM x AS SELECT id, FORMAT_TIME(PARSE_TIME(v, 'HH:{'), 'HH') AS c FROM s;", 43, "in quotes only"),
+        (f"{X}, partitions=1E400);", 1, "the property PARTITIONS takes a whole number, not inf"),
+        (f"{X}, partitions=-1);", 1, "PARTITIONS is 1 at least and 100000 at most, not -1"),
+        (f"{X}, partitions=0);", 1, "PARTITIONS is 1 at least"),
+        (f"{X}, partitions=1E300);", 1, "PARTITIONS is 1 at least and 100000 at most"),
+        (f"{X}, replicas=40000);", 1, "REPLICAS is 1 at least and 32767 at most, not 40000"),
+        (f"{X}, retention_ms=9223372036854775808);", 1, "RETENTION_MS is -1 at least"),
+        (f"{X}, value_schema_id=2147483648);", 1, "VALUE_SCHEMA_ID is 0 at least"),
+        (
+            "CREATE TABLE x AS SELECT v, COUNT(*) AS c FROM s "
+            "WINDOW TUMBLING (SIZE 999999999999999999 DAYS) GROUP BY v;",
+            72,
+            "999999999999999999 DAYS are more than the 100,000,000 DAYS there may be",
+        ),
+        (
+            "CREATE STREAM x (a INT KEY, b INT) WITH (kafka_topic='x', value_format='JSON', window_type='tumbling', "
+            "window_size='999999999999999 DAYS');",
+            1,
+            "more than the 100,000,000 DAYS there may be",
+        ),
         (f"{X}, retention_ms=0);", 1, "RETENTION_MS is above 0, or -1 for ever, not 0"),
         (f"{X}, cleanup_policy='compat');", 1, "'compat' is no CLEANUP_POLICY; do you mean compact?"),
         (
@@ -103,6 +135,8 @@ THERE = "\n".join((STREAM, OTHER, TABLE)) + "\n"
         ("INSERT INTO t (w) VALUES ('x');", 1, "the PRIMARY KEY ID of T needs a value"),
         ("INSERT INTO s (id, rowpartition) VALUES (1, 2);", 1, "ROWPARTITION cannot be written"),
         ("ALTER STREAM s ADD COLUMN v INT;", 16, "S has a column V already"),
+        ("ALTER STREAM k ADD w INT, ADD b STRING;", 16, "KAFKA holds one value column"),
+        ("ALTER STREAM d ADD b INT, ADD w ARRAY<INT>;", 27, "DELIMITED"),
         ("CREATE OR REPLACE STREAM s (id INT KEY) WITH (kafka_topic='s', value_format='JSON');", 1, "added at the end"),
     ],
 )

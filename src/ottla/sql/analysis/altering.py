@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from ottla.serdes.types import Type
 from ottla.sql import tree as t
-from ottla.sql.analysis.refusals import refuse
+from ottla.sql.analysis.refusals import at, refuse
 from ottla.sql.analysis.types import resolved
+from ottla.sql.formats import check
 from ottla.sql.model import SYSTEM, DataSource
 
 
@@ -26,4 +27,6 @@ def altered(source: DataSource, statement: t.AlterSource, custom: Mapping[str, T
             refuse(f"{source.name} has a column {column.name} already", column)
         known.add(column.name)
         added.append((column.name, resolved(column.type, custom)))
+        with at(column):
+            check(source.value_format, (*source.values, *added), "value")
     return replace(source, values=(*source.values, *added))

@@ -36,6 +36,14 @@ CREATE: Final = {**_BOTH, "WINDOW_TYPE": _TEXT, "WINDOW_SIZE": _TEXT, "SOURCED_B
 CREATE_AS: Final = _BOTH
 FUNCTION: Final = {"TIMEOUT_MS": _NUMBER}
 INSERT: Final = {"QUERY_ID": _TEXT}
+_RANGES: Final = {
+    "PARTITIONS": (1, 100_000),
+    "REPLICAS": (1, (1 << 15) - 1),
+    "RETENTION_MS": (-1, (1 << 63) - 1),
+    "KEY_SCHEMA_ID": (0, (1 << 31) - 1),
+    "VALUE_SCHEMA_ID": (0, (1 << 31) - 1),
+}
+"""From where to where a number goes, both included. Kafka's, but for partitions: no cluster has more of one topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,9 @@ def read(written: t.Properties, known: Mapping[str, str], node: t.Node) -> Prope
         read_value = _READERS[known[upper]](value)
         if read_value is None:
             refuse(f"the property {upper} takes {known[upper]}, not {value!r}", node)
+        least, most = _RANGES.get(upper, (None, None))
+        if least is not None and most is not None and not least <= read_value <= most:
+            refuse(f"{upper} is {least} at least and {most} at most, not {value}", node)
         found[upper] = read_value
     for part in ("KEY_FORMAT", "VALUE_FORMAT"):
         if "FORMAT" in found and part in found:
@@ -89,7 +100,7 @@ def _number(value: t.Constant) -> int | None:
         return None
     try:
         number = int(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # 1E400
         return None
     return number if not isinstance(value, float | Decimal) or number == value else None
 

@@ -14,7 +14,7 @@ from ottla.sql.analysis.refusals import meant, refuse
 from ottla.sql.analysis.types import resolved
 from ottla.sql.model import SYSTEM, Columns, DataSource, EventTime, HeaderColumn, WindowedKey
 from ottla.streams.expressions.bound import HEADERS
-from ottla.streams.expressions.time_patterns import parts_of
+from ottla.streams.expressions.time_patterns import check_readable
 
 _WINDOW_SIZE: Final = re.compile(r"\s*(\d{1,15})\s+([A-Za-z]+?)S?\s*")
 
@@ -118,7 +118,10 @@ def _duration_ms(text: str, node: t.Node) -> int:
     unit = match[2].upper() if match else ""
     if match is None or unit not in t.UNIT_MS or int(match[1]) == 0:
         refuse(f"{text!r} is no WINDOW_SIZE: write a number and MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS", node)
-    return int(match[1]) * t.UNIT_MS[unit]
+    size = int(match[1]) * t.UNIT_MS[unit]
+    if size > t.LONGEST_MS:
+        refuse(f"WINDOW_SIZE={text!r} is more than the {t.LONGEST} there may be", node)
+    return size
 
 
 def event_time(said: Properties, columns: Columns, node: t.Node) -> EventTime | None:
@@ -143,6 +146,6 @@ def event_time(said: Properties, columns: Columns, node: t.Node) -> EventTime | 
 
 def _check_pattern(pattern: str, node: t.Node) -> None:
     try:
-        parts_of(pattern)
+        check_readable(pattern)
     except ValueError as error:
         refuse(f"TIMESTAMP_FORMAT={pattern!r}: {error}", node)

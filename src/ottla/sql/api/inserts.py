@@ -93,7 +93,7 @@ class Inserts:
     def _target(self, first: bytes | None) -> DataSource:
         try:
             given = json.loads(first or b"null")
-        except ValueError:
+        except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict) or not isinstance(given.get("target"), str):
             raise SqlError(BAD_REQUEST, 'the first line is {"target": "STREAM"}, and rows follow it')

@@ -9,10 +9,12 @@ The text is compiled where it runs: the log of statements and the plan of a quer
 """
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.serdes.json import json_writer
 from ottla.serdes.types import NULL, Type, array_of
 from ottla.sql.arguments import Argument, Refused
 from ottla.sql.functions.coercions import coerced, null_of
@@ -22,6 +24,7 @@ from ottla.sql.types import sql_text
 from ottla.streams.expressions import Aggregate, Expression
 from ottla.streams.expressions.aggregates import own
 from ottla.streams.expressions.batches import BatchAggregate
+from ottla.streams.expressions.functions.declare import FAILURES
 from ottla.streams.expressions.functions.python import python_call
 
 if TYPE_CHECKING:
@@ -133,8 +136,15 @@ def _is_called(node: ast.stmt, name: str) -> bool:
 # ---- aggregates
 
 
+@cache
+def _writer(kind: Type) -> Callable[[Any], str]:
+    """Raises for what is not of the type."""
+    return json_writer(kind)
+
+
 class _OwnWithoutUndo(BatchAggregate):
-    """A user's class as streams call it: a value at a time, and what it gives is of the types that it says."""
+    """A user's class as streams call it: a value at a time. A row whose call fails is passed over; a result that fails
+    is null."""
 
     keeps = returns = "the types of the statement"
 
@@ -152,16 +162,22 @@ class _OwnWithoutUndo(BatchAggregate):
     def state_type(self) -> Type:
         return self._function.keeps or self._function.returns
 
-    def _call(self, method: str, *args: Any) -> Any:
+    def _call(self, method: str, kind: Type, otherwise: Any, *args: Any) -> Any:
+        """`otherwise`: what it is if the call fails, or gives what is not of the type."""
         function = self._function
-        return limited(
-            lambda: getattr(instance(function.source, function.name), method)(*args),
-            function.timeout_ms,
-            function.name,
-        )
+        try:
+            made = limited(
+                lambda: getattr(instance(function.source, function.name), method)(*args),
+                function.timeout_ms,
+                function.name,
+            )
+            _writer(kind)(made)
+        except FAILURES:
+            return otherwise
+        return made
 
     def initial(self) -> Any:
-        return self._call("initial")
+        return self._call("initial", self.state_type(), None)
 
     def add(self, state: Any, *columns: "pa.Array") -> Any:
         return self._each("add", state, columns)
@@ -169,14 +185,14 @@ class _OwnWithoutUndo(BatchAggregate):
     def _each(self, method: str, state: Any, columns: "Sequence[pa.Array]") -> Any:
         """A null among the arguments changes nothing, as in all aggregates of SQL."""
         for row in zip(*[column.to_pylist() for column in columns], strict=True):
-            state = state if None in row else self._call(method, state, *row)
+            state = state if None in row else self._call(method, self.state_type(), state, state, *row)
         return state
 
     def merge(self, state: Any, other: Any) -> Any:
-        return self._call("merge", state, other)
+        return self._call("merge", self.state_type(), state, state, other)
 
     def result(self, state: Any) -> Any:
-        return self._call("result", state)
+        return self._call("result", self.result_type(), None, state)
 
 
 class _Own(_OwnWithoutUndo):

@@ -17,9 +17,10 @@ from ottla.sql.errors import BAD_STATEMENT, SqlError
 MAX_CHARACTERS: Final = 1_000_000
 _TOKEN: Final = re.compile(
     r"""(?P<blank>\s+|--[^\r\n]*|/\*.*?\*/)|(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")"""
-    r"""|(?P<word>[A-Za-z_@][\w@]*)|(?P<number>\d+(?:\.\d+)?)|(?P<sign>.)""",
+    r"""|(?P<open>(?:/\*|['"`]).*)|(?P<word>[A-Za-z_@][\w@]*)|(?P<number>\d+(?:\.\d+)?)|(?P<sign>.)""",
     re.S,
 )
+"""`open` is what begins and never ends: passed over, each of many such would be read to the end of the text again."""
 _FIRST: Final = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
 _REFUSED: Final = {
     "INSERT": "it only reads: INSERT INTO is a statement of its own",
@@ -100,6 +101,8 @@ _WINDOWS: Final = frozenset(("TUMBLING", "HOPPING", "SESSION"))
 def is_history(text: str, aggregates: Container[str]) -> bool:
     """Whether a statement for rows is a SELECT over history: it has no EMIT, and something that needs an end of the
     input. What is not is a pull query, or wrong. `aggregates`: names of functions over rows."""
+    if len(text) > MAX_CHARACTERS:
+        return False
     meant = [each for each in _tokens(text.strip().rstrip(";")) if each.kind != "blank"]
     first = next((each.word for each in meant if each.text != "("), "")
     words = [each.word for each in meant]
@@ -146,6 +149,10 @@ def _check(meant: list[_Token], text: str) -> None:
             raise _error(_REFUSED[each.word], each, text)
         if each.text == ";":
             raise _error("one SELECT at a time", each, text)
+        if each.kind == "open":
+            raise _error(
+                f"what begins here with {each.text[: 2 if each.text[0] == '/' else 1]} does not end", each, text
+            )
     for each, following in pairwise(meant):
         if each.word == "USING" and following.kind in ("text", "quoted"):
             raise _error("programs (TRANSFORM ... USING) are not for SQL over history", each, text)
@@ -162,17 +169,21 @@ def _names(meant: list[_Token]) -> Iterator[tuple[int, _Token]]:
     """Names of what is read, not those of functions (`FROM range(3)`) and of parts (`a.b`). Between FROM and what ends
     it a comma brings another one; parentheses have a FROM of their own."""
     lists: list[bool] = [False]
+    selects: list[bool] = [True]  # outside of all parentheses is no function
     for place, token in enumerate(meant):
         if token.text == "(":
             lists.append(False)
+            selects.append(False)
         elif token.text == ")" and len(lists) > 1:
             lists.pop()
+            selects.pop()
         starts = token.word in ("FROM", "JOIN") or (token.text == "," and lists[-1])
         if token.word == "FROM":
-            lists[-1] = not _in_function(meant, place)
-            starts = lists[-1]
+            # EXTRACT(DAY FROM t), TRIM(x FROM y), SUBSTRING(s FROM 2): a FROM of a function has no SELECT before it.
+            starts = lists[-1] = selects[-1]
         elif token.word in _ENDS_FROM:
             lists[-1] = False
+        selects[-1] = selects[-1] or token.word in ("SELECT", "FROM")
         following = meant[place + 1] if place + 1 < len(meant) else None
         after = meant[place + 2].text if place + 2 < len(meant) else ""
         if starts and following is not None and after not in ("(", ".") and _is_name(following):
@@ -181,21 +192,6 @@ def _names(meant: list[_Token]) -> Iterator[tuple[int, _Token]]:
 
 def _is_name(token: _Token) -> bool:
     return token.kind in ("word", "quoted") and token.word not in ("LATERAL", "SELECT", "VALUES", "UNNEST")
-
-
-def _in_function(meant: list[_Token], place: int) -> bool:
-    """EXTRACT(DAY FROM t), TRIM(x FROM y), SUBSTRING(s FROM 2): a FROM of a function has no SELECT before it."""
-    depth = 0
-    for token in reversed(meant[:place]):
-        if token.text == ")":
-            depth += 1
-        elif token.text == "(":
-            if depth == 0:
-                return True
-            depth -= 1
-        elif depth == 0 and token.word in ("SELECT", "FROM"):
-            return False
-    return False
 
 
 def _reading(token: _Token, bounds: Bounds | None, number: int, *, has_alias: bool) -> Reading:
@@ -224,7 +220,7 @@ def _bounds(meant: list[_Token], place: int, text: str) -> Bounds | None:
     if len(part) < 4 or part[0].word != "BETWEEN" or part[2].word != "AND":
         return None
     low, high = part[1], part[3]
-    if low.kind == high.kind == "number":
+    if low.kind == high.kind == "number" and all(each.text.isdigit() and len(each.text) < 20 for each in (low, high)):
         return Bounds(int(low.text), int(high.text), of_time=False)
     if low.kind == high.kind == "text":
         return Bounds(_ms(low, text), _ms(high, text), of_time=True)

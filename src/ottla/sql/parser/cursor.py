@@ -9,7 +9,9 @@ from ottla.sql.lexer import Lines, Place, Token
 T = TypeVar("T")
 
 MAX_DEPTH: Final = 100
-"""Of expressions and types inside each other."""
+"""Of expressions and types inside each other, as they are written."""
+MAX_HEIGHT: Final = 200
+"""Of the tree of an expression, in which each sign of a sum is one more: what works on trees calls itself."""
 
 RESERVED: Final = frozenset(
     """
@@ -22,7 +24,7 @@ RESERVED: Final = frozenset(
 
 
 class Cursor:
-    __slots__ = ("_depth", "_lines", "_place", "_tokens", "text")
+    __slots__ = ("_depth", "_lines", "_place", "_tokens", "height", "text")
 
     def __init__(self, text: str, tokens: list[Token], lines: Lines) -> None:
         self.text = text
@@ -30,6 +32,8 @@ class Cursor:
         self._lines = lines
         self._place = 0
         self._depth = 0
+        self.height = 0
+        """Of the highest expression that was read inside of the one that is being read."""
 
     # ---- looking
 
@@ -136,6 +140,12 @@ class Cursor:
 
     def leave(self) -> None:
         self._depth -= 1
+
+    def rise(self, height: int) -> int:
+        """One more. Refuses what is too high."""
+        if height >= MAX_HEIGHT:
+            self.refuse(f"an expression of more than {MAX_HEIGHT} operators on top of each other: take it apart")
+        return height + 1
 
     def wrong(self, expected: str) -> NoReturn:
         token = self.token

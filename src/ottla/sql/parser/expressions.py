@@ -39,12 +39,17 @@ _WORDS: Final = {"OR": _OR, "AND": _AND, "IS": _COMPARED, "BETWEEN": _COMPARED, 
 def expression(cursor: Cursor, floor: int = 0) -> t.Expr:
     """Up to the first operator that binds no more than `floor` does."""
     cursor.enter()
+    beside, cursor.height = cursor.height, 0
     left, length = _prefix(cursor), 0
+    height = cursor.rise(cursor.height)
     while (binds := _binds(cursor)) > floor:
         length += 1
         if length > MAX_CHAIN and binds not in (_OR, _AND, _JOINED):
             cursor.refuse(f"more than {MAX_CHAIN} operators in a row: take the expression apart")
+        cursor.height = height
         left = _infix(cursor, left, binds)
+        height = cursor.rise(cursor.height)
+    cursor.height = max(beside, height)
     cursor.leave()
     return left
 
@@ -144,6 +149,7 @@ def _postfix(cursor: Cursor) -> t.Expr:
         else:
             return found
         length += 1
+        cursor.height = cursor.rise(cursor.height)
         if length > MAX_CHAIN:
             cursor.refuse(f"more than {MAX_CHAIN} steps into a value")
 

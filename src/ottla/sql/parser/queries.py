@@ -3,6 +3,7 @@
 from typing import Final, NoReturn
 
 from ottla.sql import tree as t
+from ottla.sql.errors import BAD_STATEMENT, SqlError
 from ottla.sql.parser.cursor import RESERVED, Cursor
 from ottla.sql.parser.expressions import UNITS, expression
 
@@ -121,7 +122,10 @@ def duration(cursor: Cursor) -> t.Duration:
     amount = cursor.number("a duration such as 5 MINUTES")
     if cursor.token.kind != "name" or UNITS.get(cursor.token.text) not in t.UNIT_MS:
         cursor.wrong("MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS")
-    return t.Duration(amount, UNITS[cursor.take().text], at=at)
+    found = t.Duration(amount, UNITS[cursor.take().text], at=at)
+    if found.ms > t.LONGEST_MS:
+        raise SqlError(BAD_STATEMENT, f"{amount} {found.unit}S are more than the {t.LONGEST} there may be", "", *at)
+    return found
 
 
 def _window(cursor: Cursor) -> t.Window:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from ottla.streams.expressions.bound import FUNCTIONS, Bound, Cells, Evaluator
+from ottla.streams.expressions.bound import FUNCTIONS, Bound, Cells, Evaluator, built
 from ottla.streams.expressions.functions.declare import FAILURES
 
 Notice = Callable[[str], None]
@@ -80,11 +80,12 @@ def watched(node: Bound, notice: Notice, cells: Cells | None = None) -> Evaluato
     """What `Bound.evaluator` gives, and tells of each call that had no result. Inside lambdas nothing is told."""
     if node.function in _LEAVES or not is_fallible(node):
         return node.evaluator(cells)
-    args = [watched(each, notice, cells) for each in node.args]
+    around = {} if cells is None else cells
+    if node.function != "python_call" and not _may_fail(node):
+        return built(node, around, lambda each, inner: watched(each, notice, inner))
+    args = [watched(each, notice, around) for each in node.args]
     if node.function == "python_call":
         return FUNCTIONS[node.function].build(_telling_call(node, notice), args)
-    if not _may_fail(node):
-        return FUNCTIONS[node.function].build(node, args)
     return _telling(node, args, notice)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -23,7 +24,7 @@ from ottla.sql.catalog import (
     SourceDropped,
     SourceSet,
 )
-from ottla.sql.errors import BAD_STATEMENT, REGISTRY_MISSING, SERVER_ERROR, SqlError
+from ottla.sql.errors import BAD_REQUEST, BAD_STATEMENT, REGISTRY_MISSING, SERVER_ERROR, SqlError
 from ottla.sql.functions import AGGREGATES
 from ottla.sql.functions.declare import Refused
 from ottla.sql.history.text import is_history
@@ -71,6 +72,7 @@ class Engine:
         connectors: Connectors | None = None,
         history: HistoryHost | None = None,
         dead_letters: bool = False,
+        python_functions: bool = True,
     ) -> None:
         self.replaying = Replaying(persistent, defaults or {})
         self.catalog = self.replaying.catalog
@@ -84,6 +86,7 @@ class Engine:
         self._telling = Telling(self.replaying, cluster, registry, self.clients, measuring, dead_letters=dead_letters)
         self._connectors = connectors or Connectors("")
         self._history = HistoryQueries(history, self.catalog, self.clients.looking, self.clients.limits.history)
+        self._python_functions = python_functions
         self._turn = asyncio.Lock()
 
     # ---- its life
@@ -112,7 +115,7 @@ class Engine:
         session = self._session(properties, variables)
         done: list[entities.Entity] = []
         try:
-            async for statement, own in _parsed(session, text):
+            async for statement, own in _parsed(session, text, self.clients.limits.statements):
                 try:
                     found = await self._one(statement, own, session, asker)
                 except (Refused, TopologyError) as error:
@@ -200,7 +203,8 @@ class Engine:
     async def _written(self, statement: t.Statement, text: str, session: Session, asker: Asker) -> entities.Entity:
         async with self._turn:
             await self.log.caught_up()
-            settings = self.replaying.settings(session.properties)
+            # Here alone, not at replay: the log says which functions there are, on all servers of the service id.
+            settings = replace(self.replaying.settings(session.properties), python_functions=self._python_functions)
             statement, text = await self._with_columns(statement, text, settings)
             changes = self.catalog.decide(statement, text, self.log.position, settings)
             asker.check_changes(changes, self.catalog)
@@ -294,7 +298,11 @@ class Engine:
         session = self._session(properties, variables)
         if (over := await _over_history(session, text)) is not None:
             return await self._over_history(over, asker)
-        found = [each async for each in _parsed(session, text) if not self._set(each[0], session)]
+        found = [
+            each
+            async for each in _parsed(session, text, self.clients.limits.statements)
+            if not self._set(each[0], session)
+        ]
         if len(found) != 1 or not isinstance(found[0][0], t.SelectQuery | t.PrintTopic):
             raise SqlError(BAD_STATEMENT, "one SELECT is expected here; other statements belong to /ksql", text)
         statement, own = found[0]
@@ -317,7 +325,7 @@ class Engine:
 async def _over_history(session: Session, text: str) -> str | None:
     """The statement, if it is one SELECT over history. What is long is looked at beside the loop. Raises SqlError."""
     found = partial(_history_in, session, text)
-    return await asyncio.to_thread(found) if len(text) > _LONG_TEXT else found()
+    return await asyncio.to_thread(found) if session.longest(text) > _LONG_TEXT else found()
 
 
 def _history_in(session: Session, text: str) -> str | None:
@@ -328,11 +336,23 @@ def _history_in(session: Session, text: str) -> str | None:
     return own if is_history(own, AGGREGATES) else None
 
 
-async def _parsed(session: Session, text: str) -> AsyncIterator[tuple[t.Statement, str]]:
-    """Each when those before it are done. What is long is parsed beside the loop. Raises SqlError."""
+async def _parsed(session: Session, text: str, most: int) -> AsyncIterator[tuple[t.Statement, str]]:
+    """Each when those before it are done; none of more than `most`. What is long is parsed beside the loop. Raises
+    SqlError."""
+    await asyncio.to_thread(_check_number, text, most) if len(text) > _LONG_TEXT else _check_number(text, most)
     coming = session.statements(text)
     while True:
-        found = await asyncio.to_thread(next, coming, None) if len(text) > _LONG_TEXT else next(coming, None)
+        found = (
+            await asyncio.to_thread(next, coming, None) if session.longest(text) > _LONG_TEXT else next(coming, None)
+        )
         if found is None:
             return
         yield found
+
+
+def _check_number(text: str, most: int) -> None:
+    if sum(1 for _ in islice(pieces(text), most + 1)) > most:
+        raise SqlError(
+            BAD_REQUEST,
+            f"more than {most:,} statements in one request (sql.request.max.statements): send some at a time",
+        )

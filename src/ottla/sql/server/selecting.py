@@ -47,8 +47,10 @@ _THREADS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """What queries of clients may take of the server."""
+    """What clients may take of the server."""
 
+    statements: int = 1_000
+    """Of one request."""
     push_queries: int = 100
     """At a time."""
     push_state_rows: int = 1_000_000

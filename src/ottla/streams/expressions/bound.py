@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from ottla.serdes.types import BINARY, INT, LONG, STRING, Type, array_of, struct_of
+from ottla.streams.expressions.limits import MOST_STEPS, TooMuch, cost
 from ottla.streams.record import Headers
 
 
@@ -44,6 +45,8 @@ Evaluator: TypeAlias = Callable[..., Any]
 
 Cells: TypeAlias = Mapping[str, list[Any]]
 """Where the parameters of lambdas lie while a body runs, one place each."""
+_STEPS: Final = "steps left"
+"""Among the cells, under what is no name of a parameter: how many steps there are for all lambdas of a call."""
 
 
 class Refused(Exception):
@@ -75,7 +78,7 @@ class Bound:
                 return _variable(around[self.options[0]])
             case "lambda":
                 return _lambda(self, around)
-        return FUNCTIONS[self.function].build(self, [argument.evaluator(around) for argument in self.args])
+        return built(self, around, Bound.evaluator)
 
     def why_not_column(self) -> str | None:
         """What of it Spark cannot compute with the very same result; None: all of it can be a column."""
@@ -94,14 +97,39 @@ def _variable(cell: list[Any]) -> Evaluator:
     return lambda inputs: cell[0]
 
 
+def built(node: Bound, around: Cells, argument: "Callable[[Bound, Cells], Evaluator]") -> Evaluator:
+    """A call whose arguments are made by `argument`. The outermost one that takes lambdas has steps for all inside of
+    it: loops in loops would never end."""
+    declared = FUNCTIONS[node.function]
+    if declared.lambda_types is None or _STEPS in around:
+        return declared.build(node, [argument(each, around) for each in node.args])
+    steps = [0]
+    inner = {**around, _STEPS: steps}
+    evaluate = declared.build(node, [argument(each, inner) for each in node.args])
+
+    def counted(inputs: Any) -> Any:
+        steps[0] = MOST_STEPS
+        try:
+            return evaluate(inputs)
+        except (TooMuch, MemoryError):
+            return None
+
+    return counted
+
+
 def _lambda(node: Bound, around: Cells) -> Evaluator:
+    steps = around[_STEPS]
     cells: list[list[Any]] = [[None] for _ in node.options]
     body = node.args[0].evaluator({**around, **dict(zip(node.options, cells, strict=True))})
 
     def call(inputs: Any, *given: Any) -> Any:
         for cell, each in zip(cells, given, strict=True):
             cell[0] = each
-        return body(inputs)
+        made = body(inputs)
+        steps[0] -= cost(made)
+        if steps[0] < 0:
+            raise TooMuch
+        return made
 
     return call
 

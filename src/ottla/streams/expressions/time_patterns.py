@@ -1,7 +1,7 @@
 """Patterns of dates and times as Java's DateTimeFormatter has them (`yyyy-MM-dd HH:mm:ss.SSS`): written and read.
 
-Letters: y u M L d D E H k K h m s S A a n X x Z O V z, text in single quotes. Names are English. Letters of weeks and
-quarters are refused.
+Letters: G y u Q q M L d D E H k K h m s S A a n X x Z O V z, text in single quotes, `[` and `]` around what may be
+missing. Names are English. Letters of weeks (Y w W e c) are refused: where a week begins depends on the country.
 """
 
 import re
@@ -16,7 +16,11 @@ _MONTHS: Final = (
     "December",
 )  # fmt: skip
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_TOKEN: Final = re.compile(r"''|'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
+_QUARTERS: Final = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
+_LONGEST: Final = 500
+_DEEPEST: Final = 10
+"""Characters of a pattern, and `[` inside each other."""
+_TOKEN: Final = re.compile(r"''|'((?:[^']|'')*)'|([A-Za-z])\2*|[\[\]]|[{}#]|[^A-Za-z'\[\]{}#]+")
 _NUMBERS: Final = {"M": 2, "L": 2, "d": 2, "D": 3, "H": 2, "k": 2, "K": 2, "h": 2, "m": 2, "s": 2, "A": 8, "n": 9}
 """Letters that are numbers, with the most digits they have."""
 _OFFSET: Final = re.compile(r"([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?")
@@ -24,10 +28,14 @@ _OFFSET: Final = re.compile(r"([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A letter and how often it stands there, or a text between letters (count 0)."""
+    """A letter and how often it stands there, a text between letters (count 0), or `[` or `]` (count -1)."""
 
     letter: str
     count: int = 0
+
+
+_WEEKS: Final = "YwWec"
+_BEGIN, _END = Part("[", -1), Part("]", -1)
 
 
 @lru_cache(maxsize=512)
@@ -37,18 +45,36 @@ def parts_of(pattern: str) -> tuple[Part, ...]:
 
 
 def _parts(pattern: str) -> Iterator[Part]:
-    at = 0
+    if len(pattern) > _LONGEST:
+        raise ValueError(f"a pattern has at most {_LONGEST} characters")
+    at = depth = 0
     while at < len(pattern):
         found = _TOKEN.match(pattern, at)
         if found is None:
             raise ValueError(f"the pattern {pattern!r} has a quote without another")
         at = found.end()
         if found[2] is not None:
-            if found[2] not in _WRITERS:
-                raise ValueError(f"the pattern {pattern!r} has the letter {found[2]}, which is not understood")
+            _check_letter(pattern, found[2])
             yield Part(found[2], len(found[0]))
+        elif found[0] in "[]":
+            depth += 1 if found[0] == "[" else -1
+            if not 0 <= depth <= _DEEPEST:
+                raise ValueError(f"the pattern {pattern!r} has [ and ] that do not belong to each other")
+            yield _BEGIN if found[0] == "[" else _END
+        elif found[0] in "{}#":
+            raise ValueError(f"the pattern {pattern!r} has {found[0]}, which stands for itself in quotes only")
         else:
             yield Part("'" if found[0] == "''" else found[0] if found[1] is None else found[1].replace("''", "'"))
+    if depth:
+        raise ValueError(f"the pattern {pattern!r} has [ and ] that do not belong to each other")
+
+
+def _check_letter(pattern: str, letter: str) -> None:
+    if letter in _WEEKS:
+        instead = "; y is the year" if letter == "Y" else ""
+        raise ValueError(f"the pattern {pattern!r} has {letter}, which is of weeks as countries have them{instead}")
+    if letter not in _WRITERS:
+        raise ValueError(f"the pattern {pattern!r} has the letter {letter}, which is not understood")
 
 
 # ---- written
@@ -56,7 +82,9 @@ def _parts(pattern: str) -> Iterator[Part]:
 
 def written(moment: datetime, pattern: str) -> str:
     return "".join(
-        part.letter if part.count == 0 else _WRITERS[part.letter](moment, part.count) for part in parts_of(pattern)
+        part.letter if part.count == 0 else _WRITERS[part.letter](moment, part.count)
+        for part in parts_of(pattern)
+        if part.count >= 0
     )
 
 
@@ -73,6 +101,24 @@ def _year(moment: datetime, count: int) -> str:
 def _month(moment: datetime, count: int) -> str:
     name = _MONTHS[moment.month - 1]
     return _padded(moment.month, count) if count < 3 else name[:3] if count == 3 else name if count == 4 else name[:1]
+
+
+def _era(_: datetime, count: int) -> str:
+    """Dates begin with the year 1."""
+    return "AD" if count < 4 else "Anno Domini" if count == 4 else "A"
+
+
+def _quarter(moment: datetime, count: int) -> str:
+    number = (moment.month + 2) // 3
+    return (
+        _padded(number, count)
+        if count < 3
+        else f"Q{number}"
+        if count == 3
+        else _QUARTERS[number - 1]
+        if count == 4
+        else str(number)
+    )
 
 
 def _day_name(moment: datetime, count: int) -> str:
@@ -111,6 +157,9 @@ def _localized(moment: datetime) -> str:
 
 
 _WRITERS: Final[dict[str, Callable[[datetime, int], str]]] = {
+    "G": _era,
+    "Q": _quarter,
+    "q": _quarter,
     "y": _year,
     "u": _year,
     "M": _month,
@@ -142,38 +191,58 @@ _WRITERS: Final[dict[str, Callable[[datetime, int], str]]] = {
 # ---- read
 
 
+def check_readable(pattern: str) -> None:
+    """Raises ValueError for a pattern by which nothing can be read."""
+    _reader(pattern, lenient=False)
+
+
 def read(text: str, pattern: str, *, lenient: bool = False) -> dict[str, str]:
     """The texts of the letters. Raises ValueError where the text is not of that pattern."""
     found = _reader(pattern, lenient).fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not of the pattern {pattern!r}")
-    return {name[0]: each for name, each in found.groupdict().items() if each is not None}
+    texts: dict[str, str] = {}
+    for name, each in found.groupdict().items():
+        if each is not None and texts.setdefault(name[0], each) != each:
+            raise ValueError(f"{text!r} has {name[0]} of {pattern!r} twice, and they differ")
+    return texts
 
 
 @lru_cache(maxsize=512)
 def _reader(pattern: str, lenient: bool) -> "re.Pattern[str]":
+    """What is in brackets is taken if it is there and never given back, as Java does: so many of them cannot be tried
+    in all ways."""
     parts = parts_of(pattern)
     expression = ""
     seen: set[str] = set()
+    depth = 0
     for place, part in enumerate(parts):
         if part.count == 0:
             expression += re.escape(part.letter)
-            continue
-        if part.letter in seen:
-            raise ValueError(f"the pattern {pattern!r} has {part.letter} twice")
-        seen.add(part.letter)
-        follows = parts[place + 1] if place + 1 < len(parts) else None
-        next_to_digits = (
-            follows is not None and (follows.letter in _NUMBERS or follows.letter in "yuS") and follows.count > 0
-        )
-        expression += f"(?P<{part.letter}_>{_expected(part, next_to_digits, lenient)})"
+        elif part.count < 0:
+            depth += 1 if part is _BEGIN else -1
+            expression += "(?>" if part is _BEGIN else ")?+"
+        else:
+            if part.letter in "Qq":
+                raise ValueError(f"the pattern {pattern!r} has {part.letter}: a quarter is written, and not read")
+            if part.letter in seen and depth == 0:
+                raise ValueError(f"the pattern {pattern!r} has {part.letter} twice")
+            seen.add(part.letter)
+            follows = parts[place + 1] if place + 1 < len(parts) else None
+            expression += f"(?P<{part.letter}_{place}>{_expected(part, _begins_with_digits(follows), lenient)})"
     return re.compile(expression, re.IGNORECASE | re.ASCII)
+
+
+def _begins_with_digits(part: Part | None) -> bool:
+    return part is not None and part.count > 0 and (part.letter in _NUMBERS or part.letter in "yuS")
 
 
 def _expected(part: Part, next_to_digits: bool, lenient: bool) -> str:
     letter, count = part.letter, part.count
     if letter in "ML" and count > 2:
         return "|".join(name[:3] if count == 3 else name for name in _MONTHS)
+    if letter == "G":
+        return "AD|BC" if count < 4 else "Anno Domini|Before Christ" if count == 4 else "A|B"
     if letter == "E":
         return "|".join(name if count == 4 else name[:3] for name in _DAYS)
     if letter in "yu":
@@ -201,6 +270,8 @@ def date_in(found: dict[str, str], *, lenient: bool = False) -> date:
     """Parts that are missing are those of 1970-01-01. A lenient one counts on: 30 February is 2 March."""
     text = found.get("y") or found.get("u") or "1970"
     year = int(text) + (2000 if len(text) == 2 else 0)
+    if found.get("G", "A").upper().startswith("B"):
+        raise ValueError("dates begin with the year 1")
     if "D" in found:
         return date(year, 1, 1) + timedelta(days=int(found["D"]) - 1)
     month, day = _month_in(found), int(found.get("d", "1"))

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from ottla.serdes.types import BINARY, DOUBLE, INT, LONG, STRING
 from ottla.streams.expressions.bound import Bound, Spark
 from ottla.streams.expressions.functions.declare import binary, family, takes, text
+from ottla.streams.expressions.limits import within
 
 __all__ = [
     "double_from_bytes",
@@ -58,6 +59,11 @@ def _encoding(node: Bound, place: int) -> str | None:
     return argument.options[0].lower() if argument.function == "lit" and argument.options[0] is not None else None
 
 
+def _written(given: bytes, encoding: str) -> str:
+    within(2 * len(given))
+    return _WRITE[encoding.lower()](given)
+
+
 def _to_bytes_column(spark: Spark, node: Bound, args: list[Any]) -> Any:
     return args[0].cast("binary")
 
@@ -86,7 +92,7 @@ from_bytes: Final = declare(
     "from_bytes",
     "bytes, encoding",
     takes(binary, text, gives=STRING),
-    lambda given, encoding: _WRITE[encoding.lower()](given),
+    _written,
     typed_column=_from_bytes_column,
     no_column=lambda node: (
         None if _encoding(node, 1) in {"utf8", "hex", "base64"} else "Spark has no column for the encoding"
@@ -98,7 +104,7 @@ encode: Final = declare(
     "encode",
     "text, from_encoding, to_encoding",
     takes(text, gives=STRING),
-    lambda given, source, target: _WRITE[target.lower()](_READ[source.lower()](given)),
+    lambda given, source, target: _written(_READ[source.lower()](given), target),
     fails=True,
     about="A text in one of `utf8`, `ascii`, `hex`, `base64`, written in another.",
 )

@@ -3,14 +3,14 @@
 What only counts is a column of Spark; patterns and zones are Python's, since Java's own data may be of another year.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
 from ottla.serdes import dates
 from ottla.serdes.types import DATE, INT, LONG, STRING, TIME, TIMESTAMP, Type
 from ottla.streams.expressions import time_patterns as patterns
-from ottla.streams.expressions.bound import Bound, Refused, Spark
+from ottla.streams.expressions.bound import Bound, Refused, Rule, Spark
 from ottla.streams.expressions.expression import Function
 from ottla.streams.expressions.functions.declare import (
     coerced,
@@ -216,16 +216,37 @@ def _parse_timestamp(given: str, pattern: str, zone: str) -> datetime | None:
     return dates.in_utc(local.replace(tzinfo=patterns.zone_in(found) or patterns.zone(zone)))
 
 
-def _parse_date(given: str, pattern: str) -> date:
-    if any(part.count and part.letter in "HkKhmsSAna" for part in patterns.parts_of(pattern)):
+def _check_of_date(pattern: str) -> None:
+    patterns.check_readable(pattern)
+    if any(part.count > 0 and part.letter in "HkKhmsSAna" for part in patterns.parts_of(pattern)):
         raise ValueError(f"the pattern {pattern!r} of a date has parts of a time")
+
+
+def _by_pattern(check: Callable[[str], object], rule: Rule) -> Rule:
+    """A pattern that is the same for all records is looked at before the first of them."""
+
+    def checked(name: str, args: Sequence[Bound], options: tuple[Any, ...]) -> Bound:
+        bound = rule(name, args, options)
+        pattern = bound.args[1] if len(bound.args) > 1 else None
+        if pattern is not None and pattern.function == "lit" and isinstance(pattern.options[0], str):
+            try:
+                check(pattern.options[0])
+            except ValueError as error:
+                raise Refused(str(error)) from None
+        return bound
+
+    return checked
+
+
+def _parse_date(given: str, pattern: str) -> date:
+    _check_of_date(pattern)
     return patterns.date_in(patterns.read(given, pattern, lenient=True), lenient=True)
 
 
 format_date: Final = declare(
     "format_date",
     "date, pattern",
-    takes(_date, text, gives=STRING),
+    _by_pattern(patterns.parts_of, takes(_date, text, gives=STRING)),
     lambda given, pattern: patterns.written(datetime.combine(given, time(), UTC), pattern),
     fails=True,
     about="A date as text, by a pattern.",
@@ -233,7 +254,7 @@ format_date: Final = declare(
 format_time: Final = declare(
     "format_time",
     "time, pattern",
-    takes(_time, text, gives=STRING),
+    _by_pattern(patterns.parts_of, takes(_time, text, gives=STRING)),
     lambda given, pattern: patterns.written(datetime.combine(date(1970, 1, 1), given, UTC), pattern),
     fails=True,
     about="A time as text, by a pattern.",
@@ -241,7 +262,7 @@ format_time: Final = declare(
 format_timestamp: Final = declare(
     "format_timestamp",
     "timestamp, pattern, zone='UTC'",
-    takes(_timestamp, text, gives=STRING),
+    _by_pattern(patterns.parts_of, takes(_timestamp, text, gives=STRING)),
     _format_timestamp,
     fails=True,
     about="A timestamp as text, by a pattern, as the clocks of a zone show it.",
@@ -249,7 +270,7 @@ format_timestamp: Final = declare(
 parse_date: Final = declare(
     "parse_date",
     "text, pattern",
-    takes(text, gives=DATE),
+    _by_pattern(_check_of_date, takes(text, gives=DATE)),
     _parse_date,
     fails=True,
     about="A date by a pattern; lenient: 30 February is 2 March.",
@@ -257,7 +278,7 @@ parse_date: Final = declare(
 parse_time: Final = declare(
     "parse_time",
     "text, pattern",
-    takes(text, gives=TIME),
+    _by_pattern(patterns.check_readable, takes(text, gives=TIME)),
     lambda given, pattern: patterns.time_in(patterns.read(given, pattern)),
     fails=True,
     about="A time by a pattern; parts that are missing are 0.",
@@ -265,7 +286,7 @@ parse_time: Final = declare(
 parse_timestamp: Final = declare(
     "parse_timestamp",
     "text, pattern, zone='UTC'",
-    takes(text, gives=TIMESTAMP),
+    _by_pattern(patterns.check_readable, takes(text, gives=TIMESTAMP)),
     _parse_timestamp,
     fails=True,
     about="A timestamp by a pattern, in a zone unless the text says one; missing parts are those of 1970-01-01T00:00.",

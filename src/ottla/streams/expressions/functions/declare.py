@@ -30,7 +30,7 @@ from ottla.streams.expressions.bound import (
 )
 from ottla.streams.expressions.expression import Function
 
-FAILURES: Final = (ValueError, ArithmeticError, LookupError, TypeError, RecursionError)
+FAILURES: Final = (ValueError, ArithmeticError, LookupError, TypeError, RecursionError, MemoryError)
 """What a body may raise for arguments that have no answer."""
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 from ottla.serdes import values as v
 from ottla.serdes.types import BOOLEAN, INT, STRING, array_of, map_of
 from ottla.streams.expressions.functions.declare import anything, family, takes, text
+from ottla.streams.expressions.limits import within
 
 __all__ = [
     "extract_json_field",
@@ -211,7 +212,12 @@ def _json_concat(*documents: str) -> str:
     first, *others = map(parsed, documents)
     for each in others:
         first = _joined(first, each)
-    return written(first)
+    return _within(written(first))
+
+
+def _within(document: str) -> str:
+    within(len(document))
+    return document
 
 
 json_concat: Final = declare(
@@ -226,7 +232,8 @@ to_json_string: Final = declare(
     "to_json_string",
     "subject",
     takes(anything, gives=STRING),
-    lambda given: written(given, sort=True),
+    lambda given: _within(written(given, sort=True)),
+    fails=True,
     nulls="`null`, as text",
     about="As JSON: fields in the order of their names, nulls kept, bytes as base64, times as ISO 8601.",
 )

@@ -16,6 +16,7 @@ from ottla.serdes import values as v
 from ottla.serdes.types import BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING
 from ottla.streams.expressions.bound import Bound, Build, Evaluator, Spark
 from ottla.streams.expressions.functions.declare import (
+    FAILURES,
     by_type,
     element,
     family,
@@ -33,6 +34,7 @@ from ottla.streams.expressions.functions.declare import (
 from ottla.streams.expressions.functions.numbers import fitting_decimals, no_decimals, rounded, rounded_rule
 from ottla.streams.expressions.functions.operators import arithmetic, calculated, calculating
 from ottla.streams.expressions.functions.strings import concat_rule
+from ottla.streams.expressions.limits import joined, replaced
 
 __all__ = [
     "ksql_abs",
@@ -444,7 +446,8 @@ ksql_replace: Final = declare(
     "ksql_replace",
     "text, search, replacement",
     takes(text, gives=STRING),
-    str.replace,
+    replaced,
+    fails=True,
     column=lambda F, given, search, replacement: F.replace(given, search, replacement),
     no_column=lambda node: (
         None
@@ -457,7 +460,15 @@ ksql_replace: Final = declare(
 
 def _build_concat(node: Bound, args: list[Any]) -> Any:
     nothing: Any = b"" if node.type == BINARY else ""
-    return lambda inputs: nothing.join(part for each in args if (part := each(inputs)) is not None)
+
+    def evaluate(inputs: Any) -> Any:
+        parts = [part for each in args if (part := each(inputs)) is not None]
+        try:
+            return joined(nothing, parts)
+        except FAILURES:
+            return None
+
+    return evaluate
 
 
 def _concat_column(spark: Spark, node: Bound, args: list[Any]) -> Any:

@@ -7,6 +7,7 @@ from ottla.serdes import values as v
 from ottla.serdes.types import BOOLEAN, DOUBLE, INT, NULL, STRING, Type, common
 from ottla.streams.expressions.bound import Bound, Refused, Rule, Spark
 from ottla.streams.expressions.functions.declare import (
+    FAILURES,
     UNORDERED,
     coerced,
     element,
@@ -18,6 +19,7 @@ from ottla.streams.expressions.functions.declare import (
     type_of_first,
     whole,
 )
+from ottla.streams.expressions.limits import MOST_ITEMS, joined, within
 
 __all__ = [
     "array_concat",
@@ -144,7 +146,10 @@ array_intersect: Final = declare(
 
 
 def _concat(items: list[Any] | None, others: list[Any] | None) -> list[Any] | None:
-    return None if items is None and others is None else [*(items or ()), *(others or ())]
+    if items is None and others is None:
+        return None
+    within(len(items or ()) + len(others or ()), MOST_ITEMS)
+    return [*(items or ()), *(others or ())]
 
 
 array_concat: Final = declare(
@@ -152,6 +157,7 @@ array_concat: Final = declare(
     "items, others",
     _lists,
     _concat,
+    fails=True,
     typed_column=lambda spark, node, args: _concat_column(spark, node, *args),
     nulls="null if both are",
     about="The items of one array after those of another.",
@@ -293,7 +299,10 @@ def _build_join(node: Bound, args: list[Any]) -> Any:
         given, between = items(inputs), separator(inputs)
         if given is None or between is None:
             return None
-        return between.join("null" if item is None else text_of_item(item) for item in given)
+        try:
+            return joined(between, ("null" if item is None else text_of_item(item) for item in given))
+        except FAILURES:
+            return None
 
     return evaluate
 

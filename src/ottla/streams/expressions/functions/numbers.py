@@ -21,6 +21,7 @@ from ottla.streams.expressions.functions.declare import (
     whole,
 )
 from ottla.streams.expressions.functions.strings import md5_digits
+from ottla.streams.expressions.limits import MOST_ITEMS
 
 __all__ = [
     "acos",
@@ -257,9 +258,6 @@ trunc: Final = declare(
 
 
 # ---- series
-
-MOST_ITEMS: Final = 1_000_000
-"""Of a series: one record must not fill the memory."""
 
 
 def _series_rule(name: str, args: Sequence[Bound], options: tuple[Any, ...]) -> Bound:

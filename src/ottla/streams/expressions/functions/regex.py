@@ -13,6 +13,7 @@ from ottla.serdes import values as v
 from ottla.serdes.types import BOOLEAN, STRING, Type, array_of
 from ottla.streams.expressions.bound import Bound, Refused, Rule
 from ottla.streams.expressions.functions.declare import Kind, family, not_literal, one, takes, text, whole
+from ottla.streams.expressions.limits import LONGEST, within
 from ottla.streams.expressions.pattern_runs import NOTHING_MORE, runner
 from ottla.streams.expressions.patterns import checked_pattern, matches_nothing
 
@@ -185,7 +186,13 @@ def _java_replacement(replacement: str) -> str:
 
 
 def _replace(given: str, pattern: str, replacement: str) -> str:
-    made: str = runner(checked_pattern(pattern)).sub(_java_replacement(replacement), given)
+    found = runner(checked_pattern(pattern))
+    known = _java_replacement(replacement)
+    if len(given) * (len(replacement) + 1) > LONGEST:  # it may be too long: so much is looked at first
+        groups = replacement.count("$")
+        longest = max((len(each[0]) for each in found.finditer(given)), default=0) if groups else 0
+        within(len(given) + sum(1 for _ in found.finditer(given)) * (len(replacement) + groups * longest))
+    made: str = found.sub(known, given)
     return made
 
 

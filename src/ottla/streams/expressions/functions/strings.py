@@ -19,6 +19,7 @@ from ottla.streams.expressions.functions.declare import (
     text_or_binary,
     whole,
 )
+from ottla.streams.expressions.limits import joined, replaced
 
 __all__ = [
     "chr_",
@@ -130,7 +131,8 @@ replace: Final = declare(
     "replace",
     "text, search, replacement",
     takes(text, gives=STRING),
-    v.replaced,
+    lambda given, search, replacement: replaced(given, search, replacement) if search else given,
+    fails=True,
     column=lambda F, given, search, replacement: F.replace(given, search, replacement),
     about="With all occurrences of a text (no pattern) replaced; an empty one does not occur.",
 )
@@ -149,14 +151,15 @@ concat: Final = declare(
     "concat",
     "first, *others",
     concat_rule,
-    lambda *parts: parts[0][:0].join(parts),
+    lambda *parts: joined(parts[0][:0], parts),
+    fails=True,
     column=lambda F, *parts: F.concat(*parts),
     about="Strings, or bytes, put together.",
 )
 
 
 def _concat_ws(separator: Any, *parts: Any) -> Any:
-    return None if separator is None else separator.join(part for part in parts if part is not None)
+    return None if separator is None else joined(separator, (part for part in parts if part is not None))
 
 
 concat_ws: Final = declare(
@@ -164,6 +167,7 @@ concat_ws: Final = declare(
     "separator, *parts",
     concat_rule,
     _concat_ws,
+    fails=True,
     column=lambda F, *args: F.call_function("concat_ws", *args),
     no_column=lambda node: "Spark's concat_ws takes no bytes" if node.type == BINARY else None,
     nulls="null for the separator; parts that are null are left out",
