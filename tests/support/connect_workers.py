@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ottla.client.addresses import parse_bootstrap
 from ottla.client.security import security
-from ottla.connect.orders import Event, Listener, Order, Report, WorkerFacts
+from ottla.connect.orders import Event, Listener, Order, Report, Resolved, WorkerFacts
 from ottla.connect.service import ConnectService
 from ottla.connect.settings import ConnectSettings
 
@@ -35,9 +35,9 @@ class RehearsedRunner:
     def listen(self, listener: Listener) -> None:
         self._listener = listener
 
-    async def start(self, order: Order, resolved: Mapping[str, str | None]) -> None:
+    async def start(self, order: Order, resolved: Resolved) -> None:
         self.running[order.connector] = order
-        self.resolved[order.connector] = resolved
+        self.resolved[order.connector] = resolved.config
         self._listener(Report(order.connector, order.epoch, Event.RUNNING))
 
     async def stop(self, connector: str) -> None:

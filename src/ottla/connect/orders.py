@@ -42,6 +42,15 @@ class Order:
     """Numbers the lives of its jobs on this worker; given back with every report."""
 
 
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A config with the secrets in it, for whoever runs the connector."""
+
+    config: Mapping[str, str | None] = field(repr=False)
+    secrets: Sequence[str] = field(default=(), repr=False)
+    """Texts that no log, no trace and no dead letter may show."""
+
+
 class Event(Enum):
     RUNNING = "running"
     FAILED = "failed"
@@ -69,8 +78,8 @@ class ConnectorRunner(Protocol):
 
     def listen(self, listener: Listener) -> None: ...
 
-    async def start(self, order: Order, resolved: Mapping[str, str | None]) -> None:
-        """Returns when it is taken, not when it runs. `resolved` has the secrets in it. Never raises for what is wrong
+    async def start(self, order: Order, resolved: Resolved) -> None:
+        """Returns when it is taken, not when it runs. Never raises for what is wrong
         with the connector: that is a report."""
 
     async def stop(self, connector: str) -> None:

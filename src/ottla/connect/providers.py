@@ -11,7 +11,7 @@ variable of the worker's environment).
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +19,13 @@ from typing import Final
 from ottla.connect.definitions import ConfigError
 from ottla.model.properties.file import parse_properties
 
+LOCAL: Final = {
+    "config.providers": "file,directory,env",
+    "config.providers.file.class": "FileConfigProvider",
+    "config.providers.directory.class": "DirectoryConfigProvider",
+    "config.providers.env.class": "EnvVarConfigProvider",
+}
+"""Where no worker says which there are: whoever runs a connector by himself may read what he may read."""
 _REFERENCE: Final = re.compile(r"\$\{([^}:]{1,200}):(?:([^}]{0,4000}?):)?([^}]{1,4000}?)\}")
 _LARGEST: Final = 1 << 20
 """Bytes of one file."""
@@ -96,7 +103,7 @@ class Providers:
     def secrets(self, config: Mapping[str, str | None]) -> tuple[str, ...]:
         """The texts that must not be shown: what a trace is searched for before it is written down."""
         resolved = self.resolve(config)
-        changed = [value for name, value in resolved.items() if value and value != config[name]]
+        changed = [value for name, value in resolved.items() if value and value != config[name] and len(value) > 2]
         parts = [text for value in config.values() if value for text in self._parts(value)]
         return tuple(sorted({*changed, *parts}, key=len, reverse=True))
 
@@ -125,7 +132,7 @@ def _provider(name: str, class_name: str, prefix: str, given: Mapping[str, str])
     raise ConfigError.of(f"{prefix}.class", class_name, f"no provider of this name: there are {known}")
 
 
-def masked(text: str, secrets: tuple[str, ...]) -> str:
+def masked(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "[hidden]")
     return text

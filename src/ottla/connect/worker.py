@@ -24,7 +24,7 @@ from ottla.connect.definitions import ConfigError
 from ottla.connect.duties import Duties, Effect, Say, StandBy, StartJob, StopJob
 from ottla.connect.herder import Command, Herder, PutSessionKey, Refusal, Reply
 from ottla.connect.journal import Follower, Superseded, Writer
-from ottla.connect.orders import ConnectorRunner, Event, Order, Report
+from ottla.connect.orders import ConnectorRunner, Event, Order, Report, Resolved
 from ottla.connect.providers import Providers, masked
 from ottla.connect.statuses import Statuses
 from ottla.model.ids import Millis, TopicPartition
@@ -312,8 +312,8 @@ class Worker:
         name = effect.connector
         kind = self.kind_of(effect.config)
         try:
-            resolved = self.providers.resolve(effect.config)
-            self._secrets[name] = self.providers.secrets(effect.config)
+            secrets = self._secrets[name] = self.providers.secrets(effect.config)
+            resolved = Resolved(self.providers.resolve(effect.config), secrets)
         except ConfigError as error:
             self._reported(Report(name, effect.epoch, Event.FAILED, str(error)))
             return

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.platform.systems.http_server import Answer, commanded_server
 from tests.spark.applications import START, Input, World
 from tests.spark.connect.connectors import JSON, TEXTS
 from tests.support.connect_workers import ConnectWorker
@@ -113,3 +114,41 @@ def test_connectors_of_users_that_raise_or_never_return_are_in_nobodys_way(
             return {name for name, job in client.status().items() if job["state"] not in ("STOPPED", "FAILED")}
 
     eventually(lambda: not jobs() & {hangs, raises, good}, "the end of all of them")
+
+
+def test_a_secret_is_in_no_log_no_trace_and_no_dead_letter(
+    bootstrap: str, world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    topic, letters = world.topic("in"), world.topic("letters")
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("key=hunter2\n")
+    settings: dict[str, object] = {f"{name}.storage.topic": f"{world.name}.{name}" for name in ("config", "status")}
+    settings |= {
+        "group.id": world.name,
+        "config.providers": "file",
+        "config.providers.file.class": "FileConfigProvider",
+    }
+    config = {
+        **TEXTS,
+        "connector.class": "HttpSinkConnector",
+        "topics": topic,
+        "connector.auto.restart": "false",
+        "errors.tolerance": "all",
+        "errors.log.enable": "true",
+        "errors.deadletterqueue.topic.name": letters,
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    with commanded_server() as server, HostedWorker(bootstrap, tmp_path / "host", settings) as worker:
+        server.answer = lambda got: Answer(422 if got.body == b"bad" else 401, f"not {got.path}".encode())
+        put(worker, "tells", {**config, "http.api.url": f"{server.url}/?key=${{file:{secrets}:key}}"})
+        world.send([Input(topic, None, b"bad", START)])
+        eventually(lambda: len(world.read(letters)) == 1, "a letter")
+        world.send([Input(topic, None, b"worse", START)])
+        eventually(lambda: state(worker, "tells") == "FAILED", "a failure")
+        trace = worker.ask("GET", "/connectors/tells/status").body["connector"]["trace"]
+    (letter,) = world.read(letters)
+    log = capfd.readouterr().err
+    for said in (trace, str(letter.headers), log):
+        assert "key=[hidden]" in said
+        assert "hunter2" not in said
+    assert "answered 401" in log

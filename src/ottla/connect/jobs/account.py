@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from ottla.connect.dead_letters import Letter, LetterPolicy
 from ottla.connect.jobs.reports import Counts
 from ottla.connect.measures import Measures
+from ottla.connect.providers import masked
 from ottla.connect.spi import Observed
 
 logger = logging.getLogger(__name__)
@@ -28,9 +29,10 @@ class Outcome(NamedTuple):
 
 
 class Account:
-    def __init__(self, name: str, policy: LetterPolicy) -> None:
+    def __init__(self, name: str, policy: LetterPolicy, secrets: Sequence[str]) -> None:
         self._name = name
         self._policy = policy
+        self._secrets = secrets
         self._counts = Counts()
         self._batches = 0
         self._topics: dict[str, None] = {}
@@ -54,7 +56,7 @@ class Account:
     def alert(self, alerts: Sequence[str]) -> None:
         for each in alerts:
             if each.partition(":")[0] not in self._alerted:
-                logger.warning("%s: %s", self._name, each)
+                logger.warning("%s: %s", self._name, masked(each, self._secrets))
         self._alerted = {each.partition(":")[0] for each in alerts}
 
     def told(self) -> Mapping[str, Any]:
@@ -72,10 +74,8 @@ class Account:
         for letter in letters[:LOGGED_LETTERS]:
             content = f": key {letter.key!r}, value {letter.value!r}" if self._policy.log_messages else ""
             failure = letter.failure
-            logger.error(
-                "%s: %s failed in %s (%s): %s%s",
-                self._name, letter.where, failure.stage, failure.class_name, failure.message, content,
-            )  # fmt: skip
+            said = f"{letter.where} failed in {failure.stage} ({failure.class_name}): {failure.message}{content}"
+            logger.error("%s: %s", self._name, masked(said, self._secrets))
         if len(letters) > LOGGED_LETTERS:
             logger.error("%s: and %d more of this batch", self._name, len(letters) - LOGGED_LETTERS)
 

@@ -81,7 +81,7 @@ class ConnectorWork:
         self._error: BaseException | None = None
         self._begun = False
         """Its query runs: what could be refused at once was not."""
-        self._account = Account(spec.name, spec.policy)
+        self._account = Account(spec.name, spec.policy, spec.secrets)
 
     def run(self) -> None:
         """Raises ConnectorStopped, and CannotStart where to try again would not help."""
@@ -92,11 +92,11 @@ class ConnectorWork:
             self._begun = True
             self._watch(query)
         except ConfigRefused as error:
-            raise CannotStart(_text(Failed.of(error))) from error
+            raise CannotStart(_text(Failed.of(error, self._spec.secrets))) from error
         except (ConnectorStopped, CannotStart):
             raise
         except BaseException as error:  # a connector may raise anything at all
-            raise _stopped(error, _failed(error)) from error
+            raise stopped(error, self._spec.secrets) from error
         finally:
             self._close()
 
@@ -173,10 +173,10 @@ class ConnectorWork:
         self._delivering.close()
 
 
-def _stopped(error: BaseException, failed: Failed) -> Exception:
-    """Who was fenced would drive away the one that came after."""
+def stopped(error: BaseException, secrets: Sequence[str]) -> Exception:
+    """As it may be logged. Who was fenced would drive away the one that came after."""
     kind = CannotStart if was_fenced(error) else ConnectorStopped
-    return kind(_text(failed))
+    return kind(_text(_failed(error, secrets)))
 
 
 def _text(failed: Failed) -> str:
@@ -184,10 +184,10 @@ def _text(failed: Failed) -> str:
     return f"[ottla] {failed.text}\n{failed.trace} [end]" if failed.trace.strip() else f"[ottla] {failed.text} [end]"
 
 
-def _failed(error: BaseException) -> Failed:
+def _failed(error: BaseException, secrets: Sequence[str]) -> Failed:
     if isinstance(error, BatchFailed):
-        return error.failed
-    return _foreign(error) if _is_sparks(error) else Failed.of(error)
+        return error.failed.masked(secrets)
+    return _foreign(error).masked(secrets) if _is_sparks(error) else Failed.of(error, secrets)
 
 
 def _is_sparks(error: BaseException) -> bool:

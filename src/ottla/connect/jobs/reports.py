@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ottla.client.errors import ClientError, KafkaError
 from ottla.client.transacting import Fenced
 from ottla.connect.dead_letters import MOST_TRACE, Letter
+from ottla.connect.providers import masked
 from ottla.connect.spi import Observed
 from ottla.model.errors import Errors
 from ottla.model.ids import TopicPartition
@@ -23,10 +24,14 @@ class Failed(NamedTuple):
     """Of a broker's refusal: the driver finds out whether somebody else took over."""
 
     @classmethod
-    def of(cls, error: BaseException, before: str = "") -> Failed:
-        trace = "".join(traceback.format_exception(error))[-MOST_TRACE:]
-        text = str(error) or type(error).__name__
+    def of(cls, error: BaseException, secrets: Sequence[str], before: str = "") -> Failed:
+        """Without the secrets: the host logs it."""
+        trace = masked("".join(traceback.format_exception(error)), secrets)[-MOST_TRACE:]
+        text = masked(str(error), secrets) or type(error).__name__
         return cls(f"{before}{text}", trace, _code(error))
+
+    def masked(self, secrets: Sequence[str]) -> Failed:
+        return self._replace(text=masked(self.text, secrets), trace=masked(self.trace, secrets))
 
 
 def _code(error: BaseException) -> int:

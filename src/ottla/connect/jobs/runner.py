@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ottla.connect.jobs.spec import JobSpec
-from ottla.connect.orders import Event, Listener, Order, Report, WorkerFacts
+from ottla.connect.orders import Event, Listener, Order, Report, Resolved, WorkerFacts
 from ottla.pipelines.door import HostClient, HostGone, Refused
 from ottla.pipelines.job import State
 
@@ -64,7 +64,7 @@ class HostRunner:
     def listen(self, listener: Listener) -> None:
         self._listener = listener
 
-    async def start(self, order: Order, resolved: Mapping[str, str | None]) -> None:
+    async def start(self, order: Order, resolved: Resolved) -> None:
         with self._lock:
             self._orders[order.connector] = order
         self._watch()
@@ -103,19 +103,20 @@ class HostRunner:
 
     # In threads.
 
-    def _begin(self, order: Order, resolved: Mapping[str, str | None]) -> None:
+    def _begin(self, order: Order, resolved: Resolved) -> None:
         facts = self._facts
         spec = JobSpec(
             name=order.connector,
-            config=dict(resolved),
+            config=dict(resolved.config),
             bootstrap=facts.bootstrap,
             group_id=facts.group_id,
-            offsets_topic=resolved.get("offsets.storage.topic") or facts.offsets_topic,
+            offsets_topic=resolved.config.get("offsets.storage.topic") or facts.offsets_topic,
             directory=str(self._folder(order.connector)),
             defaults=dict(facts.defaults),
             client=dict(facts.client),
             tasks=order.tasks,
             epoch=order.epoch,
+            secrets=list(resolved.secrets),
         )
         try:
             with self._host.client() as client:

@@ -64,7 +64,7 @@ class SinkTask:
                     run.write_records(each)
             run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
-            return SinkReport(number, run.counts(), (), Failed.of(error, run.where(error)))
+            return SinkReport(number, run.counts(), (), Failed.of(error, self.spec.secrets, run.where(error)))
         return SinkReport(number, run.counts(), run.letters)
 
 

@@ -87,7 +87,7 @@ class SourceTask:
             run.settle()
             return run.finish()
         except Exception as error:  # noqa: BLE001  a connector may raise anything at all
-            return SourceReport(number, run.counts, failed=Failed.of(error))
+            return SourceReport(number, run.counts, failed=Failed.of(error, self.spec.secrets))
 
     def _drain(self, run: _Run, part: Part, limit: int, parts: int) -> None:
         """Reads on while there is more and it belongs to the same transaction; `parts` share its time."""

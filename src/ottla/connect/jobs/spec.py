@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, Literal
@@ -40,6 +40,8 @@ class JobSpec:
     epoch: int = 0
     once: bool = False
     """Ends when all that is there now is done."""
+    secrets: Sequence[str] = field(default=(), repr=False)
+    """Texts of the config that nobody may read in a log, a trace or a dead letter."""
 
     @staticmethod
     def of(arguments: Mapping[str, Any]) -> JobSpec:
