@@ -22,6 +22,8 @@ class WorkerFacts:
     """Worker settings that connectors inherit: key.converter, value.converter.schemas.enable, producer.* and more."""
     exactly_once_sources: bool = False
     topic_creation: bool = True
+    modules: Sequence[str] = ()
+    """Whose classes configs may name as `module:Class`."""
 
 
 @dataclass(frozen=True, slots=True)

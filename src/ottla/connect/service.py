@@ -117,7 +117,7 @@ class ConnectService:
 
     def _made(self, providers: Providers) -> Worker:
         settings, state = self._settings, State()
-        plugins = catalogue()
+        plugins = catalogue(settings["connect.plugin.modules"])
         rule = RestartRule(
             settings["connector.auto.restart"],
             settings["connector.auto.restart.backoff.ms"],
@@ -133,7 +133,7 @@ class ConnectService:
         )
         stands_by = settings["connect.spark.standby"]
         duties = Duties(self.worker_id, state.configs, state.statuses, rule, versions, stands_by=stands_by)
-        return Worker(state, herder, duties, self._make_runner(self._facts()), providers)
+        return Worker(state, herder, duties, self._make_runner(self._facts()), providers, plugins)
 
     def _facts(self) -> WorkerFacts:
         settings = self._settings
@@ -148,6 +148,7 @@ class ConnectService:
             defaults={**defaults, "header.converter": settings["header.converter"], **settings.inherited},
             exactly_once_sources=settings["exactly.once.source.support"].lower() == "enabled",
             topic_creation=settings["topic.creation.enable"],
+            modules=settings["connect.plugin.modules"],
         )
 
     async def _read(self, worker: Worker) -> None:
@@ -223,9 +224,10 @@ class ConnectService:
             self._levels = Levels()
             worker.on_logger = self._levels.follow
         settings = self._settings
+        plugins = catalogue(settings["connect.plugin.modules"])
         converters = {name: value for name, value in settings.inherited.items() if name in _CONVERTERS}
         defaults = {"header.converter": settings["header.converter"], **converters}
-        judge = Judge(defaults, worker.providers, settings["connector.client.config.override.policy"])
+        judge = Judge(defaults, worker.providers, settings["connector.client.config.override.policy"], plugins)
         limits = Limits(body_bytes=settings["connect.body.max.bytes"])
         tls = self._tls
         desk = Desk(worker, judge, settings, self.url, (lambda: tls.client) if tls is not None else None)

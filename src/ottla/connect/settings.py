@@ -197,6 +197,13 @@ SETTINGS: Final = table(
             "connector.auto.restart.backoff.ms", LONG, 1_000, "The pause before that, doubled each time.", at_least=1
         ),
         Property("connector.auto.restart.backoff.max.ms", LONG, 300_000, "The longest pause before that.", at_least=1),
+        Property(
+            "connect.plugin.modules",
+            LIST,
+            (),
+            "Python modules and packages whose classes configs may name as module:Class; * is any. To name one is to "
+            "run it in the worker. Those of distributions that name themselves by entry points may always be named.",
+        ),
         Property("connect.body.max.bytes", INT, 16 << 20, "The longest request that is read.", at_least=1 << 10),
         Property(
             "connect.request.timeout.ms", INT, 90_000, "How long a request may take, also at the leader.", at_least=1

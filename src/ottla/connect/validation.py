@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ottla.connect.catalogue import catalogue as all_plugins
-from ottla.connect.catalogue import connector_named
 from ottla.connect.definitions import CLASS, ConfigDef, ConfigError, ConfigKey, ConfigValue, Texts
 from ottla.connect.framework_keys import Defaults, chain_keys, config_def_of, connector_keys
 from ottla.connect.plugins import Catalogue, Plugin, PluginType
@@ -68,14 +67,13 @@ class Judge:
             raise NotJudged(
                 f"Connector config with the keys [{shown}] contains no connector type: connector.class is missing"
             )
-        found = connector_named(said.strip(), self.catalogue)
+        found = self.catalogue.find(said.strip(), PluginType.SOURCE, PluginType.SINK)
         if found is None:
             rows = self.catalogue.of(PluginType.SOURCE, PluginType.SINK)
-            near = self.catalogue.nearest(said, PluginType.SOURCE, PluginType.SINK)
-            hint = f" Did you mean {near}?" if near else ""
+            why = self.catalogue.why_not(said.strip(), PluginType.SOURCE, PluginType.SINK)
             raise NotJudged(
                 f"Failed to find any class that implements Connector and which name matches {said}, available "
-                f"connectors are: {', '.join(row.class_name for row in rows)}.{hint}"
+                f"connectors are: {', '.join(row.class_name for row in rows)}.{why}"
             )
         return found
 
@@ -233,7 +231,7 @@ def _shown(value: ConfigValue, given: Texts, resolved: Texts, secrets: tuple[str
 def task_configs(catalogue: Catalogue, config: Texts) -> tuple[Texts, ...]:
     """How a connector is shared out: `tasks.max` parts of a sink, as many of a source as it splits into. Each has the
     whole config, and the class of its task as Java names it, so that a Java worker finds what it would have written."""
-    found = connector_named((config.get("connector.class") or "").strip(), catalogue)
+    found = catalogue.find((config.get("connector.class") or "").strip(), PluginType.SOURCE, PluginType.SINK)
     most = config.get("tasks.max") or "1"
     wanted = int(most) if most.strip().isdecimal() and len(most) < 6 else 1
     splits = found is None or found.kind is PluginType.SINK or found.splits

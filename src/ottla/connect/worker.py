@@ -25,6 +25,7 @@ from ottla.connect.duties import Duties, Effect, Say, StandBy, StartJob, StopJob
 from ottla.connect.herder import Command, Herder, PutSessionKey, Refusal, Reply
 from ottla.connect.journal import Follower, Superseded, Writer
 from ottla.connect.orders import ConnectorRunner, Event, Order, Report, Resolved
+from ottla.connect.plugins import Catalogue, PluginType
 from ottla.connect.providers import Providers, masked
 from ottla.connect.statuses import Statuses
 from ottla.model.ids import Millis, TopicPartition
@@ -85,6 +86,7 @@ class Worker:
         "_closing",
         "_lanes",
         "_live",
+        "_plugins",
         "_secrets",
         "_tasks",
         "_writing",
@@ -100,13 +102,20 @@ class Worker:
     )
 
     def __init__(
-        self, state: State, herder: Herder, duties: Duties, jobs: ConnectorRunner, providers: Providers
+        self,
+        state: State,
+        herder: Herder,
+        duties: Duties,
+        jobs: ConnectorRunner,
+        providers: Providers,
+        plugins: Catalogue,
     ) -> None:
         self.state = state
         self.herder = herder
         self.duties = duties
         self.jobs = jobs
         self.providers = providers
+        self._plugins = plugins
         self.topics: Topics | None = None
         self.lead = Lead()
         self.on_connectors: Callable[[], None] = lambda: None
@@ -310,7 +319,7 @@ class Worker:
 
     async def _start(self, effect: StartJob) -> None:
         name = effect.connector
-        kind = self.kind_of(effect.config)
+        kind = await asyncio.to_thread(self.kind_of, effect.config)  # which may import somebody's module
         try:
             secrets = self._secrets[name] = self.providers.secrets(effect.config)
             resolved = Resolved(self.providers.resolve(effect.config), secrets)
@@ -357,9 +366,8 @@ class Worker:
         return self.duties.worker_id
 
     def kind_of(self, config: Mapping[str, str | None]) -> str:
-        from ottla.connect.catalogue import catalogue, connector_named  # noqa: PLC0415  with the first connector
-
-        found = connector_named((config.get("connector.class") or "").strip(), catalogue())
+        wanted = (config.get("connector.class") or "").strip()
+        found = self._plugins.find(wanted, PluginType.SOURCE, PluginType.SINK)
         return "unknown" if found is None else found.kind.value
 
 

@@ -40,6 +40,7 @@ def _see_modules_beside(path: str) -> None:
 def spec_of(arguments: Arguments, path: str, directory: str = "", *, group: str = "", once: bool = False) -> "JobSpec":
     """Of the connector in a file, as a job without a worker."""
     from ottla.client.reach import secured
+    from ottla.connect.catalogue import ANY_MODULE
     from ottla.connect.definitions import ConfigError
     from ottla.connect.jobs.spec import JobSpec
     from ottla.connect.providers import LOCAL, Providers
@@ -66,6 +67,7 @@ def spec_of(arguments: Arguments, path: str, directory: str = "", *, group: str 
         client=secured(client),
         tasks=int(texts.get("tasks.max") or "1"),
         once=once,
+        modules=ANY_MODULE,
         secrets=secrets,
     )
 

@@ -286,8 +286,7 @@ def _converter(spec: JobSpec, role: Role) -> Converter:
     plugins = spec.plugins()
     row = plugins.find(wanted, kind)
     if row is None:
-        near = plugins.nearest(wanted, kind)
-        raise ConfigRefused(name, f"{wanted} is no converter here{f'; is {near} meant?' if near else ''}")
+        raise ConfigRefused(name, f"{wanted} is no converter here.{plugins.why_not(wanted, kind)}")
     try:
         made: Any = row.load()
         found: Converter = made(spec.with_prefix(f"{name}."), role)

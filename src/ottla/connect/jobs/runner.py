@@ -116,6 +116,7 @@ class HostRunner:
             client=dict(facts.client),
             tasks=order.tasks,
             epoch=order.epoch,
+            modules=list(facts.modules),
             secrets=list(resolved.secrets),
         )
         try:
