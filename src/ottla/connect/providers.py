@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.connect.definitions import ConfigError
+from ottla.connect.transforms.patterns import Pattern, compiled
 from ottla.model.properties.file import parse_properties
 
 LOCAL: Final = {
@@ -70,7 +71,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Environment:
-    allowed: re.Pattern[str] | None
+    allowed: Pattern | None
 
     def variable(self, path: str, key: str) -> str | None:
         return os.environ.get(key) if self.allowed is None or self.allowed.fullmatch(key) else None
@@ -123,8 +124,8 @@ def _provider(name: str, class_name: str, prefix: str, given: Mapping[str, str])
     if simple == "EnvVarConfigProvider":
         pattern = given.get(f"{prefix}.param.allowlist.pattern", "")
         try:
-            return _Environment(re.compile(pattern) if pattern else None).variable
-        except re.error as error:
+            return _Environment(compiled(pattern) if pattern else None).variable
+        except ValueError as error:
             raise ConfigError.of(f"{prefix}.param.allowlist.pattern", pattern, str(error)) from None
     known = (
         "FileConfigProvider, DirectoryConfigProvider, EnvVarConfigProvider of org.apache.kafka.common.config.provider"
